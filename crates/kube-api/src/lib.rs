@@ -1,0 +1,2 @@
+//! kube-api
+pub mod identity;

@@ -1,0 +1,7 @@
+//! A Kubernetes API as a state machine: objects, revisions, watch, patches, server-side apply and schemas.
+//!
+//! Synchronous, without IO: no sockets, no files, no clock of its own. It knows metadata, schemas and patches, and no
+//! kind of Open Cluster Management.
+
+pub mod schema;
+pub mod status;

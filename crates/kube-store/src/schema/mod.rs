@@ -1,0 +1,95 @@
+//! What an object may look like: the structural schema that decoding, pruning, defaulting, validation, strategic merge
+//! and server-side apply all read.
+//!
+//! One shape serves built-in kinds (made from tables) and custom resources (made from `openAPIV3Schema`).
+
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// JSON type of a node. `Any` is a node without a type: int-or-string, or unknown content that is preserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    #[default]
+    Any,
+}
+
+/// `x-kubernetes-list-type`: how the items of a list are told apart by server-side apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map,
+}
+
+/// One `x-kubernetes-validations` rule.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    pub rule: String,
+    pub message: String,
+    pub message_expression: String,
+    pub reason: String,
+    pub field_path: String,
+    pub optional_old_self: bool,
+}
+
+/// One node of a structural schema. Children are shared, so built-in kinds hold one `ObjectMeta` and one `PodSpec`.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    pub ty: Type,
+    pub description: Option<Arc<str>>,
+    pub format: Option<Arc<str>>,
+    pub properties: BTreeMap<String, Arc<Schema>>,
+    /// Schema of the values of a map; `None` for a struct.
+    pub additional: Option<Arc<Schema>>,
+    pub items: Option<Arc<Schema>>,
+    pub required: Vec<String>,
+    pub default: Option<Value>,
+    pub nullable: bool,
+    pub preserve_unknown: bool,
+    pub embedded_resource: bool,
+    pub int_or_string: bool,
+    /// `x-kubernetes-map-type: atomic`.
+    pub atomic_map: bool,
+    pub list_type: ListType,
+    pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-patch-strategy` contains `merge` (strategic merge patch of a list).
+    pub patch_merge: bool,
+    /// `x-kubernetes-patch-strategy` contains `retainKeys`.
+    pub patch_retain_keys: bool,
+    /// `x-kubernetes-patch-strategy` contains `replace`.
+    pub patch_replace: bool,
+    /// `x-kubernetes-patch-merge-key`.
+    pub patch_merge_key: Option<String>,
+    pub rules: Vec<Rule>,
+    /// Value checks (enum, pattern, minimum, ...). Boxed: most nodes have none.
+    pub checks: Option<Box<Checks>>,
+}
+
+/// Value checks of a node.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    pub enumeration: Vec<Value>,
+    pub pattern: Option<regex::Regex>,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+    pub multiple_of: Option<f64>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub all_of: Vec<Arc<Schema>>,
+    pub any_of: Vec<Arc<Schema>>,
+    pub one_of: Vec<Arc<Schema>>,
+    pub not: Option<Arc<Schema>>,
+}
