@@ -1,0 +1,65 @@
+//! Asking the API server whether somebody may do something.
+//!
+//! A SubjectAccessReview is created, but nothing is stored: it is a question, so `observe` may ask it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::{Api, Client, api::PostParams};
+
+/// Who wants to do something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The user name.
+    pub user: String,
+    /// The uid the authenticator gave.
+    pub uid: Option<String>,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// Extra attributes.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What they want to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Attributes {
+    /// The verb.
+    pub verb: String,
+    /// The API group.
+    pub group: String,
+    /// The resource (plural).
+    pub resource: String,
+    /// The sub-resource.
+    pub subresource: Option<String>,
+    /// The namespace.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: Option<String>,
+}
+
+/// Whether `subject` may do `attributes`, in the eyes of the API server behind `client`.
+pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, kube::Error> {
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(subject.user.clone()),
+            uid: subject.uid.clone(),
+            groups: Some(subject.groups.clone()),
+            extra: (!subject.extra.is_empty()).then(|| subject.extra.clone()),
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(attributes.verb.clone()),
+                group: Some(attributes.group.clone()),
+                resource: Some(attributes.resource.clone()),
+                subresource: attributes.subresource.clone(),
+                namespace: attributes.namespace.clone(),
+                name: attributes.name.clone(),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let answer = Api::<SubjectAccessReview>::all(client.clone())
+        .create(&PostParams::default(), &review)
+        .await?;
+    Ok(answer.status.is_some_and(|it| it.allowed))
+}

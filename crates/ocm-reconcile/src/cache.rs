@@ -1,0 +1,426 @@
+//! One watch per kind, shared: a store in memory for `observe`, and changes mapped to keys for the queues.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Debug,
+    hash::Hash,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{StreamExt, pin_mut};
+use kube::{
+    Api, Resource,
+    runtime::{
+        WatchStreamExt,
+        utils::Backoff,
+        watcher::{self, Event},
+    },
+};
+use parking_lot::RwLock;
+use rand::RngExt;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span, warn};
+
+use crate::queue::Queue;
+
+/// How long a watch waits before it tries again, at first and at most. Every wait is jittered, so that a thousand agents do
+/// not come back to a restarted hub in the same instant.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// Below the smallest idle timeout of common load balancers (240 s), so that a quiet watch never goes deaf unnoticed.
+const WATCH_SECONDS_MAX: u32 = 200;
+
+/// All objects of one kind that a selector matches, kept current by one watch. Cloning shares it.
+pub struct Cache<K> {
+    inner: Arc<Inner<K>>,
+}
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+type Name = (String, String);
+type Listener<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
+
+struct Inner<K> {
+    store: RwLock<BTreeMap<Name, Arc<K>>>,
+    listeners: RwLock<Vec<Listener<K>>>,
+    synced: watch::Sender<bool>,
+    changes: watch::Sender<u64>,
+    last_error: RwLock<Option<String>>,
+}
+
+impl<K> Cache<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
+{
+    /// Starts one watch of everything `api` shows. It ends with `cancel`.
+    pub fn start(api: Api<K>, cancel: CancellationToken) -> Self {
+        Self::start_with(api, watcher::Config::default(), cancel)
+    }
+
+    /// Starts one watch with label or field selectors.
+    pub fn start_with(api: Api<K>, config: watcher::Config, cancel: CancellationToken) -> Self {
+        let cache = Self::empty();
+        let kind = K::kind(&K::DynamicType::default()).into_owned();
+        tokio::spawn(
+            cache
+                .clone()
+                .feed(api, config, cancel)
+                .instrument(info_span!("watch", %kind)),
+        );
+        cache
+    }
+}
+
+impl<K> Cache<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// A cache that nothing feeds yet; for tests, or to hand to [`feed`](Self::feed).
+    pub fn empty() -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store: RwLock::new(BTreeMap::new()),
+                listeners: RwLock::new(Vec::new()),
+                synced: watch::Sender::new(false),
+                changes: watch::Sender::new(0),
+                last_error: RwLock::new(None),
+            }),
+        }
+    }
+
+    /// A cache with fixed contents, for tests.
+    pub fn holding(objects: impl IntoIterator<Item = K>) -> Self {
+        let cache = Self::empty();
+        objects.into_iter().for_each(|object| cache.put(object));
+        cache.inner.synced.send_replace(true);
+        cache
+    }
+
+    /// Watches until cancelled. [`start`](Self::start) does this in a task.
+    pub async fn feed(self, api: Api<K>, config: watcher::Config, cancel: CancellationToken) {
+        let stream = watcher::watcher(api, config.timeout(WATCH_SECONDS_MAX)).backoff(Retry::default());
+        pin_mut!(stream);
+        let mut arriving: Option<HashMap<Name, K>> = None;
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
+                item = stream.next() => item,
+            };
+            match item {
+                Some(Ok(Event::Init)) => arriving = Some(HashMap::new()),
+                Some(Ok(Event::InitApply(object))) => {
+                    if let Some(arriving) = &mut arriving {
+                        arriving.insert(name_of(&object), object);
+                    }
+                }
+                Some(Ok(Event::InitDone)) => {
+                    self.replace(arriving.take().unwrap_or_default());
+                    *self.inner.last_error.write() = None;
+                    self.inner.synced.send_replace(true);
+                }
+                Some(Ok(Event::Apply(object))) => self.put(object),
+                Some(Ok(Event::Delete(object))) => self.remove(&name_of(&object)),
+                Some(Err(error)) => {
+                    let text = error.to_string();
+                    let first = self.inner.last_error.write().replace(text.clone()).is_none();
+                    if first {
+                        warn!(error = %text, "watch failed, will retry");
+                    } else {
+                        debug!(error = %text, "watch failed again, will retry");
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once.
+    pub fn put(&self, object: K) {
+        let name = name_of(&object);
+        if self
+            .inner
+            .store
+            .read()
+            .get(&name)
+            .is_some_and(|present| is_older(&object, present))
+        {
+            return;
+        }
+        self.insert(name, object);
+    }
+
+    fn insert(&self, name: Name, mut object: K) {
+        // managedFields are often half of an object, and nobody here reads them.
+        object.meta_mut().managed_fields = None;
+        let new = Arc::new(object);
+        let old = self.inner.store.write().insert(name, new.clone());
+        self.announce(old.as_ref(), Some(&new));
+    }
+
+    fn remove(&self, name: &Name) {
+        let old = self.inner.store.write().remove(name);
+        if old.is_some() {
+            self.announce(old.as_ref(), None);
+        }
+    }
+
+    fn replace(&self, arrived: HashMap<Name, K>) {
+        let gone: Vec<Name> = self
+            .inner
+            .store
+            .read()
+            .keys()
+            .filter(|it| !arrived.contains_key(*it))
+            .cloned()
+            .collect();
+        gone.iter().for_each(|name| self.remove(name));
+        for (name, object) in arrived {
+            let same = self.inner.store.read().get(&name).is_some_and(|it| {
+                it.meta().resource_version.is_some() && it.meta().resource_version == object.meta().resource_version
+            });
+            if !same {
+                // After a relist the server is right even if its versions went backwards (a restored hub).
+                self.insert(name, object);
+            }
+        }
+    }
+
+    fn announce(&self, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
+        self.inner
+            .listeners
+            .read()
+            .iter()
+            .for_each(|listener| listener(old, new));
+        self.inner.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The object by namespace and name.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.inner
+            .store
+            .read()
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .cloned()
+    }
+
+    /// The cluster-scoped object by name.
+    pub fn named(&self, name: &str) -> Option<Arc<K>> {
+        self.get("", name)
+    }
+
+    /// All objects, by namespace and name.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.inner.store.read().values().cloned().collect()
+    }
+
+    /// The objects of one namespace, by name.
+    pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
+        let from = (namespace.to_owned(), String::new());
+        let store = self.inner.store.read();
+        store
+            .range(from..)
+            .take_while(|((it, _), _)| it == namespace)
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    /// How many objects it holds.
+    pub fn len(&self) -> usize {
+        self.inner.store.read().len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Ends when the first list has arrived.
+    pub async fn synced(&self) {
+        // The sender lives as long as self, so waiting cannot fail.
+        let _ = self.inner.synced.subscribe().wait_for(|it| *it).await;
+    }
+
+    /// Whether the first list has arrived.
+    pub fn is_synced(&self) -> bool {
+        *self.inner.synced.borrow()
+    }
+
+    /// Why the watch does not run at present, if it does not.
+    pub fn last_error(&self) -> Option<String> {
+        self.inner.last_error.read().clone()
+    }
+
+    /// A counter that moves with every change, to wait on a state without sleeping.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
+    /// Ends when `state` finds what it looks for in the cache.
+    pub async fn until<T>(&self, mut state: impl FnMut(&Self) -> Option<T>) -> T {
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            if let Some(found) = state(self) {
+                return found;
+            }
+            let _ = changes.changed().await;
+        }
+    }
+
+    /// Adds to `queue` the keys that `keys` names for each change (old and new object; a new one has no old, a deleted one no
+    /// new). May come late: what is already there is announced as new.
+    pub fn subscribe<F, I>(&self, queue: &Queue, keys: F)
+    where
+        F: Fn(Option<&K>, Option<&K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = String>,
+    {
+        let queue = queue.clone();
+        self.listen(move |old, new| {
+            for key in keys(old.map(|it| &**it), new.map(|it| &**it)) {
+                queue.add(key);
+            }
+        });
+    }
+
+    /// [`subscribe`](Self::subscribe) with the name of the object as key (`namespace/name` when it has a namespace).
+    pub fn subscribe_by_name(&self, queue: &Queue) {
+        self.subscribe(queue, |old, new| old.or(new).map(key_of));
+    }
+
+    /// Calls `listener` on every change, in the task of the watch: it must be quick and must not block.
+    pub fn listen(&self, listener: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static) {
+        // Under the lock of the listeners no announcement can pass between the replay and the registration.
+        let mut listeners = self.inner.listeners.write();
+        self.list().iter().for_each(|object| listener(None, Some(object)));
+        listeners.push(Box::new(listener));
+    }
+}
+
+/// `namespace/name`, or the name alone when there is no namespace.
+pub fn key_of<K: Resource>(object: &K) -> String {
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    match object.meta().namespace.as_deref() {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The two halves of a key made by [`key_of`].
+pub fn split_key(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("", key))
+}
+
+fn name_of<K: Resource>(object: &K) -> Name {
+    (
+        object.meta().namespace.clone().unwrap_or_default(),
+        object.meta().name.clone().unwrap_or_default(),
+    )
+}
+
+// Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
+fn is_older<K: Resource>(new: &K, present: &K) -> bool {
+    let number = |it: &K| {
+        it.meta()
+            .resource_version
+            .as_deref()
+            .and_then(|it| it.parse::<u64>().ok())
+    };
+    new.meta().uid == present.meta().uid
+        && matches!((number(new), number(present)), (Some(new), Some(present)) if new < present)
+}
+
+/// Doubling, fully jittered waits.
+struct Retry {
+    next: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { next: RETRY_MIN }
+    }
+}
+
+impl Iterator for Retry {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let delay = self.next;
+        self.next = (delay * 2).min(RETRY_MAX);
+        Some(delay.mul_f64(rand::rng().random_range(0.5..1.5)))
+    }
+}
+
+impl Backoff for Retry {
+    fn reset(&mut self) {
+        self.next = RETRY_MIN;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::ResourceExt;
+    use serde_json::json;
+
+    use super::*;
+
+    fn config_map(namespace: &str, name: &str, version: &str) -> ConfigMap {
+        let value = json!({"metadata": {"namespace": namespace, "name": name, "uid": "u", "resourceVersion": version}});
+        serde_json::from_value(value).expect("a fixture")
+    }
+
+    #[tokio::test]
+    async fn a_late_subscriber_hears_of_what_is_already_there() {
+        let cache = Cache::holding([config_map("a", "x", "1"), config_map("b", "y", "2")]);
+        let queue = Queue::new();
+        cache.subscribe_by_name(&queue);
+        assert_eq!(queue.next().await, "a/x");
+        assert_eq!(queue.next().await, "b/y");
+        cache.put(config_map("b", "z", "3"));
+        assert_eq!(queue.next().await, "b/z");
+    }
+
+    #[test]
+    fn one_namespace_is_listed_without_its_neighbours() {
+        let cache = Cache::holding([config_map("cluster1", "x", "1"), config_map("cluster10", "y", "2")]);
+        let names: Vec<_> = cache.list_in("cluster1").iter().map(|it| it.name_any()).collect();
+        assert_eq!(names, ["x"]);
+    }
+
+    #[test]
+    fn an_older_version_does_not_overwrite_a_newer_one() {
+        let cache = Cache::holding([config_map("a", "x", "10")]);
+        cache.put(config_map("a", "x", "9"));
+        assert_eq!(
+            cache.get("a", "x").expect("present").resource_version(),
+            Some("10".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_relist_announces_what_went_away() {
+        let cache = Cache::holding([config_map("a", "x", "1"), config_map("a", "y", "1")]);
+        let gone = Arc::new(RwLock::new(Vec::new()));
+        let seen = gone.clone();
+        cache.listen(move |old, new| {
+            if let (Some(old), None) = (old, new) {
+                seen.write().push(old.name_any());
+            }
+        });
+        let kept = config_map("a", "y", "1");
+        cache.replace(HashMap::from([(name_of(&kept), kept)]));
+        assert_eq!(*gone.read(), ["x"]);
+    }
+}

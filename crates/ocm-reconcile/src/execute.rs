@@ -1,0 +1,298 @@
+//! Carries out a plan. The only place that calls write verbs, and it makes no choices.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+};
+use rand::RngExt;
+use serde_json::{Value, json};
+use tracing::{debug, warn};
+
+use crate::plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target};
+
+/// One client per site.
+#[derive(Clone)]
+pub struct Clients {
+    hub: Option<Client>,
+    cluster: Option<Client>,
+}
+
+impl Clients {
+    /// For reconcilers that only ever write to the hub.
+    pub fn hub(client: Client) -> Self {
+        Self {
+            hub: Some(client),
+            cluster: None,
+        }
+    }
+
+    /// For reconcilers that only ever write to the managed cluster.
+    pub fn cluster(client: Client) -> Self {
+        Self {
+            hub: None,
+            cluster: Some(client),
+        }
+    }
+
+    /// For reconcilers that write to both.
+    pub fn both(hub: Client, cluster: Client) -> Self {
+        Self {
+            hub: Some(hub),
+            cluster: Some(cluster),
+        }
+    }
+
+    fn at(&self, site: Site) -> Result<&Client, StepError> {
+        match site {
+            Site::Hub => self.hub.as_ref(),
+            Site::Cluster => self.cluster.as_ref(),
+        }
+        .ok_or(StepError::NoClient(site))
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// The object as the server has it now.
+    Object(Box<DynamicObject>),
+    /// It was to be created and is there already.
+    AlreadyExists,
+    /// It was to be deleted and is gone.
+    Gone,
+    /// The event was sent, or could not be sent, which is no failure.
+    Told,
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The API server, or the way to it, said no.
+    #[error(transparent)]
+    Kube(#[from] kube::Error),
+    /// The object is not one that Kubernetes could take.
+    #[error("the object is no Kubernetes object: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// The reconciler was given no client for this site.
+    #[error("no client for the {0}")]
+    NoClient(Site),
+}
+
+impl StepError {
+    /// The HTTP status the API server answered with, if it answered.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            StepError::Kube(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// Somebody else was faster: look again.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// The API server does not let us.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+}
+
+/// What became of each step.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Results by stage and step. Stages that were not reached are missing.
+    pub stages: Vec<Vec<Result<Done, StepError>>>,
+    /// How many steps were not tried because an earlier stage failed.
+    pub skipped: usize,
+}
+
+impl Outcome {
+    /// The result of one step; `None` when it was not tried.
+    pub fn get(&self, id: StepId) -> Option<&Result<Done, StepError>> {
+        self.stages.get(id.stage)?.get(id.step)
+    }
+
+    /// The object one step left behind.
+    pub fn object(&self, id: StepId) -> Option<&DynamicObject> {
+        match self.get(id)? {
+            Ok(Done::Object(object)) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether every step was tried and succeeded.
+    pub fn succeeded(&self) -> bool {
+        self.skipped == 0 && self.errors().next().is_none()
+    }
+
+    /// All failures, with the steps they belong to.
+    pub fn errors(&self) -> impl Iterator<Item = (StepId, &StepError)> {
+        self.stages.iter().enumerate().flat_map(|(stage, results)| {
+            results
+                .iter()
+                .enumerate()
+                .filter_map(move |(step, result)| Some((StepId { stage, step }, result.as_ref().err()?)))
+        })
+    }
+
+    /// The failures as one sentence each, joined; empty when there is none.
+    pub fn error_text(&self) -> String {
+        self.errors()
+            .map(|(_, error)| sentence(error))
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+}
+
+/// What an error says to a person: the message of the API server alone where there is one.
+pub fn sentence(error: &StepError) -> String {
+    match error {
+        StepError::Kube(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Tries every step of a stage even if one fails, and starts the next stage only when the last one succeeded.
+pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut failed = false;
+    for stage in &plan.stages {
+        if failed {
+            outcome.skipped += stage.len();
+            continue;
+        }
+        let mut results = Vec::with_capacity(stage.len());
+        for step in stage {
+            let result = perform(clients, step).await;
+            match &result {
+                Ok(_) => debug!(%step, "step done"),
+                Err(error) => {
+                    failed = true;
+                    debug!(%step, %error, "step failed");
+                }
+            }
+            results.push(result);
+        }
+        outcome.stages.push(results);
+    }
+    outcome
+}
+
+async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
+    if let Step::Event(event) = step {
+        return tell(clients, event).await;
+    }
+    let target = step.target().expect("every step but an event has a target");
+    let api = api(clients, target)?;
+    match step {
+        Step::Create { object, .. } => match api.create(&PostParams::default(), &dynamic(object)?).await {
+            Ok(object) => Ok(Done::Object(Box::new(object))),
+            Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
+                Ok(Done::AlreadyExists)
+            }
+            Err(error) => Err(error.into()),
+        },
+        Step::Replace {
+            object, subresource, ..
+        } => {
+            let object = dynamic(object)?;
+            let replaced = match subresource {
+                Some(subresource) => {
+                    api.replace_subresource(subresource, &target.name, &PostParams::default(), &object)
+                        .await?
+                }
+                None => api.replace(&target.name, &PostParams::default(), &object).await?,
+            };
+            Ok(Done::Object(Box::new(replaced)))
+        }
+        Step::Apply {
+            object,
+            field_manager,
+            force,
+            ..
+        } => {
+            let mut params = PatchParams::apply(field_manager);
+            params.force = *force;
+            Ok(Done::Object(Box::new(
+                api.patch(&target.name, &params, &Patch::Apply(object)).await?,
+            )))
+        }
+        Step::MergePatch { subresource, patch, .. } => {
+            let params = PatchParams::default();
+            let patch = Patch::Merge(patch);
+            let patched = match subresource {
+                Some(subresource) => {
+                    api.patch_subresource(subresource, &target.name, &params, &patch)
+                        .await?
+                }
+                None => api.patch(&target.name, &params, &patch).await?,
+            };
+            Ok(Done::Object(Box::new(patched)))
+        }
+        Step::Delete { uid, propagation, .. } => {
+            let params = DeleteParams {
+                preconditions: uid.clone().map(|uid| Preconditions {
+                    uid: Some(uid),
+                    resource_version: None,
+                }),
+                propagation_policy: propagation.map(|it| match it {
+                    Propagation::Orphan => PropagationPolicy::Orphan,
+                    Propagation::Background => PropagationPolicy::Background,
+                    Propagation::Foreground => PropagationPolicy::Foreground,
+                }),
+                ..DeleteParams::default()
+            };
+            match api.delete(&target.name, &params).await {
+                Ok(answer) => Ok(answer
+                    .left()
+                    .map_or(Done::Gone, |object| Done::Object(Box::new(object)))),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(Done::Gone),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Step::Event(_) => unreachable!("events were handled above"),
+    }
+}
+
+async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
+    let api: Api<Event> = Api::namespaced(clients.at(step.site)?.clone(), &step.namespace);
+    // The name must be new each time; upstream uses the time in nanoseconds, which two writers can share.
+    let name = step.regarding.get("name").and_then(Value::as_str).unwrap_or("event");
+    let suffix: u64 = rand::rng().random();
+    let event = serde_json::from_value::<Event>(json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": { "name": format!("{name}.{suffix:016x}"), "namespace": step.namespace },
+        "eventTime": micro(step.at),
+        "type": match step.kind { EventKind::Normal => "Normal", EventKind::Warning => "Warning" },
+        "reason": step.reason,
+        "action": step.action,
+        "note": step.note,
+        "regarding": step.regarding,
+        "reportingController": step.reporting_controller,
+        "reportingInstance": step.reporting_controller,
+    }))
+    .map_err(StepError::Malformed)?;
+    if let Err(error) = api.create(&PostParams::default(), &event).await {
+        warn!(reason = %step.reason, %error, "event not sent");
+    }
+    Ok(Done::Told)
+}
+
+fn micro(at: jiff::Timestamp) -> String {
+    format!("{at:.6}")
+}
+
+fn api(clients: &Clients, target: &Target) -> Result<Api<DynamicObject>, StepError> {
+    let client = clients.at(target.site)?.clone();
+    Ok(match &target.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &target.api_resource),
+        None => Api::all_with(client, &target.api_resource),
+    })
+}
+
+fn dynamic(object: &Value) -> Result<DynamicObject, StepError> {
+    serde_json::from_value(object.clone()).map_err(StepError::Malformed)
+}

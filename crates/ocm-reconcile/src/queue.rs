@@ -1,0 +1,224 @@
+//! A work queue of keys: each key waits at most once, runs at most once at a time, and may be due later.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+/// client-go's per-item limits: 5 ms, doubling, at most 1000 s.
+const BACKOFF_MIN: Duration = Duration::from_millis(5);
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+
+/// A handle on the queue of one reconciler. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Queue {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<String>,
+    // Keys that are in `ready`, or are running and must run once more.
+    dirty: HashSet<String>,
+    running: HashSet<String>,
+    timers: BTreeSet<(Instant, String)>,
+    due: HashMap<String, Instant>,
+    failures: HashMap<String, u32>,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for a run of `key`, now or as soon as its present run is over.
+    pub fn add(&self, key: impl Into<String>) {
+        let mut state = self.inner.state.lock();
+        if state.mark(key.into()) {
+            drop(state);
+            self.inner.changed.notify_one();
+        }
+    }
+
+    /// Asks for a run of `key` after `delay` at the latest. An earlier appointment stays.
+    pub fn add_after(&self, key: impl Into<String>, delay: Duration) {
+        let key = key.into();
+        let at = Instant::now() + delay;
+        let mut state = self.inner.state.lock();
+        if state.due.get(&key).is_some_and(|before| *before <= at) {
+            return;
+        }
+        state.schedule(key, at);
+        drop(state);
+        self.inner.changed.notify_one();
+    }
+
+    /// How many keys wait or run.
+    pub fn len(&self) -> usize {
+        let state = self.inner.state.lock();
+        state.dirty.union(&state.running).count()
+    }
+
+    /// Whether nothing waits and nothing runs. Appointments do not count.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next key to run, marked as running until [`done`](Self::done).
+    pub(crate) async fn next(&self) -> String {
+        loop {
+            let notified = self.inner.changed.notified();
+            let sleep_until = {
+                let mut state = self.inner.state.lock();
+                state.ring(Instant::now());
+                if let Some(key) = state.ready.pop_front() {
+                    state.dirty.remove(&key);
+                    state.cancel(&key);
+                    state.running.insert(key.clone());
+                    return key;
+                }
+                state.timers.first().map(|(at, _)| *at)
+            };
+            match sleep_until {
+                Some(at) => {
+                    tokio::select! {
+                        () = notified => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => notified.await,
+            }
+        }
+    }
+
+    /// The run of `key` is over; `again` is when the plan wants to be looked at again.
+    pub(crate) fn done(&self, key: &str, again: Option<Duration>) {
+        let mut state = self.inner.state.lock();
+        state.failures.remove(key);
+        state.finish(key, again);
+        drop(state);
+        self.inner.changed.notify_one();
+    }
+
+    /// The run of `key` failed; it is tried again after a delay that doubles with each failure. Returns the delay.
+    pub(crate) fn failed(&self, key: &str) -> Duration {
+        let mut state = self.inner.state.lock();
+        let failures = state.failures.entry(key.to_owned()).or_insert(0);
+        let delay = BACKOFF_MIN
+            .saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX))
+            .min(BACKOFF_MAX);
+        *failures = (*failures + 1).min(30);
+        state.finish(key, Some(delay));
+        drop(state);
+        self.inner.changed.notify_one();
+        delay
+    }
+}
+
+impl State {
+    // True when the key became ready now.
+    fn mark(&mut self, key: String) -> bool {
+        if !self.dirty.insert(key.clone()) || self.running.contains(&key) {
+            return false;
+        }
+        self.ready.push_back(key);
+        true
+    }
+
+    fn schedule(&mut self, key: String, at: Instant) {
+        self.cancel(&key);
+        self.timers.insert((at, key.clone()));
+        self.due.insert(key, at);
+    }
+
+    fn cancel(&mut self, key: &str) {
+        if let Some(at) = self.due.remove(key) {
+            self.timers.remove(&(at, key.to_owned()));
+        }
+    }
+
+    fn ring(&mut self, now: Instant) {
+        while let Some((at, _)) = self.timers.first() {
+            if *at > now {
+                break;
+            }
+            if let Some((_, key)) = self.timers.pop_first() {
+                self.due.remove(&key);
+                self.mark(key);
+            }
+        }
+    }
+
+    fn finish(&mut self, key: &str, again: Option<Duration>) {
+        self.running.remove(key);
+        if self.dirty.contains(key) {
+            self.ready.push_back(key.to_owned());
+        }
+        // An appointment made by somebody else during the run stays if it is earlier.
+        if let Some(delay) = again {
+            let at = Instant::now() + delay;
+            if self.due.get(key).is_none_or(|before| *before > at) {
+                self.schedule(key.to_owned(), at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_waits_at_most_once_and_runs_again_when_asked_during_its_run() {
+        let queue = Queue::new();
+        queue.add("a");
+        queue.add("a");
+        assert_eq!(queue.next().await, "a");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!(queue.next().await, "b");
+        queue.done("a", None);
+        assert_eq!(queue.next().await, "a");
+        queue.done("a", None);
+        queue.done("b", None);
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_earliest_appointment_wins() {
+        let queue = Queue::new();
+        let never = Duration::from_secs(9999);
+        queue.add_after("a", never);
+        queue.add_after("a", Duration::ZERO);
+        queue.add_after("a", never);
+        assert_eq!(queue.next().await, "a");
+    }
+
+    #[tokio::test]
+    async fn failures_double_the_delay_and_success_forgets_them() {
+        let queue = Queue::new();
+        let mut delays = Vec::new();
+        queue.add("a");
+        for _ in 0..3 {
+            let key = queue.next().await;
+            delays.push(queue.failed(&key).as_millis());
+        }
+        assert_eq!(delays, [5, 10, 20]);
+        let key = queue.next().await;
+        queue.done(&key, None);
+        queue.add("a");
+        let key = queue.next().await;
+        assert_eq!(queue.failed(&key).as_millis(), 5);
+    }
+}

@@ -1,0 +1,183 @@
+//! Runs one reconciler: keys from a queue, a bounded number at a time, each through observe, plan, execute, conclude.
+
+use std::sync::Arc;
+
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use crate::{
+    execute::{Clients, Outcome, execute},
+    plan::{Note, Plan},
+    queue::Queue,
+};
+
+/// Why a look at the world failed. It is always retried.
+pub type ObserveError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One reconciler. `plan` and `conclude` take no `self`: they see only what was seen.
+#[async_trait::async_trait]
+pub trait Reconciler: Send + Sync + 'static {
+    /// Its name in logs, spans and metrics.
+    const NAME: &'static str;
+
+    /// Everything a plan is made from, `now` and configuration included.
+    type Seen: Send + Sync;
+
+    /// Looks at the world. Reads caches, and the API where a cache will not do; writes nothing, decides nothing.
+    async fn observe(&self, key: &str) -> Result<Self::Seen, ObserveError>;
+
+    /// Decides. A plain function on plain data.
+    fn plan(seen: &Self::Seen) -> Plan;
+
+    /// Decides what to say about it, once, when everything was tried: mostly one status patch.
+    fn conclude(seen: &Self::Seen, outcome: &Outcome) -> Plan {
+        let _ = (seen, outcome);
+        Plan::new()
+    }
+}
+
+/// A reconciler that was started.
+pub struct Running {
+    /// Its queue: add a key to have it looked at.
+    pub queue: Queue,
+    /// Ends when the reconciler was cancelled and its last run is over.
+    pub finished: tokio::task::JoinHandle<()>,
+}
+
+/// [`run`] in a task of its own.
+pub fn spawn<R: Reconciler>(
+    reconciler: R,
+    clients: Clients,
+    queue: Queue,
+    workers: usize,
+    cancel: CancellationToken,
+) -> Running {
+    let finished = tokio::spawn(run(Arc::new(reconciler), clients, queue.clone(), workers, cancel));
+    Running { queue, finished }
+}
+
+/// Runs until cancelled, then waits for the runs under way.
+pub async fn run<R: Reconciler>(
+    reconciler: Arc<R>,
+    clients: Clients,
+    queue: Queue,
+    workers: usize,
+    cancel: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(workers.max(1)));
+    let mut runs = JoinSet::new();
+    loop {
+        let slot = tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            slot = slots.clone().acquire_owned() => slot.expect("the semaphore is never closed"),
+        };
+        let key = tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            key = queue.next() => key,
+        };
+        while runs.try_join_next().is_some() {}
+        let (reconciler, clients, queue) = (reconciler.clone(), clients.clone(), queue.clone());
+        let span = info_span!("reconcile", controller = R::NAME, key = %key);
+        runs.spawn(
+            async move {
+                let _slot = slot;
+                // A panic in one run must not leave its key marked as running for ever.
+                let mut turn = Turn {
+                    queue: &queue,
+                    key: &key,
+                    over: false,
+                };
+                match once(&*reconciler, &clients, &key).await {
+                    Ok(again) => turn.done(again),
+                    Err(error) => {
+                        let delay = turn.failed();
+                        // The first failures are mostly two writers meeting; they are worth a word only when they last.
+                        if delay.as_millis() > 100 {
+                            warn!(%error, ?delay, "run failed, will retry");
+                        } else {
+                            debug!(%error, ?delay, "run failed, will retry");
+                        }
+                    }
+                }
+            }
+            .instrument(span),
+        );
+    }
+    while runs.join_next().await.is_some() {}
+}
+
+struct Turn<'a> {
+    queue: &'a Queue,
+    key: &'a str,
+    over: bool,
+}
+
+impl Turn<'_> {
+    fn done(&mut self, again: Option<std::time::Duration>) {
+        self.over = true;
+        self.queue.done(self.key, again);
+    }
+
+    fn failed(&mut self) -> std::time::Duration {
+        self.over = true;
+        self.queue.failed(self.key)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.queue.failed(self.key);
+        }
+    }
+}
+
+/// Why one run has to be retried.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The world could not be looked at.
+    #[error("could not observe: {0}")]
+    Observe(ObserveError),
+    /// Some steps failed.
+    #[error("could not execute: {0}")]
+    Execute(String),
+}
+
+/// One run: observe, plan, execute, conclude, execute. Returns when to look again.
+pub async fn once<R: Reconciler>(
+    reconciler: &R,
+    clients: &Clients,
+    key: &str,
+) -> Result<Option<std::time::Duration>, RunError> {
+    let seen = reconciler.observe(key).await.map_err(RunError::Observe)?;
+    let plan = R::plan(&seen);
+    report(&plan);
+    let outcome = execute(clients, &plan).await;
+    let last = R::conclude(&seen, &outcome);
+    report(&last);
+    let concluded = execute(clients, &last).await;
+    if outcome.succeeded() && concluded.succeeded() {
+        return Ok([plan.again, last.again].into_iter().flatten().min());
+    }
+    let text = [outcome.error_text(), concluded.error_text()]
+        .into_iter()
+        .filter(|it| !it.is_empty())
+        .collect::<Vec<_>>();
+    Err(RunError::Execute(text.join("; ")))
+}
+
+fn report(plan: &Plan) {
+    for note in &plan.notes {
+        match note {
+            Note::Wait(why) => debug!(%why, "waits"),
+            Note::Refuse(why) => info!(%why, "refuses"),
+            Note::Remark(what) => debug!(%what, "remarks"),
+        }
+    }
+    if !plan.is_empty() {
+        debug!(steps = plan.len(), %plan, "executes a plan");
+    }
+}
