@@ -1,1 +1,31 @@
-//! ocm-api
+//! The words of Open Cluster Management: kinds, names, conditions and reasons, with no client and no runtime behind them.
+//!
+//! Every kind is a plain struct with `metadata`, `spec` and `status`, implements [`kube::Resource`], tolerates what a Go
+//! client may leave out or write as null, and serializes the way Go does: empty optional fields are left out.
+//!
+//! ```
+//! use ocm_api::cluster::{ManagedCluster, ManagedClusterSpec};
+//!
+//! let cluster = ManagedCluster::new("cluster1", ManagedClusterSpec { hub_accepts_client: true, ..Default::default() });
+//! assert_eq!(cluster.spec.lease_seconds(), 60);
+//! ```
+
+mod kind;
+mod null;
+mod schema;
+
+pub mod about;
+pub mod annotations;
+pub mod cluster;
+pub mod condition;
+pub mod conditions;
+pub mod finalizers;
+pub mod identity;
+pub mod labels;
+pub mod namespaces;
+pub mod object;
+pub mod work;
+
+pub use condition::{Condition, Status};
+pub use kind::{Column, Kind};
+pub use object::RawObject;

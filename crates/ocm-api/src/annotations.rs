@@ -1,0 +1,24 @@
+//! Annotation keys.
+
+/// On a ManagedCluster that was accepted without a human: when (RFC 3339).
+pub const AUTOMATICALLY_ACCEPTED_ON: &str = "open-cluster-management.io/automatically-accepted-on";
+/// On a ManagedCluster: `{"registries":[{"source","mirror"}]}` for images of add-ons.
+pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
+/// On a ManagedCluster: `"true"` trusts the cluster's clock.
+pub const SKIP_CLOCK_SYNC_CHECK: &str = "registration.open-cluster-management.io/skip-clock-sync-check";
+/// Prefix of the annotations an agent may set on its ManagedCluster when it creates it.
+pub const AGENT_PREFIX: &str = "agent.open-cluster-management.io";
+/// Prefix of the ManagedCluster annotations that are copied to its add-ons.
+pub const ADDON_PREFIX: &str = "addon.open-cluster-management.io";
+/// On a ManagedCluster made by the Cluster API importer: `<namespace>/<name>`.
+pub const CAPI_CLUSTER: &str = "cluster.x-k8s.io/cluster";
+/// On a ManagedClusterSet of ours: `"false"` stops us from reverting edits.
+pub const AUTOUPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
+/// On works and add-ons in a cluster's namespace: 0 to 100, lower goes first when the cluster is deleted.
+pub const CLEANUP_PRIORITY: &str = "open-cluster-management.io/cleanup-priority";
+/// On objects applied server-side from a work: hash of what was applied. On a ManifestWork the add-on framework keeps a JSON map here.
+pub const CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash";
+/// On a Service or CSIDriver applied with strategy Update: hex SHA-256 of the JSON of its `spec`.
+pub const TYPED_SPEC_HASH: &str = "operator.openshift.io/spec-hash";
+/// Prefix of the annotations that are copied to logs and CloudEvents.
+pub const LOGGING_PREFIX: &str = "logging.open-cluster-management.io/";

@@ -1,0 +1,137 @@
+//! Condition types and reasons, kind by kind. Strings are upstream's; misspellings included.
+
+/// Conditions of a ManagedCluster.
+pub mod managed_cluster {
+    pub const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
+    pub const HUB_DENIED: &str = "HubDeniedManagedCluster";
+    pub const JOINED: &str = "ManagedClusterJoined";
+    pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+    pub const CLOCK_SYNCED: &str = "ManagedClusterConditionClockSynced";
+    pub const DELETING: &str = "Deleting";
+    pub const CERTIFICATE_ROTATED: &str = "ClusterCertificateRotated";
+    pub const IMPORT_SUCCEEDED: &str = "ManagedClusterImportSucceeded";
+
+    /// Reasons.
+    pub mod reason {
+        pub const HUB_CLUSTER_ADMIN_ACCEPTED: &str = "HubClusterAdminAccepted";
+        pub const HUB_CLUSTER_ADMIN_DENIED: &str = "HubClusterAdminDenied";
+        pub const ERROR: &str = "Error";
+        pub const JOINED: &str = "ManagedClusterJoined";
+        pub const AVAILABLE: &str = "ManagedClusterAvailable";
+        pub const KUBE_API_SERVER_UNAVAILABLE: &str = "ManagedClusterKubeAPIServerUnavailable";
+        pub const LEASE_UPDATE_STOPPED: &str = "ManagedClusterLeaseUpdateStopped";
+        pub const CLOCK_SYNCED: &str = "ManagedClusterClockSynced";
+        pub const CLOCK_OUT_OF_SYNC: &str = "ManagedClusterClockOutOfSync";
+        pub const RESOURCE_REMAINING: &str = "ResourceRemaining";
+        pub const DELETING_ERROR: &str = "DeletingError";
+        pub const NO_RESOURCE: &str = "NoResource";
+        pub const CLIENT_CERTIFICATE_UPDATED: &str = "ClientCertificateUpdated";
+        pub const CLIENT_CERTIFICATE_UPDATE_FAILED: &str = "ClientCertificateUpdateFailed";
+    }
+}
+
+/// Conditions of an entry of a ManagedCluster's `status.managedNamespaces`.
+pub mod managed_namespace {
+    pub const AVAILABLE: &str = "NamespaceAvailable";
+
+    /// Reasons.
+    pub mod reason {
+        pub const APPLIED: &str = "NamespaceApplied";
+        pub const APPLY_FAILED: &str = "NamespaceApplyFailed";
+    }
+}
+
+/// Conditions of a ManagedClusterSet.
+pub mod managed_cluster_set {
+    pub const EMPTY: &str = "ClusterSetEmpty";
+
+    /// Reasons.
+    pub mod reason {
+        pub const NO_CLUSTER_MATCHED: &str = "NoClusterMatched";
+        pub const CLUSTERS_SELECTED: &str = "ClustersSelected";
+    }
+}
+
+/// Conditions of a ManagedClusterSetBinding.
+pub mod managed_cluster_set_binding {
+    pub const BOUND: &str = "Bound";
+
+    /// Reasons.
+    pub mod reason {
+        pub const CLUSTER_SET_BOUND: &str = "ClusterSetBound";
+        pub const CLUSTER_SET_NOT_FOUND: &str = "ClusterSetNotFound";
+    }
+}
+
+/// The approval of a CertificateSigningRequest by the hub.
+pub mod csr {
+    pub const APPROVED: &str = "Approved";
+    pub const DENIED: &str = "Denied";
+
+    /// Reasons.
+    pub mod reason {
+        pub const AUTO_APPROVED: &str = "AutoApprovedByHubCSRApprovingController";
+    }
+}
+
+/// Conditions of a ManifestWork, of the whole and of each manifest.
+pub mod manifest_work {
+    pub const APPLIED: &str = "Applied";
+    pub const AVAILABLE: &str = "Available";
+    pub const PROGRESSING: &str = "Progressing";
+    pub const DEGRADED: &str = "Degraded";
+    pub const COMPLETE: &str = "Complete";
+    pub const DELETING: &str = "Deleting";
+    /// Of a manifest only.
+    pub const STATUS_FEEDBACK_SYNCED: &str = "StatusFeedbackSynced";
+
+    /// Reasons of the whole.
+    pub mod reason {
+        pub const APPLIED_COMPLETE: &str = "AppliedManifestWorkComplete";
+        pub const APPLIED_FAILED: &str = "AppliedManifestWorkFailed";
+        pub const RESOURCES_AVAILABLE: &str = "ResourcesAvailable";
+        pub const RESOURCES_NOT_AVAILABLE: &str = "ResourcesNotAvailable";
+        pub const RESOURCES_STATUS_UNKNOWN: &str = "ResourcesStatusUnknown";
+        pub const CONDITION_RULES_AGGREGATED: &str = "ConditionRulesAggregated";
+        pub const DELETING: &str = "WorkDeleting";
+    }
+
+    /// Reasons of one manifest.
+    pub mod manifest_reason {
+        pub const APPLIED_COMPLETE: &str = "AppliedManifestComplete";
+        pub const APPLIED_FAILED: &str = "AppliedManifestFailed";
+        pub const SSA_IGNORE_FIELD_ERROR: &str = "AppliedManifestSSAIgnoreFieldError";
+        pub const RESOURCE_AVAILABLE: &str = "ResourceAvailable";
+        pub const RESOURCE_NOT_AVAILABLE: &str = "ResourceNotAvailable";
+        pub const INCOMPLETE_RESOURCE_META: &str = "IncompleteResourceMeta";
+        pub const FETCHING_RESOURCE_FAILED: &str = "FetchingResourceFailed";
+        pub const NO_STATUS_FEEDBACK_SYNCED: &str = "NoStatusFeedbackSynced";
+        pub const STATUS_FEEDBACK_SYNCED: &str = "StatusFeedbackSynced";
+        pub const STATUS_FEEDBACK_SYNC_FAILED: &str = "StatusFeedbackSyncFailed";
+        /// What every reason of a condition rule starts with.
+        pub const CONDITION_RULE_PREFIX: &str = "ConditionRule";
+        pub const CONDITION_RULE_EVALUATED: &str = "ConditionRuleEvaluated";
+        pub const CONDITION_RULE_EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
+        pub const CONDITION_RULE_INTERNAL_ERROR: &str = "ConditionRuleInternalError";
+        pub const CONDITION_RULE_INVALID: &str = "ConditionRuleInvalid";
+    }
+}
+
+/// Conditions of a ManifestWorkReplicaSet.
+pub mod manifest_work_replica_set {
+    pub const PLACEMENT_VERIFIED: &str = "PlacementVerified";
+    pub const PLACEMENT_ROLLED_OUT: &str = "PlacementRolledOut";
+    pub const MANIFEST_WORK_APPLIED: &str = "ManifestworkApplied";
+
+    /// Reasons.
+    pub mod reason {
+        pub const AS_EXPECTED: &str = "AsExpected";
+        pub const NOT_AS_EXPECTED: &str = "NotAsExpected";
+        pub const PROCESSING: &str = "Processing";
+        pub const PROGRESSING: &str = "Progressing";
+        pub const COMPLETE: &str = "Complete";
+        pub const PLACEMENT_DECISION_NOT_FOUND: &str = "PlacementDecisionNotFound";
+        pub const PLACEMENT_DECISION_EMPTY: &str = "PlacementDecisionEmpty";
+        pub const INVALID_MANIFEST_WORK_NAME: &str = "InvalidManifestWorkName";
+    }
+}

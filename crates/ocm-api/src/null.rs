@@ -1,0 +1,17 @@
+//! Go reads a JSON null as "not there" and leaves out what is empty; these functions make serde do the same.
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads null as the default.
+pub(crate) fn to_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whether Go's `omitempty` would leave the value out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

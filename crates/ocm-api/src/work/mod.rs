@@ -1,0 +1,10 @@
+//! Group `work.open-cluster-management.io`: manifests on their way to clusters.
+
+mod applied_manifest_work;
+mod manifest_work;
+
+pub use applied_manifest_work::*;
+pub use manifest_work::*;
+
+/// The API group.
+pub const GROUP: &str = "work.open-cluster-management.io";
