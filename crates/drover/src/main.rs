@@ -1,1 +1,40 @@
-fn main() {}
+//! The binary: what was typed is parsed, one command runs, and what went wrong is said in one sentence.
+//!
+//! Exit codes: 0 done, 1 the command could not do what was asked, 2 the command line itself is wrong.
+
+mod age;
+mod cli;
+mod cluster_name;
+mod command;
+mod conditions;
+mod connect;
+mod csr;
+mod kinds;
+mod manifests;
+mod output;
+mod quantity;
+mod table;
+mod why;
+
+use std::{io::ErrorKind, process::ExitCode};
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match command::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of our output went away (`drover get clusters | head -1`): nobody is left to tell.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", output::sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

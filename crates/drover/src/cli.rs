@@ -1,0 +1,60 @@
+//! The command line as it is typed: the global flags and the tree of commands.
+//! What each command's own flags mean is decided in that command's file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command;
+
+/// Open Cluster Management in one binary: a hub, its agents, and the commands to work with them.
+#[derive(Debug, Parser)]
+#[command(name = "drover", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// The kubeconfig to use [default: $KUBECONFIG, ~/.kube/config, ./.drover/hub.kubeconfig]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current context]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub context: Option<String>,
+    /// What to log to standard error, for example `info` or `work=debug,warn`
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILTER",
+        env = "DROVER_LOG",
+        help_heading = "Global options"
+    )]
+    pub log: Option<String>,
+}
+
+/// Everything the binary can do, in the order of the help.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print a page about the hub: clusters, works, the token that clusters join with
+    #[command(subcommand)]
+    Get(command::get::Get),
+    /// Create something on the hub
+    #[command(subcommand)]
+    Create(command::create::Create),
+    /// Delete something from the hub
+    #[command(subcommand)]
+    Delete(command::delete::Delete),
+    /// Accept clusters that asked to join: approve their certificate requests and admit them
+    Accept(command::accept::Accept),
+    /// Say what an object waits for, one sentence for each thing
+    Why(command::why::Why),
+    /// Print the version of this binary, and of the hub if it can be reached
+    Version(command::version::Version),
+    /// Print the completion script of a shell
+    Completions(command::completions::Completions),
+}

@@ -1,0 +1,248 @@
+//! `drover accept --clusters a,b`
+//! Upstream: clusteradm `accept`, whose lines we print. We differ where it misleads: a request is approved only if it
+//! asks for exactly the cluster's identity, the success line appears only when the cluster is accepted and a request of
+//! it is approved, and `--requesters` has an effect.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{
+    cli::Global,
+    cluster_name,
+    connect::Target,
+    csr::{self, Stage},
+    kinds, output,
+};
+
+/// Accept clusters that asked to join: approve their certificate requests and admit them
+#[derive(Debug, Args)]
+pub struct Accept {
+    /// The clusters to accept
+    #[arg(
+        short,
+        long,
+        visible_alias = "cluster",
+        value_delimiter = ',',
+        required = true,
+        value_name = "CLUSTERS"
+    )]
+    clusters: Vec<String>,
+    /// Wait until each cluster has asked, instead of failing when it has not
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    timeout: u64,
+    /// Users beside the bootstrap identities whose requests may be approved
+    #[arg(long, value_delimiter = ',', value_name = "USERS")]
+    requesters: Vec<String>,
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// How often a cluster that has not asked yet is looked for. A watch would need two, for a command that runs once.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+impl Accept {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        for cluster in &self.clusters {
+            cluster_name::check(cluster)?;
+        }
+        let hub = Target::connect(global).await?;
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(self.timeout);
+        for cluster in &self.clusters {
+            self.accept(&hub, cluster, deadline).await?;
+        }
+        Ok(())
+    }
+
+    async fn accept(&self, hub: &Target, cluster: &str, deadline: tokio::time::Instant) -> Result<()> {
+        output::say(format_args!("Starting approve csrs for the cluster {cluster}"))?;
+        loop {
+            match self.try_accept(hub, cluster).await? {
+                Progress::Done => return Ok(()),
+                Progress::NotYet(why) => {
+                    if !self.wait {
+                        bail!("{why}; add --wait to wait for it, `drover why managedcluster/{cluster}` says more");
+                    }
+                    if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
+                        bail!("{why}, {} s after being asked to wait for it", self.timeout);
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn try_accept(&self, hub: &Target, cluster: &str) -> Result<Progress> {
+        let managed = hub.all(&kinds::managed_cluster());
+        let seen = managed.get_opt(cluster).await;
+        let seen = seen.map_err(|error| hub.explain(&format!("could not get cluster {cluster}"), &error))?;
+        let Some(seen) = seen else {
+            return Ok(Progress::NotYet(format!(
+                "no cluster named {cluster} has asked to join yet"
+            )));
+        };
+        let accepted = seen.data["spec"]["hubAcceptsClient"] == true;
+        let joined = crate::conditions::of(&seen, "ManagedClusterJoined").is_some_and(|it| it.is_true());
+
+        let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+        let selector = format!("{}={cluster},!{}", kinds::CLUSTER_NAME_LABEL, kinds::ADDON_NAME_LABEL);
+        let listed = csrs.list(&ListParams::default().labels(&selector)).await;
+        let listed = listed.map_err(|error| hub.explain("could not list the certificate requests", &error))?;
+        let verdict = judge(&listed.items, cluster, &self.requesters);
+        for line in &verdict.lines {
+            output::say(line)?;
+        }
+        if verdict.approve.is_empty() && !verdict.has_approved && !joined {
+            return Ok(Progress::NotYet(format!(
+                "no csr is approved yet for cluster {cluster}"
+            )));
+        }
+        let note = if self.dry_run { " (dry run)" } else { "" };
+        // Admission first: were the request approved and the command then stopped, an agent would hold a certificate for
+        // a cluster that nobody has accepted. The other way round, nothing is given away.
+        if accepted {
+            output::say(format_args!(
+                "hubAcceptsClient already set for managed cluster {cluster}"
+            ))?;
+        } else {
+            let patch = Patch::Merge(json!({ "spec": { "hubAcceptsClient": true } }));
+            let done = managed.patch(cluster, &self.parameters(), &patch).await;
+            done.map_err(|error| hub.explain(&format!("could not accept cluster {cluster}"), &error))?;
+            output::say(format_args!(
+                "set hubAcceptsClient to true for managed cluster {cluster}{note}"
+            ))?;
+        }
+        for name in &verdict.approve {
+            let Some(csr) = listed.items.iter().find(|it| it.metadata.name.as_ref() == Some(name)) else {
+                continue;
+            };
+            let done = csrs
+                .patch_approval(name, &self.parameters(), &Patch::Merge(approval(csr)))
+                .await;
+            done.map_err(|error| hub.explain(&format!("could not approve CSR {name}"), &error))?;
+            output::say(format_args!("CSR {name} approved{note}"))?;
+        }
+        if !self.dry_run {
+            output::say(format_args!(
+                "\nYour managed cluster {cluster} has joined the Hub successfully."
+            ))?;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn parameters(&self) -> PatchParams {
+        PatchParams {
+            dry_run: self.dry_run,
+            ..PatchParams::default()
+        }
+    }
+}
+
+enum Progress {
+    Done,
+    NotYet(String),
+}
+
+/// What to do with the requests of one cluster.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    /// The names to approve now.
+    approve: Vec<String>,
+    /// Whether one had been approved before.
+    has_approved: bool,
+    /// What to tell the user about the others.
+    lines: Vec<String>,
+}
+
+fn judge(csrs: &[CertificateSigningRequest], cluster: &str, requesters: &[String]) -> Verdict {
+    let mut verdict = Verdict::default();
+    for csr in csrs {
+        let name = csr.metadata.name.clone().unwrap_or_default();
+        if let Some(fault) = csr::fault(csr, cluster, requesters) {
+            // What is decided already needs no advice.
+            if csr::stage(csr) == Stage::Pending {
+                verdict.lines.push(format!("CSR {name} not approved: {fault}"));
+            }
+            continue;
+        }
+        match csr::stage(csr) {
+            Stage::Pending => verdict.approve.push(name),
+            Stage::Denied(_) => verdict.lines.push(format!("CSR {name} already denied")),
+            Stage::Failed(why) => verdict.lines.push(format!("CSR {name} failed: {why}")),
+            Stage::Approved | Stage::Issued => {
+                verdict.has_approved = true;
+                verdict.lines.push(format!("CSR {name} already approved"));
+            }
+        }
+    }
+    if csrs.is_empty() {
+        verdict.lines.push(format!("no CSR to approve for cluster {cluster}"));
+    }
+    verdict
+}
+
+/// The approval as a merge patch; it carries the resource version, because a merge patch replaces the conditions whole.
+fn approval(csr: &CertificateSigningRequest) -> serde_json::Value {
+    let conditions = csr
+        .status
+        .as_ref()
+        .and_then(|it| it.conditions.clone())
+        .unwrap_or_default();
+    let mut conditions = serde_json::to_value(conditions).unwrap_or_else(|_| json!([]));
+    if let Some(list) = conditions.as_array_mut() {
+        list.push(json!({
+            "type": "Approved",
+            "status": "True",
+            "reason": "DroverApprove",
+            "message": "This CSR was approved by drover accept.",
+        }));
+    }
+    json!({
+        "metadata": { "resourceVersion": csr.metadata.resource_version },
+        "status": { "conditions": conditions },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_not_the_clusters_own_is_never_approved_and_the_reason_is_told() {
+        let mut csr = CertificateSigningRequest::default();
+        csr.metadata.name = Some("cluster1-x".into());
+        let verdict = judge(&[csr], "cluster1", &[]);
+        assert_eq!(verdict.approve, Vec::<String>::new());
+        assert_eq!(
+            verdict.lines,
+            ["CSR cluster1-x not approved: it is not labelled open-cluster-management.io/cluster-name=cluster1"]
+        );
+    }
+
+    #[test]
+    fn with_no_request_at_all_it_says_so() {
+        let verdict = judge(&[], "cluster1", &[]);
+        assert_eq!(verdict.lines, ["no CSR to approve for cluster cluster1"]);
+        assert!(!verdict.has_approved);
+    }
+
+    #[test]
+    fn an_approval_keeps_the_conditions_that_are_there_and_the_version_it_was_read_at() {
+        let mut csr = CertificateSigningRequest::default();
+        csr.metadata.resource_version = Some("7".into());
+        let patch = approval(&csr);
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert_eq!(patch["status"]["conditions"][0]["type"], "Approved");
+    }
+}

@@ -1,0 +1,28 @@
+//! `drover get …`
+
+mod clusters;
+mod works;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::cli::Global;
+
+#[derive(Debug, Subcommand)]
+pub enum Get {
+    /// List the managed clusters
+    #[command(alias = "cluster")]
+    Clusters(clusters::Clusters),
+    /// List the works of a cluster, or tell one work resource by resource
+    #[command(alias = "work")]
+    Works(works::Works),
+}
+
+impl Get {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        match self {
+            Self::Clusters(it) => it.run(global).await,
+            Self::Works(it) => it.run(global).await,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `drover why KIND/NAME`: what an object waits for, one sentence for each thing.
+
+use std::str::FromStr;
+
+use anyhow::{Result, anyhow, bail};
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::{Api, api::ListParams};
+use serde_json::json;
+
+use crate::{
+    cli::Global,
+    connect::Target,
+    kinds,
+    output::{self, Data},
+    why,
+};
+
+/// Say what an object waits for, one sentence for each thing
+#[derive(Debug, Args)]
+pub struct Why {
+    /// managedcluster/NAME, manifestwork/CLUSTER/NAME or csr/NAME
+    #[arg(value_name = "KIND/NAME")]
+    object: Object,
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Data>,
+}
+
+/// What was asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Object {
+    ManagedCluster(String),
+    ManifestWork { cluster: String, name: String },
+    Csr(String),
+}
+
+impl FromStr for Object {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.iter().any(|it| it.is_empty()) {
+            bail!("write KIND/NAME, for example managedcluster/cluster1");
+        }
+        let kind = parts[0].to_ascii_lowercase();
+        match (kind.as_str(), &parts[1..]) {
+            ("managedcluster" | "managedclusters" | "cluster" | "mcl", [name]) => {
+                Ok(Self::ManagedCluster((*name).into()))
+            }
+            ("manifestwork" | "manifestworks" | "work" | "mw", [cluster, name]) => Ok(Self::ManifestWork {
+                cluster: (*cluster).into(),
+                name: (*name).into(),
+            }),
+            ("manifestwork" | "manifestworks" | "work" | "mw", _) => {
+                bail!("write manifestwork/CLUSTER/NAME: a work belongs to one cluster")
+            }
+            ("csr" | "certificatesigningrequest" | "certificatesigningrequests", [name]) => {
+                Ok(Self::Csr((*name).into()))
+            }
+            ("managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr", _) => bail!("write {kind}/NAME"),
+            _ => bail!("{kind:?} is not known here; ask about a managedcluster, a manifestwork or a csr"),
+        }
+    }
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ManagedCluster(name) => write!(f, "managedcluster/{name}"),
+            Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
+            Self::Csr(name) => write!(f, "csr/{name}"),
+        }
+    }
+}
+
+impl Why {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        let hub = Target::connect(global).await?;
+        let sentences = match &self.object {
+            Object::ManagedCluster(name) => why::managed_cluster::waits_for(name, &observe_cluster(&hub, name).await?),
+            Object::ManifestWork { cluster, name } => {
+                let work = hub.namespaced(&kinds::manifest_work(), cluster).get_opt(name).await;
+                let work = work.map_err(|error| hub.explain(&format!("could not get work {name}"), &error))?;
+                let work =
+                    work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
+                why::manifest_work::waits_for(&work, &observe_cluster(&hub, cluster).await?)
+            }
+            Object::Csr(name) => {
+                let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+                let csr = csrs.get(name).await;
+                let csr = csr.map_err(|error| hub.explain(&format!("could not get CSR {name}"), &error))?;
+                why::csr::waits_for(&csr)
+            }
+        };
+        output::print(&encode(&self.object, &sentences, self.output)?)
+    }
+}
+
+/// Everything on the hub that a cluster's progress depends on.
+async fn observe_cluster(hub: &Target, name: &str) -> Result<why::managed_cluster::Seen> {
+    let doing = |what: &str| format!("could not get the {what} of cluster {name}");
+    let cluster = hub.all(&kinds::managed_cluster()).get_opt(name).await;
+    let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let selector = format!("{}={name},!{}", kinds::CLUSTER_NAME_LABEL, kinds::ADDON_NAME_LABEL);
+    let csrs = csrs.list(&ListParams::default().labels(&selector)).await;
+    let lease = hub
+        .namespaced(&kinds::lease(), name)
+        .get_opt("managed-cluster-lease")
+        .await;
+    let namespace = hub.all(&kinds::namespace()).get_opt(name).await;
+    Ok(why::managed_cluster::Seen {
+        cluster: cluster.map_err(|error| hub.explain(&doing("state"), &error))?,
+        csrs: csrs
+            .map_err(|error| hub.explain(&doing("certificate requests"), &error))?
+            .items,
+        lease: lease.map_err(|error| hub.explain(&doing("lease"), &error))?,
+        namespace: namespace.map_err(|error| hub.explain(&doing("namespace"), &error))?,
+        now: Timestamp::now(),
+    })
+}
+
+fn encode(object: &Object, sentences: &[String], data: Option<Data>) -> Result<String> {
+    if let Some(data) = data {
+        return output::encode(&json!({ "object": object.to_string(), "waitsFor": sentences }), data);
+    }
+    Ok(match sentences {
+        [] => format!("{object} waits for nothing.\n"),
+        sentences => sentences.iter().map(|it| format!("{it}\n")).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_as_kind_and_name() {
+        let parsed = |text: &str| text.parse::<Object>().map_err(|it| it.to_string());
+        assert_eq!(
+            parsed("managedcluster/cluster3"),
+            Ok(Object::ManagedCluster("cluster3".into()))
+        );
+        assert_eq!(parsed("mcl/a"), Ok(Object::ManagedCluster("a".into())));
+        assert_eq!(
+            parsed("work/c/w"),
+            Ok(Object::ManifestWork {
+                cluster: "c".into(),
+                name: "w".into()
+            })
+        );
+        assert_eq!(parsed("csr/a-b"), Ok(Object::Csr("a-b".into())));
+        assert!(parsed("work/w").unwrap_err().contains("a work belongs to one cluster"));
+        assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
+        assert!(
+            parsed("managedcluster")
+                .unwrap_err()
+                .contains("write managedcluster/NAME")
+        );
+        assert!(parsed("managedcluster/").unwrap_err().contains("write KIND/NAME"));
+    }
+
+    #[test]
+    fn nothing_to_wait_for_is_said_too() {
+        let object = Object::ManagedCluster("a".into());
+        assert_eq!(
+            encode(&object, &[], None).unwrap(),
+            "managedcluster/a waits for nothing.\n"
+        );
+        assert_eq!(
+            encode(&object, &["One.".into(), "Two.".into()], None).unwrap(),
+            "One.\nTwo.\n"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! The kinds the CLI reads and writes, as dynamic resources: what a user sees with `-o yaml` is then the whole object,
+//! with the fields that a newer hub has and this binary does not know.
+
+use kube::core::{ApiResource, GroupVersionKind};
+
+fn kind(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+/// cluster.open-cluster-management.io/v1 ManagedCluster
+pub fn managed_cluster() -> ApiResource {
+    kind(
+        "cluster.open-cluster-management.io",
+        "v1",
+        "ManagedCluster",
+        "managedclusters",
+    )
+}
+
+/// work.open-cluster-management.io/v1 ManifestWork
+pub fn manifest_work() -> ApiResource {
+    kind("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks")
+}
+
+/// coordination.k8s.io/v1 Lease
+pub fn lease() -> ApiResource {
+    kind("coordination.k8s.io", "v1", "Lease", "leases")
+}
+
+/// v1 Namespace
+pub fn namespace() -> ApiResource {
+    kind("", "v1", "Namespace", "namespaces")
+}
+
+/// The label of everything on the hub that belongs to one cluster.
+pub const CLUSTER_NAME_LABEL: &str = "open-cluster-management.io/cluster-name";
+/// The label of what belongs to an add-on of a cluster.
+pub const ADDON_NAME_LABEL: &str = "open-cluster-management.io/addon-name";
+/// The label that puts a cluster into its set.
+pub const CLUSTER_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";

@@ -1,0 +1,6 @@
+//! Why an object is not where its owner wants it: plain functions from what was seen to sentences, in the order in which
+//! the things have to happen. No sentence means that it waits for nothing.
+
+pub mod csr;
+pub mod managed_cluster;
+pub mod manifest_work;
