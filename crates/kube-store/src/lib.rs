@@ -3,5 +3,8 @@
 //! Synchronous, without IO: no sockets, no files, no clock of its own. It knows metadata, schemas and patches, and no
 //! kind of Open Cluster Management.
 
+pub mod managed;
+pub mod patch;
 pub mod schema;
+pub mod selector;
 pub mod status;

@@ -32,24 +32,48 @@ pub struct FieldError {
 impl FieldError {
     /// `Required value[: detail]`.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
-        let detail = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-        Self { reason: "FieldValueRequired", field: field.into(), detail }
+        let detail = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self {
+            reason: "FieldValueRequired",
+            field: field.into(),
+            detail,
+        }
     }
     /// `Invalid value: <json>: detail`.
     pub fn invalid(field: impl Into<String>, value: &Value, detail: impl AsRef<str>) -> Self {
-        Self { reason: "FieldValueInvalid", field: field.into(), detail: format!("Invalid value: {value}: {}", detail.as_ref()) }
+        Self {
+            reason: "FieldValueInvalid",
+            field: field.into(),
+            detail: format!("Invalid value: {value}: {}", detail.as_ref()),
+        }
     }
     /// `Forbidden: detail`.
     pub fn forbidden(field: impl Into<String>, detail: impl AsRef<str>) -> Self {
-        Self { reason: "FieldValueForbidden", field: field.into(), detail: format!("Forbidden: {}", detail.as_ref()) }
+        Self {
+            reason: "FieldValueForbidden",
+            field: field.into(),
+            detail: format!("Forbidden: {}", detail.as_ref()),
+        }
     }
     /// `Duplicate value: <json>`.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self { reason: "FieldValueDuplicate", field: field.into(), detail: format!("Duplicate value: {value}") }
+        Self {
+            reason: "FieldValueDuplicate",
+            field: field.into(),
+            detail: format!("Duplicate value: {value}"),
+        }
     }
     /// `Unsupported value: <json>: supported values: "a", "b"`.
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
-        let list = supported.iter().map(|it| format!("\"{it}\"")).collect::<Vec<_>>().join(", ");
+        let list = supported
+            .iter()
+            .map(|it| format!("\"{it}\""))
+            .collect::<Vec<_>>()
+            .join(", ");
         Self {
             reason: "FieldValueNotSupported",
             field: field.into(),
@@ -58,13 +82,21 @@ impl FieldError {
     }
     /// `Too long: may not be more than N bytes`.
     pub fn too_long(field: impl Into<String>, bytes_max: usize) -> Self {
-        Self { reason: "FieldValueTooLong", field: field.into(), detail: format!("Too long: may not be more than {bytes_max} bytes") }
+        Self {
+            reason: "FieldValueTooLong",
+            field: field.into(),
+            detail: format!("Too long: may not be more than {bytes_max} bytes"),
+        }
     }
 }
 
 /// `configmaps` or `deployments.apps`, as messages name a resource.
 pub fn qualified(resource: &str, group: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+    if group.is_empty() {
+        resource.to_owned()
+    } else {
+        format!("{resource}.{group}")
+    }
 }
 
 fn details(name: &str, group: &str, kind: &str) -> serde_json::Map<String, Value> {
@@ -80,7 +112,13 @@ fn details(name: &str, group: &str, kind: &str) -> serde_json::Map<String, Value
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after_seconds: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after_seconds: None,
+        }
     }
     /// 400 `BadRequest`.
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -98,12 +136,18 @@ impl Status {
             (_, true) => format!("{what} is forbidden: {}", text.as_ref()),
             _ => format!("{what} \"{name}\" is forbidden: {}", text.as_ref()),
         };
-        Self { details: Some(Box::new(Value::Object(details(name, group, resource)))), ..Self::new(403, "Forbidden", message) }
+        Self {
+            details: Some(Box::new(Value::Object(details(name, group, resource)))),
+            ..Self::new(403, "Forbidden", message)
+        }
     }
     /// 404 of an object: `configmaps "x" not found`.
     pub fn not_found(resource: &str, group: &str, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", qualified(resource, group));
-        Self { details: Some(Box::new(Value::Object(details(name, group, resource)))), ..Self::new(404, "NotFound", message) }
+        Self {
+            details: Some(Box::new(Value::Object(details(name, group, resource)))),
+            ..Self::new(404, "NotFound", message)
+        }
     }
     /// 404 of a path that names no resource.
     pub fn no_such_resource() -> Self {
@@ -116,18 +160,32 @@ impl Status {
     pub fn method_not_allowed() -> Self {
         Self {
             details: Some(Box::new(json!({}))),
-            ..Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            ..Self::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )
         }
     }
     /// 409 `AlreadyExists`.
     pub fn already_exists(resource: &str, group: &str, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", qualified(resource, group));
-        Self { details: Some(Box::new(Value::Object(details(name, group, resource)))), ..Self::new(409, "AlreadyExists", message) }
+        Self {
+            details: Some(Box::new(Value::Object(details(name, group, resource)))),
+            ..Self::new(409, "AlreadyExists", message)
+        }
     }
     /// 409 `Conflict`: `Operation cannot be fulfilled on <resource> "<name>": <text>`. `kind` is what `details.kind` says.
     pub fn conflict(kind: &str, group: &str, name: &str, text: impl AsRef<str>) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {}", qualified(kind, group), text.as_ref());
-        Self { details: Some(Box::new(Value::Object(details(name, group, kind)))), ..Self::new(409, "Conflict", message) }
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {}",
+            qualified(kind, group),
+            text.as_ref()
+        );
+        Self {
+            details: Some(Box::new(Value::Object(details(name, group, kind)))),
+            ..Self::new(409, "Conflict", message)
+        }
     }
     /// The 409 of a stale `resourceVersion`.
     pub fn stale(resource: &str, group: &str, name: &str) -> Self {
@@ -150,17 +208,30 @@ impl Status {
     pub fn invalid(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
         let mut texts = Vec::new();
         for error in errors {
-            let text = if error.field.is_empty() { error.detail.clone() } else { format!("{}: {}", error.field, error.detail) };
+            let text = if error.field.is_empty() {
+                error.detail.clone()
+            } else {
+                format!("{}: {}", error.field, error.detail)
+            };
             if !texts.contains(&text) {
                 texts.push(text);
             }
         }
-        let text = if texts.len() == 1 { texts.remove(0) } else { format!("[{}]", texts.join(", ")) };
+        let text = if texts.len() == 1 {
+            texts.remove(0)
+        } else {
+            format!("[{}]", texts.join(", "))
+        };
         let mut map = details(name, group, kind);
-        let causes = errors.iter().map(|it| json!({"reason": it.reason, "message": it.detail, "field": it.field}));
+        let causes = errors
+            .iter()
+            .map(|it| json!({"reason": it.reason, "message": it.detail, "field": it.field}));
         map.insert("causes".into(), Value::Array(causes.collect()));
         let message = format!("{} \"{name}\" is invalid: {text}", qualified(kind, group));
-        Self { details: Some(Box::new(Value::Object(map))), ..Self::new(422, "Invalid", message) }
+        Self {
+            details: Some(Box::new(Value::Object(map))),
+            ..Self::new(422, "Invalid", message)
+        }
     }
     /// 429 while a resource is being set up; the client tries again after a second.
     pub fn initializing() -> Self {
@@ -172,7 +243,11 @@ impl Status {
     }
     /// 500 `InternalError`.
     pub fn internal(message: impl AsRef<str>) -> Self {
-        Self::new(500, "InternalError", format!("Internal error occurred: {}", message.as_ref()))
+        Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {}", message.as_ref()),
+        )
     }
     /// The JSON body.
     pub fn body(&self) -> Value {

@@ -1,0 +1,342 @@
+//! Strategic merge patch: a merge patch that knows from the schema which lists merge by key, plus directives.
+//!
+//! Facts from Kubernetes `apimachinery/pkg/util/strategicpatch/patch.go`. Server side only: a patch meets an object, so
+//! nulls that delete nothing are dropped and never stored.
+
+use super::{decode_object, go_format};
+use crate::{managed::meta::root_field, schema::Schema, status::Status};
+use serde_json::{Map, Value, json};
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const SET_ORDER: &str = "$setElementOrder/";
+const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
+
+/// Applies a strategic merge patch to `live` and gives the patched object.
+pub fn apply(live: &Value, body: &[u8], schema: &Schema) -> Result<Value, Status> {
+    let patch = decode_object(body)?;
+    let live = live.as_object().cloned().unwrap_or_default();
+    merge_map(live, patch, Node::Root(schema)).map(Value::Object)
+}
+
+/// Where in the schema a merge stands. Content without a schema merges maps and replaces lists.
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Root(&'a Schema),
+    At(Option<&'a Schema>),
+}
+
+impl<'a> Node<'a> {
+    fn field(self, name: &str) -> Option<&'a Schema> {
+        match self {
+            Node::Root(root) => root_field(root, name),
+            Node::At(at) => {
+                let at = at?;
+                at.properties.get(name).or(at.additional.as_ref()).map(AsRef::as_ref)
+            }
+        }
+    }
+}
+
+fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Status {
+    let whole = go_format(&Value::Object(map.clone()));
+    Status::new(
+        500,
+        "",
+        format!("unknown patch type: {} in map: {whole}", go_format(directive)),
+    )
+}
+
+fn no_merge_key(item: &Value, key: &str) -> Status {
+    Status::new(
+        500,
+        "",
+        format!("map: {} does not contain declared merge key: {key}", go_format(item)),
+    )
+}
+
+fn lists_of_lists() -> Status {
+    let details = Some(Box::new(json!({})));
+    Status {
+        details,
+        ..Status::new(422, "Invalid", "lists of lists are not supported")
+    }
+}
+
+fn is_directive(key: &str) -> bool {
+    key == DIRECTIVE || key == RETAIN_KEYS || key.starts_with(SET_ORDER) || key.starts_with(DELETE_PRIMITIVES)
+}
+
+fn merge_map(
+    mut original: Map<String, Value>,
+    mut patch: Map<String, Value>,
+    node: Node<'_>,
+) -> Result<Map<String, Value>, Status> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        match directive.as_str() {
+            Some("replace") => {
+                patch.remove(DIRECTIVE);
+                return Ok(patch);
+            }
+            Some("delete") => return Ok(Map::new()),
+            Some("merge") => {
+                patch.remove(DIRECTIVE);
+            }
+            _ => return Err(unknown_directive(directive, &patch)),
+        }
+    }
+    if let Some(keys) = patch.remove(RETAIN_KEYS) {
+        retain_keys(&mut original, &patch, &keys)?;
+    }
+    set_element_orders(&mut original, &mut patch, node)?;
+    for (key, change) in patch {
+        if let Some(field) = key.strip_prefix(DELETE_PRIMITIVES) {
+            if let (Some(Value::Array(items)), Value::Array(gone)) = (original.get_mut(field), &change) {
+                items.retain(|item| !gone.contains(item));
+            } else if !change.is_array() {
+                return Err(Status::bad_request("invalid patch format of primitive list"));
+            }
+            continue;
+        }
+        if change.is_null() {
+            original.remove(&key);
+            continue;
+        }
+        let schema = node.field(&key);
+        let merged = match (original.remove(&key), change) {
+            (None, change) => drop_directives(change)?,
+            (Some(Value::Object(_)), Value::Object(mut change)) if schema.is_some_and(|it| it.patch_replace) => {
+                change.remove(DIRECTIVE);
+                Value::Object(change)
+            }
+            (Some(Value::Object(live)), Value::Object(change)) => {
+                Value::Object(merge_map(live, change, Node::At(schema))?)
+            }
+            (Some(Value::Array(live)), Value::Array(change)) => Value::Array(merge_list(live, change, schema)?),
+            (Some(_), change) => drop_directives(change)?,
+        };
+        original.insert(key, merged);
+    }
+    Ok(original)
+}
+
+/// `$retainKeys`: drops every live key that is not listed; the patch itself may only set listed keys.
+fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), Status> {
+    let malformed = || Status::bad_request("invalid patch format of retainKeys");
+    let keys = keys.as_array().ok_or_else(malformed)?;
+    let listed = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    if patch.keys().any(|name| !is_directive(name) && !listed(name)) {
+        return Err(malformed());
+    }
+    original.retain(|name, _| listed(name));
+    Ok(())
+}
+
+/// `$setElementOrder/<list>`: merges that list now and puts it into the given order.
+fn set_element_orders(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    node: Node<'_>,
+) -> Result<(), Status> {
+    let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(SET_ORDER)).cloned().collect();
+    for directive in directives {
+        let field = &directive[SET_ORDER.len()..];
+        let Some(Value::Array(order)) = patch.remove(&directive) else {
+            return Err(Status::bad_request("invalid patch format of setElementOrder list"));
+        };
+        // Removals first: the order given is the one the list shall have afterwards.
+        let mut live = original.remove(field);
+        if let (Some(Value::Array(items)), Some(Value::Array(gone))) =
+            (&mut live, patch.remove(&format!("{DELETE_PRIMITIVES}{field}")))
+        {
+            items.retain(|item| !gone.contains(item));
+        }
+        let schema = node.field(field);
+        let key = merge_key(schema);
+        if let Some(Value::Array(change)) = patch.get(field) {
+            check_order(change, &order, key)?;
+        }
+        let server_order = match &live {
+            Some(Value::Array(items)) => items.clone(),
+            _ => Vec::new(),
+        };
+        let merged = match (live, patch.remove(field)) {
+            (None, None) => continue,
+            (Some(live), Some(Value::Null)) => {
+                drop(live);
+                continue;
+            }
+            (Some(Value::Array(live)), Some(Value::Array(change))) => merge_list(live, change, schema)?,
+            (Some(Value::Array(live)), None) => live,
+            (_, Some(change)) => match drop_directives(change)? {
+                Value::Array(items) => items,
+                other => {
+                    original.insert(field.to_owned(), other);
+                    continue;
+                }
+            },
+            (Some(other), None) => {
+                original.insert(field.to_owned(), other);
+                continue;
+            }
+        };
+        original.insert(
+            field.to_owned(),
+            Value::Array(arrange(merged, &order, &server_order, key)),
+        );
+    }
+    Ok(())
+}
+
+/// The items a patch sets must be in the order list, in the same relative order.
+fn check_order(change: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Status> {
+    let mut from = 0;
+    for item in change.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let Some(at) = order[from..].iter().position(|it| same_item(it, item, key)) else {
+            let patch = go_format(&Value::Array(change.to_vec()));
+            let order = go_format(&Value::Array(order.to_vec()));
+            let message =
+                format!("The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n");
+            return Err(Status::new(500, "", message));
+        };
+        from += at + 1;
+    }
+    Ok(())
+}
+
+fn merge_key(schema: Option<&Schema>) -> Option<&str> {
+    schema.and_then(|it| it.patch_merge_key.as_deref())
+}
+
+fn same_item(left: &Value, right: &Value, key: Option<&str>) -> bool {
+    match key {
+        Some(key) if left.is_object() || right.is_object() => {
+            matches!((left.get(key), right.get(key)), (Some(left), Some(right)) if left == right)
+        }
+        _ => left == right,
+    }
+}
+
+fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Schema>) -> Result<Vec<Value>, Status> {
+    if !schema.is_some_and(|it| it.patch_merge) {
+        return Ok(match drop_directives(Value::Array(change))? {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        });
+    }
+    if original.is_empty() && change.is_empty() {
+        return Ok(original);
+    }
+    if change.iter().chain(&original).any(Value::is_array) {
+        return Err(lists_of_lists());
+    }
+    if !change.iter().chain(&original).any(Value::is_object) {
+        let mut merged: Vec<Value> = Vec::with_capacity(original.len() + change.len());
+        for item in original.iter().chain(&change) {
+            if !merged.contains(item) {
+                merged.push(item.clone());
+            }
+        }
+        return Ok(arrange(merged, &change, &original, None));
+    }
+    let Some(key) = merge_key(schema) else {
+        return Err(Status::new(500, "", "cannot merge lists without merge key"));
+    };
+    let mut replace = false;
+    let mut sets = Vec::with_capacity(change.len());
+    for item in change {
+        let Some(directive) = item.get(DIRECTIVE) else {
+            sets.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                let gone = item.get(key).ok_or_else(|| no_merge_key(&item, key))?;
+                original.retain(|it| it.get(key) != Some(gone));
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                return Err(Status::new(
+                    500,
+                    "",
+                    "merging lists cannot yet be specified in the patch",
+                ));
+            }
+            _ => return Err(unknown_directive(directive, item.as_object().unwrap_or(&Map::new()))),
+        }
+    }
+    if replace {
+        return Ok(sets);
+    }
+    let order: Vec<Value> = sets.iter().map(|item| json!({key: item.get(key)})).collect();
+    let server_order: Vec<Value> = original.iter().map(|item| json!({key: item.get(key)})).collect();
+    let items = schema.and_then(|it| it.items.as_deref());
+    let mut merged = original;
+    for set in sets {
+        let Some(name) = set.get(key) else {
+            return Err(no_merge_key(&set, key));
+        };
+        let found = merged.iter_mut().find(|it| it.get(key) == Some(name));
+        match (found, set) {
+            (Some(live), Value::Object(set)) => {
+                let before = live.as_object_mut().map(std::mem::take).unwrap_or_default();
+                *live = Value::Object(merge_map(before, set, Node::At(items))?);
+            }
+            (_, set) => merged.push(drop_directives(set)?),
+        }
+    }
+    Ok(arrange(merged, &order, &server_order, Some(key)))
+}
+
+/// Orders a merged list: items that the patch names follow its order, the others keep theirs, and the two are interleaved
+/// so that an item only the server has goes first only where it stood before the next patched one.
+fn arrange(merged: Vec<Value>, patch_order: &[Value], server_order: &[Value], key: Option<&str>) -> Vec<Value> {
+    let rank = |order: &[Value], item: &Value| order.iter().position(|it| same_item(it, item, key));
+    let (mut patched, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| rank(patch_order, item).is_some());
+    patched.sort_by_key(|item| rank(patch_order, item));
+    others.sort_by_key(|item| rank(server_order, item).unwrap_or(usize::MAX));
+    let mut result = Vec::with_capacity(patched.len() + others.len());
+    let (mut patched, mut others) = (patched.into_iter().peekable(), others.into_iter().peekable());
+    while let (Some(right), Some(left)) = (patched.peek(), others.peek()) {
+        let before =
+            matches!((rank(server_order, left), rank(server_order, right)), (Some(left), Some(right)) if left < right);
+        result.extend(if before { others.next() } else { patched.next() });
+    }
+    result.extend(patched);
+    result.extend(others);
+    result
+}
+
+/// Patch content that meets nothing in the object is taken as it is, without its directives and nulls.
+fn drop_directives(value: Value) -> Result<Value, Status> {
+    Ok(match value {
+        Value::Object(map) => {
+            if let Some(directive) = map.get(DIRECTIVE) {
+                match directive.as_str() {
+                    Some("delete") => return Ok(Value::Object(Map::new())),
+                    Some("merge" | "replace") => {}
+                    _ => return Err(unknown_directive(directive, &map)),
+                }
+            }
+            let mut kept = Map::new();
+            for (key, value) in map {
+                if !is_directive(&key) && !value.is_null() {
+                    kept.insert(key, drop_directives(value)?);
+                }
+            }
+            Value::Object(kept)
+        }
+        Value::Array(items) => {
+            let mut kept = Vec::with_capacity(items.len());
+            for item in items {
+                match item.get(DIRECTIVE).map(|it| it.as_str()) {
+                    Some(Some("delete" | "replace")) => {}
+                    _ => kept.push(drop_directives(item)?),
+                }
+            }
+            Value::Array(kept)
+        }
+        other => other,
+    })
+}
