@@ -3,6 +3,21 @@
 //!
 //! One shape serves built-in kinds (made from tables) and custom resources (made from `openAPIV3Schema`).
 
+pub mod decode;
+pub mod default;
+pub mod duplicates;
+pub mod formats;
+pub mod metadata;
+pub mod object_meta;
+pub mod parse;
+pub mod prune;
+pub mod quantity;
+pub mod rules;
+pub mod structural;
+mod structural_values;
+pub mod timestamps;
+pub mod validate;
+
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -42,6 +57,8 @@ pub struct Rule {
 /// One node of a structural schema. Children are shared, so built-in kinds hold one `ObjectMeta` and one `PodSpec`.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
+    /// Name of the definition this node was made from (`io.k8s.api.core.v1.PodSpec`); `None` in custom resources.
+    pub name: Option<Arc<str>>,
     pub ty: Type,
     pub description: Option<Arc<str>>,
     pub format: Option<Arc<str>>,
@@ -53,6 +70,8 @@ pub struct Schema {
     pub default: Option<Value>,
     pub nullable: bool,
     pub preserve_unknown: bool,
+    /// A definition of a built-in table that stands for any JSON value; decoding looks no deeper.
+    pub opaque: bool,
     pub embedded_resource: bool,
     pub int_or_string: bool,
     /// `x-kubernetes-map-type: atomic`.
@@ -68,6 +87,10 @@ pub struct Schema {
     /// `x-kubernetes-patch-merge-key`.
     pub patch_merge_key: Option<String>,
     pub rules: Vec<Rule>,
+    /// Whether this node or one below has `rules`; validation skips the rest of the tree.
+    pub rules_below: bool,
+    /// The programs of `rules`, compiled on first use.
+    pub programs: rules::Programs,
     /// Value checks (enum, pattern, minimum, ...). Boxed: most nodes have none.
     pub checks: Option<Box<Checks>>,
 }
@@ -77,6 +100,8 @@ pub struct Schema {
 pub struct Checks {
     pub enumeration: Vec<Value>,
     pub pattern: Option<regex::Regex>,
+    /// The pattern as written, for messages.
+    pub pattern_text: String,
     pub minimum: Option<f64>,
     pub exclusive_minimum: bool,
     pub maximum: Option<f64>,

@@ -1,0 +1,416 @@
+//! Reading an object the way a typed Go server does: types are checked, unknown fields are dropped and told, nulls count
+//! as absent, times and quantities take their canonical form.
+
+use super::{Schema, Type, quantity, timestamps};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use serde_json::{Map, Value};
+
+/// Standard base64 that, like Go's, does not mind stray bits in the last character.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// Decodes an object of a built-in kind in place. Answers the paths of unknown fields, which are removed, or the text
+/// of a type error: `json: cannot unmarshal number into Go struct field ConfigMap.data of type string`.
+pub fn decode(value: &mut Value, schema: &Schema, kind: &str) -> Result<Vec<String>, String> {
+    let mut reader = Reader {
+        kind,
+        struct_name: kind.to_owned(),
+        fields: Vec::new(),
+        unknown: Vec::new(),
+    };
+    reader.node(value, schema, "")?;
+    Ok(reader.unknown)
+}
+
+/// The message of the 400 that a failed `decode` causes.
+pub fn cannot_be_handled(kind: &str, version: &str, text: &str) -> String {
+    format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {text}")
+}
+
+/// The message of the 400 that `fieldValidation=Strict` causes.
+pub fn strict_error(unknown: &[String], duplicate: &[String]) -> String {
+    let duplicate = duplicate.iter().map(|it| format!("duplicate field \"{it}\""));
+    let unknown = unknown.iter().map(|it| format!("unknown field \"{it}\""));
+    format!(
+        "strict decoding error: {}",
+        duplicate.chain(unknown).collect::<Vec<_>>().join(", ")
+    )
+}
+
+struct Reader<'a> {
+    kind: &'a str,
+    /// Name of the innermost Go struct.
+    struct_name: String,
+    /// Field names from the root, as Go prints them: without list indices and map keys.
+    fields: Vec<String>,
+    unknown: Vec<String>,
+}
+
+/// Decodes the `metadata` of any object: the one part of a custom resource that Kubernetes reads into a Go struct.
+pub fn decode_metadata(value: &mut Value) -> Result<Vec<String>, String> {
+    let mut reader = Reader {
+        kind: "ObjectMeta",
+        struct_name: "ObjectMeta".to_owned(),
+        fields: vec!["metadata".to_owned()],
+        unknown: Vec::new(),
+    };
+    reader.node(value, super::object_meta::object_meta(), "metadata")?;
+    Ok(reader.unknown)
+}
+
+impl Reader<'_> {
+    fn node(&mut self, value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> {
+        if schema.opaque || schema.preserve_unknown && schema.properties.is_empty() {
+            return Ok(());
+        }
+        match schema.format.as_deref() {
+            Some("quantity") => return self.quantity(value, schema),
+            Some("date-time") => return time(value, timestamps::normalise_seconds),
+            Some("micro-time") => return time(value, timestamps::normalise_micros),
+            Some("byte") if schema.ty == Type::String => return self.bytes(value, schema),
+            _ => {}
+        }
+        if schema.int_or_string {
+            return int_or_string(value);
+        }
+        match (schema.ty, &mut *value) {
+            (Type::Any, _) => Ok(()),
+            (Type::Object, Value::Object(map)) if schema.properties.is_empty() => match &schema.additional {
+                Some(values) => self.map(map, values, path),
+                None => {
+                    // A struct without fields.
+                    self.unknown.extend(map.keys().map(|key| join(path, key)));
+                    map.clear();
+                    Ok(())
+                }
+            },
+            (Type::Object, Value::Object(map)) => self.structure(map, schema, path),
+            (Type::Array, Value::Array(items)) => {
+                let Some(schema) = &schema.items else { return Ok(()) };
+                for (at, item) in items.iter_mut().enumerate() {
+                    if item.is_null() {
+                        *item = zero(schema);
+                    }
+                    self.node(item, schema, &format!("{path}[{at}]"))?;
+                }
+                Ok(())
+            }
+            (Type::String, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => Ok(()),
+            (Type::Integer, Value::Number(number)) => {
+                let fits = match (number.as_i64(), schema.format.as_deref()) {
+                    (Some(it), Some("int32")) => i32::try_from(it).is_ok(),
+                    (Some(_), _) => true,
+                    (None, _) => false,
+                };
+                if fits {
+                    Ok(())
+                } else {
+                    Err(self.mismatch(&format!("number {number}"), schema))
+                }
+            }
+            (Type::Number, Value::Number(_)) => Ok(()),
+            (_, value) => Err(self.mismatch(go_kind(value), schema)),
+        }
+    }
+
+    fn map(&mut self, map: &mut Map<String, Value>, values: &Schema, path: &str) -> Result<(), String> {
+        for (key, value) in map.iter_mut() {
+            if value.is_null() {
+                *value = zero(values);
+            }
+            // A plain string is the overwhelming case; it needs no path.
+            if !(value.is_string() && values.ty == Type::String && values.format.is_none()) {
+                self.node(value, values, &join(path, key))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn structure(&mut self, map: &mut Map<String, Value>, schema: &Schema, path: &str) -> Result<(), String> {
+        let outer = match &schema.name {
+            Some(name) if !self.fields.is_empty() => {
+                let name = name.rsplit('.').next().unwrap_or(name).to_owned();
+                Some(std::mem::replace(&mut self.struct_name, name))
+            }
+            _ => None,
+        };
+        let mut gone = Vec::new();
+        for (key, value) in map.iter_mut() {
+            let Some(child) = schema.properties.get(key) else {
+                if !schema.preserve_unknown {
+                    self.unknown.push(join(path, key));
+                    gone.push(key.clone());
+                }
+                continue;
+            };
+            if value.is_null() {
+                gone.push(key.clone());
+                continue;
+            }
+            self.fields.push(key.clone());
+            self.node(value, child, &join(path, key))?;
+            self.fields.pop();
+            // Go leaves empty maps and lists out (`omitempty`); an emptied `managedFields` still means "forget them".
+            let empty = match value {
+                Value::Object(map) => map.is_empty() && child.properties.is_empty() && child.additional.is_some(),
+                Value::Array(items) => items.is_empty(),
+                _ => false,
+            };
+            if empty && key != "managedFields" && !schema.required.iter().any(|it| it == key) {
+                gone.push(key.clone());
+            }
+        }
+        for key in gone {
+            map.remove(&key);
+        }
+        if let Some(outer) = outer {
+            self.struct_name = outer;
+        }
+        Ok(())
+    }
+
+    fn quantity(&self, value: &mut Value, schema: &Schema) -> Result<(), String> {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            other => return Err(self.mismatch(go_kind(other), schema)),
+        };
+        *value = Value::String(quantity::canonical(&text)?);
+        Ok(())
+    }
+
+    fn bytes(&self, value: &mut Value, schema: &Schema) -> Result<(), String> {
+        let Value::String(text) = value else {
+            return Err(self.mismatch(go_kind(value), schema));
+        };
+        if text.contains(['\r', '\n']) {
+            *text = text.replace(['\r', '\n'], "");
+        }
+        match BASE64.decode(text.as_bytes()) {
+            Ok(bytes) => {
+                // Stray bits in the last character vanish when Go writes the bytes again.
+                *text = BASE64.encode(bytes);
+                Ok(())
+            }
+            Err(error) => {
+                let at = match error {
+                    base64::DecodeError::InvalidByte(at, _)
+                    | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+                    _ => text.len(),
+                };
+                Err(format!("illegal base64 data at input byte {at}"))
+            }
+        }
+    }
+
+    fn mismatch(&self, found: &str, schema: &Schema) -> String {
+        if self.fields.is_empty() {
+            return format!(
+                "json: cannot unmarshal {found} into Go value of type {}",
+                root_type(schema, self.kind)
+            );
+        }
+        let (owner, fields) = (&self.struct_name, self.fields.join("."));
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {}",
+            go_type(schema)
+        )
+    }
+}
+
+fn root_type(schema: &Schema, kind: &str) -> String {
+    if schema.name.is_some() {
+        go_type(schema)
+    } else {
+        format!("v1.{kind}")
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn time(value: &mut Value, normalise: fn(&str) -> Result<String, String>) -> Result<(), String> {
+    match value {
+        Value::String(text) => {
+            *text = normalise(text)?;
+            Ok(())
+        }
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type string",
+            go_kind(other)
+        )),
+    }
+}
+
+fn int_or_string(value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(_) => Ok(()),
+        Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => Ok(()),
+        Value::Number(number) => Err(format!(
+            "json: cannot unmarshal number {number} into Go value of type int32"
+        )),
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type int32",
+            go_kind(other)
+        )),
+    }
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The zero value that a null stands for inside a list or a map.
+fn zero(schema: &Schema) -> Value {
+    match schema.ty {
+        Type::Object => Value::Object(Map::new()),
+        Type::Array => Value::Array(Vec::new()),
+        Type::String if schema.format.is_none() || schema.format.as_deref() == Some("byte") => {
+            Value::String(String::new())
+        }
+        Type::Integer | Type::Number => 0.into(),
+        Type::Boolean => false.into(),
+        _ if schema.format.as_deref() == Some("quantity") => "0".into(),
+        _ => Value::Null,
+    }
+}
+
+/// How Go prints the type of a field.
+fn go_type(schema: &Schema) -> String {
+    if schema.format.as_deref() == Some("quantity") {
+        return "resource.Quantity".to_owned();
+    }
+    if let Some(name) = &schema.name {
+        let mut parts = name.rsplit('.');
+        let kind = parts.next().unwrap_or(name);
+        return format!("{}.{kind}", parts.next().unwrap_or("v1"));
+    }
+    match schema.ty {
+        Type::Object => match &schema.additional {
+            Some(values) => format!("map[string]{}", go_type(values)),
+            None => "map[string]interface {}".to_owned(),
+        },
+        Type::Array => match &schema.items {
+            Some(items) => format!("[]{}", go_type(items)),
+            None => "[]interface {}".to_owned(),
+        },
+        Type::String if schema.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
+        Type::String => "string".to_owned(),
+        Type::Integer if schema.format.as_deref() == Some("int32") => "int32".to_owned(),
+        Type::Integer => "int64".to_owned(),
+        Type::Number => "float64".to_owned(),
+        Type::Boolean => "bool".to_owned(),
+        Type::Any => "interface {}".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Schema {
+        let node = json!({
+            "type": "object",
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                "metadata": {"type": "object"},
+                "data": {"type": "object", "additionalProperties": {"type": "string"}},
+                "bytes": {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+                "spec": {"type": "object", "properties": {
+                    "n": {"type": "integer", "format": "int32"},
+                    "port": {"x-kubernetes-int-or-string": true},
+                    "cpu": {"format": "quantity"},
+                    "at": {"type": "string", "format": "micro-time"},
+                    "list": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+                }},
+            },
+        });
+        let mut schema = Schema::from_openapi(&node).expect("parses");
+        schema
+            .properties
+            .insert("metadata".to_owned(), crate::schema::object_meta::object_meta().clone());
+        schema
+    }
+
+    #[test]
+    fn type_errors_read_like_go() {
+        let table = [
+            (
+                json!({"data": 5}),
+                "json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string",
+            ),
+            (
+                json!({"data": {"a": 5}}),
+                "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+            ),
+            (
+                json!({"metadata": {"labels": {"a": true}}}),
+                "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                json!({"spec": {"n": 3_000_000_000u64}}),
+                "json: cannot unmarshal number 3000000000 into Go struct field ConfigMap.spec.n of type int32",
+            ),
+            (
+                json!({"spec": {"port": true}}),
+                "json: cannot unmarshal bool into Go value of type int32",
+            ),
+            (json!({"bytes": {"a": "!"}}), "illegal base64 data at input byte 0"),
+            (
+                json!({"spec": {"at": "2026-01-01T00:00:00Z"}}),
+                r#"parsing time "2026-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#,
+            ),
+        ];
+        for (mut value, want) in table {
+            assert_eq!(
+                decode(&mut value, &schema(), "ConfigMap"),
+                Err(want.to_owned()),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_fields_go_and_are_told() {
+        let mut value =
+            json!({"foo": 1, "metadata": {"bar": 1, "name": "x"}, "spec": {"list": [{"name": "a", "x": 1}]}});
+        let unknown = decode(&mut value, &schema(), "ConfigMap").expect("decodes");
+        assert_eq!(unknown, ["foo", "metadata.bar", "spec.list[0].x"]);
+        assert_eq!(
+            value,
+            json!({"metadata": {"name": "x"}, "spec": {"list": [{"name": "a"}]}})
+        );
+    }
+
+    #[test]
+    fn nulls_and_empty_collections_count_as_absent_and_values_become_canonical() {
+        let mut value = json!({
+            "data": {}, "metadata": {"creationTimestamp": null, "labels": {}, "managedFields": []},
+            "spec": {"cpu": "1000m", "n": null, "list": [], "at": "2026-01-01T01:00:00.000000+01:00"},
+        });
+        assert_eq!(decode(&mut value, &schema(), "ConfigMap"), Ok(vec![]));
+        let want =
+            json!({"metadata": {"managedFields": []}, "spec": {"cpu": "1", "at": "2026-01-01T00:00:00.000000Z"}});
+        assert_eq!(value, want);
+    }
+}

@@ -1,0 +1,110 @@
+//! Keys that a JSON text gives twice. The parsed value no longer shows them, so this reads the bytes.
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::{collections::HashSet, fmt};
+
+/// Paths (`data.a`, `spec.list[0].x`) of keys that occur more than once in their object. Empty for text that is no JSON.
+pub fn duplicates(json: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    // A syntax error is reported by whoever parses the value itself.
+    let _ = Node {
+        path: String::new(),
+        found: &mut found,
+    }
+    .deserialize(&mut reader);
+    found
+}
+
+struct Node<'a> {
+    path: String,
+    found: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_none<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        Deserialize::deserialize(deserializer)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut at = 0;
+        while items
+            .next_element_seed(Node {
+                path: format!("{}[{at}]", self.path),
+                found: self.found,
+            })?
+            .is_some()
+        {
+            at += 1;
+        }
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
+            if !seen.insert(key) && !self.found.contains(&path) {
+                self.found.push(path.clone());
+            }
+            entries.next_value_seed(Node {
+                path,
+                found: self.found,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duplicates;
+
+    #[test]
+    fn keys_given_twice_are_found_with_their_path() {
+        let table: [(&str, &[&str]); 5] = [
+            (r#"{"a":1,"b":{"a":1}}"#, &[]),
+            (r#"{"data":{"a":"1","a":"2","a":"3"}}"#, &["data.a"]),
+            (r#"{"spec":{"l":[{"x":1},{"x":1,"x":null}]}}"#, &["spec.l[1].x"]),
+            (r#"{"a":1,"a":2,"#, &["a"]),
+            ("not json", &[]),
+        ];
+        for (text, want) in table {
+            assert_eq!(duplicates(text.as_bytes()), want, "{text}");
+        }
+    }
+}

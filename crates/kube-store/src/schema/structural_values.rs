@@ -1,0 +1,1 @@
+//! Checks of the schema nodes of a CustomResourceDefinition.
