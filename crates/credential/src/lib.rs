@@ -1,1 +1,15 @@
-//! credential
+//! Getting and keeping the right to speak to a hub.
+//!
+//! [`kubeconfig`] reads what the user gave and says in one sentence what is wrong with it; [`connection`] turns it into one
+//! HTTP/2 connection whose certificate can change; [`csr`], [`enrol`] and [`hub_secret`] obtain a client certificate of our
+//! own, keep it in a Secret and decide when to renew it.
+
+pub mod certificate;
+pub mod connection;
+pub mod csr;
+pub mod enrol;
+pub mod hub_secret;
+pub mod kubeconfig;
+
+pub use connection::Connection;
+pub use kubeconfig::{KubeconfigSource, Loaded, Problem};

@@ -6,7 +6,6 @@
 
 pub mod access;
 pub mod cache;
-pub mod condition;
 pub mod difference;
 pub mod execute;
 pub mod plan;

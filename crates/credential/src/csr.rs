@@ -1,0 +1,186 @@
+//! A key and a certificate signing request as Go writes them.
+//!
+//! Go's `pkix.Name` puts all organizations into ONE relative distinguished name with several values (`O=a + O=b, CN=c`), as
+//! PrintableString where the characters allow it. Signers and tests of upstream see exactly that, so we write it that way;
+//! common Rust libraries write one RDN each, or drop all but the last.
+
+use ocm_api::identity;
+use p256::{
+    SecretKey,
+    ecdsa::{DerSignature, SigningKey},
+    elliptic_curve::Generate,
+    pkcs8::LineEnding,
+};
+use x509_cert::{
+    attr::AttributeTypeAndValue,
+    builder::{self, Builder},
+    der::{
+        self, Decode, Encode, EncodePem,
+        asn1::{Any, ObjectIdentifier, PrintableStringRef, SetOfVec, Utf8StringRef},
+    },
+    name::{Name, RdnSequence, RelativeDistinguishedName},
+    request::RequestBuilder,
+};
+
+const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// For whom a certificate is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// CN: the user.
+    pub common_name: String,
+    /// O: the groups.
+    pub organizations: Vec<String>,
+}
+
+impl Subject {
+    /// The subject of the agent of a managed cluster.
+    pub fn agent(cluster: &str, agent: &str) -> Self {
+        Self {
+            common_name: identity::agent_user(cluster, agent),
+            organizations: vec![
+                identity::cluster_group(cluster),
+                identity::MANAGED_CLUSTERS_GROUP.to_owned(),
+            ],
+        }
+    }
+}
+
+/// A new private key and the request for a certificate for it.
+#[derive(Clone)]
+pub struct KeyAndRequest {
+    /// PEM `EC PRIVATE KEY`.
+    pub key_pem: String,
+    /// PEM `CERTIFICATE REQUEST`.
+    pub request_pem: String,
+}
+
+/// Why no request could be made.
+#[derive(Debug, thiserror::Error)]
+#[error("could not build the certificate signing request: {0}")]
+pub struct CsrError(String);
+
+impl From<der::Error> for CsrError {
+    fn from(error: der::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<builder::Error> for CsrError {
+    fn from(error: builder::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Makes a new P-256 key and a request for `subject`.
+pub fn new_key_and_request(subject: &Subject) -> Result<KeyAndRequest, CsrError> {
+    let key = SecretKey::generate();
+    let signer = SigningKey::from(&key);
+    let request = RequestBuilder::new(name(subject)?)?.build::<_, DerSignature>(&signer)?;
+    Ok(KeyAndRequest {
+        key_pem: key
+            .to_sec1_pem(LineEnding::LF)
+            .map_err(|error| CsrError(error.to_string()))?
+            .to_string(),
+        request_pem: request.to_pem(LineEnding::LF)?,
+    })
+}
+
+/// The distinguished name as Go orders it: all organizations in one RDN, then the common name.
+pub fn name(subject: &Subject) -> Result<Name, CsrError> {
+    let mut rdns = Vec::new();
+    if !subject.organizations.is_empty() {
+        let mut values = SetOfVec::new();
+        for organization in &subject.organizations {
+            values.insert(AttributeTypeAndValue {
+                oid: ORGANIZATION,
+                value: directory_string(organization)?,
+            })?;
+        }
+        rdns.push(RelativeDistinguishedName::from(values));
+    }
+    let mut values = SetOfVec::new();
+    values.insert(AttributeTypeAndValue {
+        oid: COMMON_NAME,
+        value: directory_string(&subject.common_name)?,
+    })?;
+    rdns.push(RelativeDistinguishedName::from(values));
+    // The only way from parts to a Name in this library is through its encoding.
+    Ok(Name::from_der(&RdnSequence::from(rdns).to_der()?)?)
+}
+
+fn directory_string(text: &str) -> Result<Any, CsrError> {
+    Ok(match PrintableStringRef::new(text) {
+        Ok(printable) => Any::encode_from(&printable)?,
+        Err(_) => Any::encode_from(&Utf8StringRef::new(text)?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
+
+    use super::*;
+
+    fn der_of(pem: &str) -> Vec<u8> {
+        x509_parser::pem::Pem::iter_from_buffer(pem.as_bytes())
+            .next()
+            .expect("one block")
+            .expect("a PEM block")
+            .contents
+    }
+
+    #[test]
+    fn all_organizations_are_in_one_multi_valued_rdn_before_the_common_name() {
+        let made = new_key_and_request(&Subject::agent("cluster1", "a1b2c")).unwrap();
+        let der = der_of(&made.request_pem);
+        let (_, request) = X509CertificationRequest::from_der(&der).unwrap();
+        let subject = &request.certification_request_info.subject;
+        let shape: Vec<Vec<(String, String)>> = subject
+            .iter_rdn()
+            .map(|rdn| {
+                rdn.iter()
+                    .map(|it| (it.attr_type().to_id_string(), it.as_str().unwrap().to_owned()))
+                    .collect()
+            })
+            .collect();
+        let organization = |value: &str| ("2.5.4.10".to_owned(), value.to_owned());
+        assert_eq!(
+            shape,
+            [
+                vec![
+                    organization("system:open-cluster-management:cluster1"),
+                    organization("system:open-cluster-management:managed-clusters")
+                ],
+                vec![(
+                    "2.5.4.3".to_owned(),
+                    "system:open-cluster-management:cluster1:a1b2c".to_owned()
+                )],
+            ]
+        );
+    }
+
+    #[test]
+    fn the_values_are_printable_strings_as_go_writes_them() {
+        let subject = name(&Subject::agent("cluster1", "a1b2c")).unwrap();
+        let tags: Vec<_> = subject
+            .as_ref()
+            .iter()
+            .flat_map(|rdn| rdn.iter().map(|it| der::Tagged::tag(&it.value)))
+            .collect();
+        assert!(tags.iter().all(|it| *it == der::Tag::PrintableString), "{tags:?}");
+    }
+
+    #[test]
+    fn every_request_has_a_key_of_its_own_and_upstreams_pem_labels() {
+        let subject = Subject::agent("cluster1", "a1b2c");
+        let (one, two) = (
+            new_key_and_request(&subject).unwrap(),
+            new_key_and_request(&subject).unwrap(),
+        );
+        assert_ne!(one.key_pem, two.key_pem);
+        assert!(one.key_pem.starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
+        assert!(one.request_pem.starts_with("-----BEGIN CERTIFICATE REQUEST-----\n"));
+    }
+}
