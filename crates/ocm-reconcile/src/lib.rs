@@ -8,6 +8,7 @@ pub mod access;
 pub mod cache;
 pub mod difference;
 pub mod execute;
+pub mod install;
 pub mod plan;
 pub mod queue;
 pub mod run;

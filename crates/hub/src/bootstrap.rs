@@ -1,0 +1,75 @@
+//! What lets a cluster that nobody knows yet ask to join: an identity with hardly any rights.
+//! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs.
+
+use k8s_openapi::api::{
+    core::v1::{Namespace, ServiceAccount},
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use ocm_api::namespaces;
+use ocm_reconcile::install::Installed;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The ServiceAccount, in [`namespaces::OPERATOR`], whose tokens clusters join with.
+pub const SERVICE_ACCOUNT: &str = "agent-registration-bootstrap";
+
+const CLUSTER_ROLE: &str = "open-cluster-management:bootstrap";
+const ACCOUNT_BINDING: &str = "open-cluster-management:bootstrap:agent-registration";
+const GROUP_BINDING: &str = "open-cluster-management:bootstrap:managedcluster";
+/// The group of bootstrap tokens, the other kind of credential that clusters join with.
+const GROUP: &str = "system:bootstrappers:managedcluster";
+
+/// The objects, in the order in which they need each other.
+pub fn objects() -> Vec<Installed> {
+    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": CLUSTER_ROLE});
+    vec![
+        installed::<Namespace>(json!({"metadata": {"name": namespaces::OPERATOR}})),
+        installed::<Namespace>(json!({"metadata": {"name": namespaces::HUB}})),
+        installed::<ServiceAccount>(json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespaces::OPERATOR}})),
+        installed::<ClusterRole>(json!({
+            "metadata": {"name": CLUSTER_ROLE},
+            "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+                {
+                    "apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
+                    "verbs": ["create", "get", "list", "watch"],
+                },
+                {
+                    "apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"],
+                    "verbs": ["get", "create", "list", "watch"],
+                },
+                {
+                    "apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclustersets/join"],
+                    "verbs": ["create"],
+                },
+            ],
+        })),
+        installed::<ClusterRoleBinding>(json!({
+            "metadata": {"name": ACCOUNT_BINDING},
+            "roleRef": role_ref,
+            "subjects": [{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespaces::OPERATOR}],
+        })),
+        installed::<ClusterRoleBinding>(json!({
+            "metadata": {"name": GROUP_BINDING},
+            "roleRef": role_ref,
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}],
+        })),
+    ]
+}
+
+fn installed<K>(value: Value) -> Installed
+where
+    K: kube::Resource<DynamicType = ()> + serde::Serialize + DeserializeOwned,
+{
+    Installed::of(&serde_json::from_value::<K>(value).expect("the literals of this file are objects of their kinds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_literals_of_this_file_are_objects_of_their_kinds() {
+        assert_eq!(objects().len(), 6);
+    }
+}

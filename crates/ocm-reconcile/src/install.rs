@@ -1,0 +1,183 @@
+//! Puts a fixed list of objects onto an API server when a process starts: CRDs, roles, namespaces.
+//! Idempotent: what is there and says the same is left alone, so a restart writes nothing.
+
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client,
+    core::{ApiResource, DynamicObject},
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use serde_json::Value;
+
+use crate::{
+    execute::{Clients, execute},
+    plan::{Plan, Site, Target},
+};
+
+/// The label of objects that this project made and therefore may change.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY`].
+pub const DROVER: &str = "drover";
+
+/// How many CRDs are looked at in parallel: a remote API server answers each in a round trip.
+const PARALLEL: usize = 8;
+
+/// How long an API server may take to serve a CRD that it has accepted.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+
+/// Why an object could not be put in place.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The API server could not be asked.
+    #[error("could not look at {what}")]
+    Look {
+        /// Kind and name.
+        what: String,
+        /// The request's failure.
+        source: kube::Error,
+    },
+    /// The API server refused it.
+    #[error("could not install {what}: {why}")]
+    Write {
+        /// Kind and name.
+        what: String,
+        /// What it said.
+        why: String,
+    },
+    /// A CRD was accepted and then not served.
+    #[error("the API server does not serve {0}, although it has accepted its CRD")]
+    NotServed(String),
+}
+
+/// One object to keep in place, whole, with its kind.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    resource: ApiResource,
+    object: Value,
+}
+
+impl Installed {
+    /// Takes a typed object.
+    pub fn of<K>(object: &K) -> Self
+    where
+        K: kube::Resource<DynamicType = ()> + serde::Serialize,
+    {
+        let resource = ApiResource::erase::<K>(&());
+        let object = crate::plan::typed(object, &resource);
+        Self { resource, object }
+    }
+
+    /// Takes an object of a kind that is known only at run time.
+    pub fn new(resource: ApiResource, object: Value) -> Self {
+        Self { resource, object }
+    }
+
+    fn target(&self) -> Target {
+        let text = |field: &str| self.object["metadata"][field].as_str().map(str::to_owned);
+        Target {
+            site: Site::Hub,
+            api_resource: self.resource.clone(),
+            namespace: text("namespace"),
+            name: text("name").unwrap_or_default(),
+        }
+    }
+}
+
+/// Puts the objects in place, one after the other: a namespace has to be there before what lives in it.
+pub async fn install(client: &Client, objects: &[Installed]) -> Result<(), InstallError> {
+    for object in objects {
+        keep(client, object).await?;
+    }
+    Ok(())
+}
+
+/// Puts CRDs in place and waits until their kinds are served. CRDs that somebody else made (an upstream installation, or a
+/// newer one) are left as they are.
+pub async fn install_crds(client: &Client, crds: Vec<Value>) -> Result<(), InstallError> {
+    stream::iter(crds)
+        .map(|mut crd| async move {
+            crd["metadata"]["labels"][MANAGED_BY] = DROVER.into();
+            let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+            keep(client, &Installed::new(resource, crd)).await?;
+            let served = await_condition(Api::all(client.clone()), &name, is_crd_established());
+            match tokio::time::timeout(ESTABLISHED, served).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(_)) | Err(_) => Err(InstallError::NotServed(name)),
+            }
+        })
+        .buffer_unordered(PARALLEL)
+        .try_collect::<()>()
+        .await
+}
+
+async fn keep(client: &Client, wanted: &Installed) -> Result<(), InstallError> {
+    let target = wanted.target();
+    let what = target.to_string();
+    let api: Api<DynamicObject> = match &target.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &target.api_resource),
+        None => Api::all_with(client.clone(), &target.api_resource),
+    };
+    let current = api.get_opt(&target.name).await.map_err(|source| InstallError::Look {
+        what: what.clone(),
+        source,
+    })?;
+    let current = current.map(|it| crate::plan::typed(&it, &target.api_resource));
+    let plan = plan(target, current.as_ref(), &wanted.object);
+    let outcome = execute(&Clients::hub(client.clone()), &plan).await;
+    if outcome.succeeded() {
+        return Ok(());
+    }
+    Err(InstallError::Write {
+        what,
+        why: outcome.error_text(),
+    })
+}
+
+/// What to write for one object.
+fn plan(target: Target, current: Option<&Value>, wanted: &Value) -> Plan {
+    let mut plan = Plan::new();
+    let ours = |it: &Value| it["metadata"]["labels"][MANAGED_BY] == DROVER;
+    if current.is_some_and(|it| ours(wanted) && !ours(it)) {
+        plan.remark(format!("{target} was made by somebody else and is left as it is"));
+        return plan;
+    }
+    plan.keep_value(target, current, wanted);
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::json;
+
+    use super::*;
+
+    fn namespace(labels: &Value) -> Installed {
+        let value = json!({"metadata": {"name": "a", "labels": labels}});
+        Installed::of(&serde_json::from_value::<Namespace>(value).expect("a namespace"))
+    }
+
+    fn printed(current: Option<&Installed>, wanted: &Installed) -> String {
+        plan(wanted.target(), current.map(|it| &it.object), &wanted.object).to_string()
+    }
+
+    #[test]
+    fn what_is_in_place_is_left_alone_and_what_is_missing_is_made() {
+        let wanted = namespace(&json!({"x": "y"}));
+        assert!(printed(None, &wanted).contains("create"), "{}", printed(None, &wanted));
+        assert_eq!(printed(Some(&wanted), &wanted).trim(), "nothing to do");
+        assert_ne!(printed(Some(&namespace(&json!({}))), &wanted).trim(), "nothing to do");
+    }
+
+    #[test]
+    fn what_somebody_else_made_is_not_taken_over() {
+        let wanted = namespace(&json!({ MANAGED_BY: DROVER, "x": "y" }));
+        let theirs = namespace(&json!({ MANAGED_BY: "Helm" }));
+        let page = printed(Some(&theirs), &wanted);
+        assert!(page.contains("made by somebody else"), "{page}");
+    }
+}
