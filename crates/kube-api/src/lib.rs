@@ -1,2 +1,3 @@
 //! kube-api
+pub mod builtin_schemas;
 pub mod identity;

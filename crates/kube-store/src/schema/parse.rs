@@ -4,7 +4,7 @@
 
 use super::{Checks, ListType, Rule, Schema, Type};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Finds the schema of a reference such as `io.k8s.api.core.v1.PodSpec`.
 pub type Resolve<'a> = dyn Fn(&str) -> Option<Arc<Schema>> + 'a;
@@ -46,11 +46,18 @@ fn strings(map: &Map<String, Value>, key: &str) -> Vec<String> {
     items.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
+/// The most frequent node of all, made once.
+fn plain_string() -> Arc<Schema> {
+    static PLAIN: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema { ty: Type::String, ..Schema::default() }));
+    PLAIN.clone()
+}
+
 fn child(value: &Value, resolve: &Resolve<'_>) -> Result<Arc<Schema>, String> {
     match value {
         Value::Object(map) => match map.get("$ref").and_then(Value::as_str) {
             // The common case of a built-in table: the shared definition itself, not a copy.
             Some(name) if map.len() == 1 => resolve(name).ok_or_else(|| format!("no definition is named {name}")),
+            _ if map.len() == 1 && map.get("type").is_some_and(|it| it == "string") => Ok(plain_string()),
             _ => Ok(Arc::new(read(map, resolve)?)),
         },
         Value::Bool(_) => Ok(Arc::new(Schema::default())),
