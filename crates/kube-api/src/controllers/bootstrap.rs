@@ -1,0 +1,195 @@
+//! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
+
+use crate::local::Local;
+use kube_store::status::Status;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+
+/// Namespaces that exist from the start.
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Roles and bindings with this annotation get back at start what was taken from them.
+const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// What [`bootstrap`] writes besides the namespaces.
+#[derive(Clone, Debug, Default)]
+pub struct Bootstrap {
+    /// PEM of the CA of client certificates, published in ConfigMap `extension-apiserver-authentication`.
+    pub client_ca: String,
+    /// Roles and bindings of RBAC.
+    pub policy: Vec<Value>,
+    /// Where the server listens; the endpoint of Service `kubernetes`. `None` without a listener.
+    pub address: Option<SocketAddr>,
+}
+
+/// Writes what is missing. Run it at every start: what is there already costs one read.
+///
+/// # Errors
+/// When an object cannot be written.
+pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> {
+    for name in NAMESPACES {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        ensure(local, "namespaces", "", namespace, |_, _| None).await?;
+    }
+    let writes = wanted.policy.iter().map(|object| async move {
+        let id = match object["kind"].as_str().unwrap_or_default() {
+            "ClusterRole" => "clusterroles.rbac.authorization.k8s.io",
+            "ClusterRoleBinding" => "clusterrolebindings.rbac.authorization.k8s.io",
+            "Role" => "roles.rbac.authorization.k8s.io",
+            _ => "rolebindings.rbac.authorization.k8s.io",
+        };
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        ensure(local, id, &namespace, object.clone(), policy_patch).await
+    });
+    super::all(writes.collect()).await?;
+    let data_patch =
+        |live: &Value, wanted: &Value| (live["data"] != wanted["data"]).then(|| json!({"data": wanted["data"]}));
+    ensure(
+        local,
+        "configmaps",
+        "kube-system",
+        authentication(&wanted.client_ca),
+        data_patch,
+    )
+    .await?;
+    ensure(local, "services", "default", service(), |_, _| None).await?;
+    if let Some(address) = wanted.address {
+        let [endpoints, slice] = endpoints(address);
+        let subsets = |live: &Value, wanted: &Value| {
+            (live["subsets"] != wanted["subsets"]).then(|| json!({"subsets": wanted["subsets"]}))
+        };
+        ensure(local, "endpoints", "default", endpoints, subsets).await?;
+        let ports = |live: &Value, wanted: &Value| {
+            let same = live["endpoints"] == wanted["endpoints"] && live["ports"] == wanted["ports"];
+            (!same).then(|| json!({"endpoints": wanted["endpoints"], "ports": wanted["ports"]}))
+        };
+        ensure(local, "endpointslices.discovery.k8s.io", "default", slice, ports).await?;
+    }
+    Ok(())
+}
+
+/// Creates the object, or patches the live one with what `patch` finds.
+async fn ensure(
+    local: &Local,
+    id: &str,
+    namespace: &str,
+    wanted: Value,
+    patch: impl FnOnce(&Value, &Value) -> Option<Value>,
+) -> Result<(), Status> {
+    let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    match local.store().get(id, namespace, &name) {
+        None => match local.create(id, namespace, wanted).await {
+            Err(error) if error.reason != "AlreadyExists" => Err(error),
+            _ => Ok(()),
+        },
+        Some(live) => match patch(&live.value(), &wanted) {
+            None => Ok(()),
+            Some(patch) => super::tolerate(local.merge_patch(id, namespace, &name, "", patch).await),
+        },
+    }
+}
+
+/// What a live role or binding lacks: rules and subjects that were added by hand stay, and one whose owner switched
+/// updates off is left alone.
+fn policy_patch(live: &Value, wanted: &Value) -> Option<Value> {
+    if live["metadata"]["annotations"][AUTOUPDATE] != "true" {
+        return None;
+    }
+    let mut patch = json!({});
+    for list in ["rules", "subjects"] {
+        // An aggregating role's rules belong to the aggregation.
+        if wanted[list].is_null() || wanted["aggregationRule"].is_object() {
+            continue;
+        }
+        let has = live[list].as_array().cloned().unwrap_or_default();
+        let lost: Vec<_> = wanted[list]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|it| !has.contains(it))
+            .collect();
+        if !lost.is_empty() {
+            patch[list] = has.iter().chain(lost).cloned().collect();
+        }
+    }
+    let labels = wanted["metadata"]["labels"].as_object().into_iter().flatten();
+    for (key, value) in labels {
+        if live["metadata"]["labels"][key] != *value {
+            patch["metadata"]["labels"][key] = value.clone();
+        }
+    }
+    patch.as_object().is_some_and(|it| !it.is_empty()).then_some(patch)
+}
+
+fn authentication(client_ca: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": client_ca,
+            // Aggregated API servers accept these headers only from a client with a certificate of this CA.
+            "requestheader-client-ca-file": client_ca,
+            "requestheader-allowed-names": "[\"front-proxy-client\"]",
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+        },
+    })
+}
+
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+            "internalTrafficPolicy": "Cluster",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 443}],
+        },
+    })
+}
+
+/// Endpoints and EndpointSlice of the server's own address.
+fn endpoints(address: SocketAddr) -> [Value; 2] {
+    let (ip, port) = (address.ip().to_string(), address.port());
+    let kind = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    let mirror = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
+    [
+        json!({
+            "apiVersion": "v1", "kind": "Endpoints",
+            "metadata": {"name": "kubernetes", "namespace": "default", "labels": mirror},
+            "subsets": [{"addresses": [{"ip": ip}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}],
+        }),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"},
+            },
+            "addressType": kind,
+            "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+            "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_gets_back_what_was_taken_and_keeps_what_was_added() {
+        let rule = |verb: &str| json!({"verbs": [verb]});
+        let wanted = json!({"rules": [rule("get"), rule("list")]});
+        let mut live = json!({"metadata": {"annotations": {AUTOUPDATE: "true"}}, "rules": [rule("get"), rule("mine")]});
+        let patch = policy_patch(&live, &wanted).unwrap();
+        assert_eq!(patch, json!({"rules": [rule("get"), rule("mine"), rule("list")]}));
+        live["rules"] = patch["rules"].clone();
+        assert_eq!(policy_patch(&live, &wanted), None);
+        live["rules"] = json!([]);
+        live["metadata"]["annotations"][AUTOUPDATE] = "false".into();
+        assert_eq!(policy_patch(&live, &wanted), None);
+    }
+}
