@@ -4,7 +4,12 @@
 //! kind of Open Cluster Management.
 
 pub mod managed;
+pub mod object;
 pub mod patch;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod store;
+
+pub use object::Object;
+pub use store::Store;

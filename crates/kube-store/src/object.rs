@@ -1,0 +1,172 @@
+//! One stored object: its bytes, serialized once, and the little metadata that reads need without parsing them.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// An object at one revision. The bytes are the whole object in its storage version, `kind` and `apiVersion` first, so
+/// that a response, a watch event and a list item are slices of the same buffer.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Resource and group, such as `deployments.apps`.
+    pub resource: Arc<str>,
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+    pub uid: Box<str>,
+    /// The revision that wrote this state; what clients see as `metadata.resourceVersion`.
+    pub revision: u64,
+    /// Labels, sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// uids of `metadata.ownerReferences`.
+    pub owners: Box<[Box<str>]>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub terminating: bool,
+    /// The whole object as JSON.
+    pub json: Bytes,
+    /// Length of the leading `{"kind":"K","apiVersion":"V",`.
+    prefix: u16,
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Object {
+    /// Encodes `value` as the state written by `revision`. `metadata.resourceVersion` is set here.
+    pub fn encode(resource: &Arc<str>, mut value: Value, revision: u64) -> Self {
+        if !value.is_object() {
+            value = Value::Object(Map::new());
+        }
+        let map = value.as_object_mut().expect("made an object above");
+        let kind = map.remove("kind").unwrap_or_default();
+        let api_version = map.remove("apiVersion").unwrap_or_default();
+        let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("resourceVersion".into(), revision.to_string().into());
+        }
+        let mut json = Vec::with_capacity(512);
+        json.extend_from_slice(b"{\"kind\":");
+        // Writing JSON into a Vec cannot fail.
+        serde_json::to_writer(&mut json, &kind).expect("a string serializes");
+        json.extend_from_slice(b",\"apiVersion\":");
+        serde_json::to_writer(&mut json, &api_version).expect("a string serializes");
+        json.push(b',');
+        let prefix = json.len() as u16;
+        let rest = json.len();
+        serde_json::to_writer(&mut json, map).expect("a JSON map serializes");
+        json.remove(rest); // the opening brace of the rest; the prefix has its own
+        let (namespace, name, uid, labels, owners, terminating) = read_metadata(&value["metadata"]);
+        Self {
+            resource: resource.clone(),
+            namespace,
+            name,
+            uid,
+            revision,
+            labels,
+            owners,
+            terminating,
+            json: json.into(),
+            prefix,
+        }
+    }
+
+    /// Reads an object back from the bytes that `encode` made.
+    ///
+    /// # Errors
+    /// When the bytes are no JSON object or do not start as `encode` writes them.
+    pub fn decode(resource: &Arc<str>, json: Bytes) -> Result<Self, serde_json::Error> {
+        let value: Value = serde_json::from_slice(&json)?;
+        let revision = text(&value["metadata"], "resourceVersion").parse().unwrap_or_default();
+        let kind = serde_json::to_string(&value["kind"])?;
+        let api_version = serde_json::to_string(&value["apiVersion"])?;
+        let prefix = "{\"kind\":,\"apiVersion\":,".len() + kind.len() + api_version.len();
+        if json.len() < prefix || json[prefix - 1] != b',' {
+            return Ok(Self::encode(resource, value, revision));
+        }
+        let (namespace, name, uid, labels, owners, terminating) = read_metadata(&value["metadata"]);
+        Ok(Self {
+            resource: resource.clone(),
+            namespace,
+            name,
+            uid,
+            revision,
+            labels,
+            owners,
+            terminating,
+            json,
+            prefix: prefix as u16,
+        })
+    }
+
+    /// The object parsed anew; the caller may change it.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.json).expect("stored bytes were serialized by encode")
+    }
+
+    /// The bytes after `{"kind":"K","apiVersion":"V",`: put a `{` or another prefix in front.
+    pub fn body(&self) -> &[u8] {
+        &self.json[self.prefix as usize..]
+    }
+
+    /// Value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(it, _)| it.as_ref().cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    /// The key within its resource: namespace, a NUL, name. Sorts by namespace, then name.
+    pub fn key(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+}
+
+/// The key of an object within its resource.
+pub fn key(namespace: &str, name: &str) -> String {
+    let mut key = String::with_capacity(namespace.len() + name.len() + 1);
+    key.push_str(namespace);
+    key.push('\0');
+    key.push_str(name);
+    key
+}
+
+type Labels = Box<[(Box<str>, Box<str>)]>;
+
+fn read_metadata(metadata: &Value) -> (Box<str>, Box<str>, Box<str>, Labels, Box<[Box<str>]>, bool) {
+    let labels = metadata.get("labels").and_then(Value::as_object).map_or_else(Labels::default, |labels| {
+        let pairs = labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
+        pairs.collect()
+    });
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array);
+    let owners = owners.map_or_else(Default::default, |it| it.iter().map(|owner| text(owner, "uid").into()).collect());
+    let terminating = metadata.get("deletionTimestamp").is_some_and(|it| !it.is_null());
+    (
+        text(metadata, "namespace").into(),
+        text(metadata, "name").into(),
+        text(metadata, "uid").into(),
+        labels,
+        owners,
+        terminating,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bytes_start_with_kind_and_version_and_read_back() {
+        let resource: Arc<str> = "configmaps".into();
+        let value = json!({"apiVersion": "v1", "data": {"a": "b"}, "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": "n", "uid": "u", "labels": {"b": "2", "a": "1"}}});
+        let object = Object::encode(&resource, value, 7);
+        let start = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",";
+        assert!(object.json.starts_with(start.as_bytes()));
+        assert_eq!(&object.json[start.len()..], object.body());
+        assert_eq!(object.label("a"), Some("1"));
+        let again = Object::decode(&resource, object.json.clone()).unwrap();
+        assert_eq!((again.revision, again.body(), again.name.as_ref()), (7, object.body(), "x"));
+        assert_eq!(object.value()["metadata"]["resourceVersion"], "7");
+    }
+}
