@@ -1,0 +1,200 @@
+//! Who asks: from the client certificate, the bearer token, or nobody.
+//!
+//! A credential that is shown but not valid is refused on every path, public ones too; only a request without any
+//! credential is anonymous.
+
+mod bootstrap_token;
+mod front_proxy;
+pub mod impersonation;
+mod service_account;
+mod x509;
+
+use crate::{
+    identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User},
+    listen::PeerCertificate,
+    pki::Pki,
+    tls,
+};
+use front_proxy::FrontProxy;
+use http::{HeaderMap, header::AUTHORIZATION};
+use kube_store::{status::Status, store::Store};
+use parking_lot::Mutex;
+use rustls::{
+    RootCertStore,
+    pki_types::CertificateDer,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+use std::{collections::HashMap, sync::Arc};
+
+/// Key of `User::extra` that names the credential used.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+/// Entries of a cache before it starts anew; a fleet has about as many credentials as clusters.
+const CACHE_ENTRIES_MAX: usize = 8192;
+
+/// Answers to repeated questions about one credential, by its SHA-256.
+pub(crate) struct Cache<T>(Mutex<HashMap<[u8; 32], T>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Cache<T> {
+    fn get(&self, key: &[u8; 32]) -> Option<T> {
+        self.0.lock().get(key).cloned()
+    }
+
+    fn put(&self, key: [u8; 32], value: T) {
+        let mut map = self.0.lock();
+        if map.len() >= CACHE_ENTRIES_MAX {
+            map.clear();
+        }
+        map.insert(key, value);
+    }
+}
+
+/// Finds the user of a request.
+pub struct Authenticator {
+    store: Arc<Store>,
+    pki: Arc<Pki>,
+    clients: Arc<dyn ClientCertVerifier>,
+    certificates: Cache<x509::Identity>,
+    tokens: Cache<Arc<serde_json::Value>>,
+    front_proxy: Option<FrontProxy>,
+}
+
+/// Accepts certificates of one authority for client authentication.
+fn client_verifier(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.clone())?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build();
+    verifier.map_err(|error| rustls::Error::General(error.to_string()))
+}
+
+impl Authenticator {
+    /// An authenticator for the clients of `pki`'s authority and the tokens and Secrets in `store`.
+    ///
+    /// # Errors
+    /// When the authority's certificate cannot be a trust anchor.
+    pub fn new(store: Arc<Store>, pki: Arc<Pki>) -> Result<Self, rustls::Error> {
+        let clients = client_verifier(pki.authority().der())?;
+        let (certificates, tokens) = (Cache::default(), Cache::default());
+        Ok(Self {
+            store,
+            pki,
+            clients,
+            certificates,
+            tokens,
+            front_proxy: None,
+        })
+    }
+
+    /// Also believes the `X-Remote-*` headers of a proxy that shows a certificate of `authority` with one of
+    /// `allowed_names`.
+    ///
+    /// # Errors
+    /// When the authority's certificate cannot be a trust anchor.
+    pub fn with_front_proxy(
+        mut self,
+        authority: &CertificateDer<'static>,
+        allowed_names: Vec<String>,
+    ) -> Result<Self, rustls::Error> {
+        self.front_proxy = Some(FrontProxy::new(client_verifier(authority)?, allowed_names));
+        Ok(self)
+    }
+
+    /// The user of a request, before impersonation.
+    ///
+    /// # Errors
+    /// 401 when a credential is shown and not valid.
+    pub fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&PeerCertificate>,
+        now: jiff::Timestamp,
+    ) -> Result<User, Status> {
+        if let Some(peer) = peer {
+            if let Some(user) = self.front_proxy.as_ref().and_then(|it| it.user(headers, peer, now)) {
+                return Ok(authenticated(user));
+            }
+            let identity = self.certificates.get(&peer.sha256).or_else(|| {
+                let identity = x509::identify(self.clients.as_ref(), peer, now)?;
+                self.certificates.put(peer.sha256, identity.clone());
+                Some(identity)
+            });
+            if let Some(identity) = identity.filter(|it| it.is_valid_at(now)) {
+                return Ok(identity.user);
+            }
+        }
+        match (bearer(headers), peer) {
+            (Some(token), _) => self
+                .authenticate_token(token, &[], now)
+                .ok_or_else(Status::unauthorized),
+            (None, Some(_)) => Err(Status::unauthorized()),
+            (None, None) => Ok(User::new(ANONYMOUS, &[UNAUTHENTICATED])),
+        }
+    }
+
+    /// The user of a bearer token that is meant for one of `audiences`; for this server when there are none.
+    pub fn authenticate_token(&self, token: &str, audiences: &[String], now: jiff::Timestamp) -> Option<User> {
+        let user = if bootstrap_token::is_shaped(token) {
+            // Bootstrap tokens know no audience: they are for this server only.
+            if !audiences.is_empty() && !audiences.iter().any(|it| it == crate::tokens::ISSUER) {
+                return None;
+            }
+            bootstrap_token::user(&self.store, token, now)?
+        } else {
+            self.service_account(token, audiences, now)?
+        };
+        Some(authenticated(user))
+    }
+
+    /// The ServiceAccount of a token, when both are still good.
+    fn service_account(&self, token: &str, audiences: &[String], now: jiff::Timestamp) -> Option<User> {
+        use sha2::{Digest, Sha256};
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        // Only the signature is remembered; everything that can end a token is looked at again, so a deleted account or
+        // Secret is refused by the very next request.
+        let claims = self.tokens.get(&hash).or_else(|| {
+            let claims = Arc::new(self.pki.token_key().ok()?.verify(token)?);
+            self.tokens.put(hash, claims.clone());
+            Some(claims)
+        })?;
+        service_account::user(&self.store, &claims, token, audiences, now)
+    }
+}
+
+/// The token of `Authorization: Bearer`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Adds the group of every authenticated user.
+pub(crate) fn authenticated(mut user: User) -> User {
+    if !user.is_in(AUTHENTICATED) && !user.is_in(UNAUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
+}
+
+/// Name, groups and nothing else of a ServiceAccount.
+pub fn service_account_user(namespace: &str, name: &str) -> User {
+    User {
+        username: format!("system:serviceaccount:{namespace}:{name}"),
+        groups: vec![
+            "system:serviceaccounts".into(),
+            format!("system:serviceaccounts:{namespace}"),
+        ],
+        ..User::default()
+    }
+}
+
+/// Namespace and name of a ServiceAccount's user name.
+pub fn service_account_of(username: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = username.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}

@@ -1,0 +1,442 @@
+use super::*;
+use crate::{
+    authz::{bootstrap, escalation, forbidden},
+    fixture,
+    identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED},
+};
+use serde_json::{Value, json};
+
+fn role(kind: &str, namespace: &str, name: &str, rules: Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+        "metadata": {"name": name, "namespace": namespace}, "rules": rules})
+}
+
+fn bind(kind: &str, namespace: &str, name: &str, role: (&str, &str), subject: Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace},
+        "subjects": [subject], "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role.0, "name": role.1}})
+}
+
+fn alice() -> User {
+    User::new("alice", &["devs", "g2", AUTHENTICATED])
+}
+
+/// `verb [group/]resource[/subresource][:name][@namespace]`, or `verb /path`. A group ends with a dot-name and `!`.
+fn ask(text: &str) -> Attributes {
+    let (verb, what) = text.split_once(' ').unwrap();
+    if what.starts_with('/') {
+        return Attributes {
+            verb: verb.into(),
+            path: what.into(),
+            ..Attributes::default()
+        };
+    }
+    let (what, namespace) = what.split_once('@').unwrap_or((what, ""));
+    let (what, name) = what.split_once(':').unwrap_or((what, ""));
+    let (group, what) = what.split_once('!').unwrap_or(("", what));
+    let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
+    Attributes {
+        verb: verb.into(),
+        is_resource: true,
+        group: group.into(),
+        version: "v1".into(),
+        resource: resource.into(),
+        subresource: subresource.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        path: String::new(),
+    }
+}
+
+#[test]
+fn the_matrix_of_verbs_groups_resources_names_and_paths() {
+    let table = [
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+            "get pods:x@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+            "list pods@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+            "get pods/log:x@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}),
+            "get pods/log:x@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}),
+            "get pods:x@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}),
+            "get pods/log:x@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}),
+            "get apps!deployments:x@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+            "patch apps!deployments/status:x@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+            "get /metrics",
+            false,
+        ),
+        (
+            json!({"verbs": ["update"], "apiGroups": ["apps"], "resources": ["*/scale"]}),
+            "update apps!deployments/scale:x@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["update"], "apiGroups": ["apps"], "resources": ["*/scale"]}),
+            "update apps!deployments:x@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["delete"], "apiGroups": [""], "resources": ["pods"]}),
+            "deletecollection pods@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}),
+            "get secrets:a@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}),
+            "get secrets:b@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}),
+            "list secrets@n",
+            false,
+        ),
+        (
+            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}),
+            "list secrets:a@n",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["/healthz"]}),
+            "get /healthz",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["/healthz"]}),
+            "get /healthz/ping",
+            false,
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["/healthz/*"]}),
+            "get /healthz/ping",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["*"]}),
+            "get /anything",
+            true,
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["*"]}),
+            "post /anything",
+            false,
+        ),
+        (
+            json!({"verbs": ["get"], "apiGroups": null, "resources": ["pods"]}),
+            "get pods:x@n",
+            false,
+        ),
+    ];
+    for (rule, question, wanted) in table {
+        let store = fixture::store(&[
+            role("ClusterRole", "", "r", json!([rule])),
+            bind(
+                "ClusterRoleBinding",
+                "",
+                "b",
+                ("ClusterRole", "r"),
+                json!({"kind": "User", "name": "alice"}),
+            ),
+        ]);
+        assert_eq!(
+            Rbac::new(store).allows(&alice(), &ask(question)),
+            wanted,
+            "{rule} {question}"
+        );
+    }
+}
+
+#[test]
+fn bindings_reach_users_groups_and_service_accounts_in_their_namespace() {
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
+    let account = crate::authn::service_account_user("n", "robot");
+    let table = [
+        (json!({"kind": "User", "name": "alice"}), alice(), true),
+        (json!({"kind": "User", "name": "devs"}), alice(), false),
+        (json!({"kind": "Group", "name": "devs"}), alice(), true),
+        (json!({"kind": "Group", "name": "alice"}), alice(), false),
+        (
+            json!({"kind": "ServiceAccount", "name": "robot", "namespace": "n"}),
+            account.clone(),
+            true,
+        ),
+        (
+            json!({"kind": "ServiceAccount", "name": "robot"}),
+            account.clone(),
+            true,
+        ),
+        (
+            json!({"kind": "ServiceAccount", "name": "robot", "namespace": "m"}),
+            account,
+            false,
+        ),
+    ];
+    for (subject, user, wanted) in table {
+        let store = fixture::store(&[
+            role("Role", "n", "r", rules.clone()),
+            bind("RoleBinding", "n", "b", ("Role", "r"), subject.clone()),
+        ]);
+        let rbac = Rbac::new(store);
+        assert_eq!(rbac.allows(&user, &ask("get pods:x@n")), wanted, "{subject}");
+        assert!(!rbac.allows(&user, &ask("get pods:x@m")), "{subject}");
+        assert!(!rbac.allows(&user, &ask("get pods:x")), "{subject}");
+    }
+}
+
+#[test]
+fn a_change_counts_from_the_next_question_on() {
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
+    let binding = bind(
+        "RoleBinding",
+        "n",
+        "b",
+        ("ClusterRole", "r"),
+        json!({"kind": "Group", "name": "devs"}),
+    );
+    let store = fixture::store(std::slice::from_ref(&binding));
+    let rbac = Rbac::new(store.clone());
+    let allows = || rbac.allows(&alice(), &ask("get pods:x@n"));
+    assert!(!allows());
+    fixture::put(&store, role("ClusterRole", "", "r", rules.clone()));
+    assert!(allows());
+    fixture::remove(&store, "RoleBinding", "n", "b");
+    assert!(!allows());
+    fixture::put(&store, binding);
+    assert!(allows());
+    fixture::put(&store, role("ClusterRole", "", "r", json!([])));
+    assert!(!allows());
+}
+
+#[test]
+fn the_reason_names_binding_role_and_subject() {
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
+    let store = fixture::store(&[
+        role("ClusterRole", "", "r", rules.clone()),
+        role("Role", "n", "local", rules),
+        bind(
+            "ClusterRoleBinding",
+            "",
+            "b",
+            ("ClusterRole", "r"),
+            json!({"kind": "User", "name": "alice"}),
+        ),
+        bind(
+            "RoleBinding",
+            "n",
+            "c",
+            ("Role", "local"),
+            json!({"kind": "ServiceAccount", "name": "robot"}),
+        ),
+    ]);
+    let rbac = Rbac::new(store);
+    let reason = |user: &User| match rbac.authorize(user, &ask("get pods:x@n")) {
+        Decision::Allow(reason) => reason,
+        Decision::NoOpinion => "no".into(),
+    };
+    assert_eq!(
+        reason(&alice()),
+        r#"RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "alice""#
+    );
+    assert_eq!(
+        reason(&crate::authn::service_account_user("n", "robot")),
+        r#"RBAC: allowed by RoleBinding "c/n" of Role "local" to ServiceAccount "robot/n""#
+    );
+    assert_eq!(reason(&User::new("root", &[MASTERS])), "");
+}
+
+#[test]
+fn a_refusal_says_who_cannot_do_what_and_where() {
+    let text = |question: &str| forbidden(&alice(), &ask(question)).message;
+    assert_eq!(
+        text("get pods:x@default"),
+        r#"pods "x" is forbidden: User "alice" cannot get resource "pods" in API group "" in the namespace "default""#
+    );
+    assert_eq!(
+        text("list pods"),
+        r#"pods is forbidden: User "alice" cannot list resource "pods" in API group "" at the cluster scope"#
+    );
+    assert_eq!(
+        text("update apps!deployments/status:foo@n"),
+        r#"deployments.apps "foo" is forbidden: User "alice" cannot update resource "deployments/status" in API group "apps" in the namespace "n""#
+    );
+    assert_eq!(text("get /foo"), r#"forbidden: User "alice" cannot get path "/foo""#);
+}
+
+#[test]
+fn granting_rights_that_one_lacks_is_refused_rule_by_rule() {
+    let store = fixture::store(&[
+        role(
+            "ClusterRole",
+            "",
+            "has",
+            json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]),
+        ),
+        bind(
+            "ClusterRoleBinding",
+            "",
+            "b",
+            ("ClusterRole", "has"),
+            json!({"kind": "User", "name": "alice"}),
+        ),
+    ]);
+    let rbac = Rbac::new(store);
+    let wanted = role(
+        "Role",
+        "default",
+        "rb",
+        json!([
+            {"verbs": ["get", "delete"], "apiGroups": [""], "resources": ["secrets"]},
+            {"verbs": ["get", "delete"], "apiGroups": [""], "resources": ["configmaps"]},
+            {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["*"]},
+        ]),
+    );
+    let refused = escalation::check_role(&rbac, &alice(), "default", "rb", &wanted, None).unwrap_err();
+    assert_eq!(refused.code, 403);
+    assert_eq!(
+        refused.message,
+        "roles.rbac.authorization.k8s.io \"rb\" is forbidden: user \"alice\" (groups=[\"devs\" \"g2\" \
+         \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
+         {APIGroups:[\"\"], Resources:[\"configmaps\"], Verbs:[\"delete\"]}\n\
+         {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"delete\"]}\n\
+         {APIGroups:[\"apps\"], Resources:[\"*\"], Verbs:[\"*\"]}"
+    );
+    let held = role(
+        "Role",
+        "n",
+        "rb",
+        json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]),
+    );
+    assert_eq!(escalation::check_role(&rbac, &alice(), "n", "rb", &held, None), Ok(()));
+    assert_eq!(
+        escalation::check_role(&rbac, &User::new("root", &[MASTERS]), "n", "rb", &wanted, None),
+        Ok(())
+    );
+    let mut owned = wanted.clone();
+    owned["metadata"]["ownerReferences"] = json!([{"uid": "u"}]);
+    assert_eq!(
+        escalation::check_role(&rbac, &alice(), "n", "rb", &owned, Some(&wanted)),
+        Ok(())
+    );
+}
+
+#[test]
+fn escalate_and_bind_let_an_operator_grant_more_than_it_holds() {
+    let any = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+    let store = fixture::store(&[
+        role("ClusterRole", "", "strong", any.clone()),
+        role(
+            "ClusterRole",
+            "",
+            "may",
+            json!([{"verbs": ["escalate"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"]},
+                {"verbs": ["bind"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "resourceNames": ["strong"]}]),
+        ),
+        bind(
+            "ClusterRoleBinding",
+            "",
+            "b",
+            ("ClusterRole", "may"),
+            json!({"kind": "User", "name": "alice"}),
+        ),
+    ]);
+    let rbac = Rbac::new(store);
+    let (alice, bob) = (alice(), User::new("bob", &[AUTHENTICATED]));
+    let strong = role("Role", "n", "r", any.clone());
+    assert_eq!(escalation::check_role(&rbac, &alice, "n", "r", &strong, None), Ok(()));
+    assert!(escalation::check_role(&rbac, &bob, "n", "r", &strong, None).is_err());
+    let cluster_wide = role("ClusterRole", "", "r", any);
+    assert!(escalation::check_role(&rbac, &alice, "", "r", &cluster_wide, None).is_err());
+    let binding = |name: &str| {
+        bind(
+            "RoleBinding",
+            "n",
+            "x",
+            ("ClusterRole", name),
+            json!({"kind": "User", "name": "c"}),
+        )
+    };
+    assert_eq!(
+        escalation::check_binding(&rbac, &alice, "n", "x", &binding("strong"), None),
+        Ok(())
+    );
+    assert_eq!(
+        escalation::check_binding(&rbac, &bob, "n", "x", &binding("strong"), None)
+            .unwrap_err()
+            .code,
+        403
+    );
+    let missing = escalation::check_binding(&rbac, &bob, "n", "x", &binding("nope"), None).unwrap_err();
+    assert_eq!(
+        missing.message,
+        r#"rolebindings.rbac.authorization.k8s.io "nope" not found"#
+    );
+}
+
+#[test]
+fn an_aggregation_rule_takes_all_rights() {
+    let rbac = Rbac::new(fixture::store(&[]));
+    let mut wanted = role("ClusterRole", "", "r", json!([]));
+    wanted["aggregationRule"] = json!({"clusterRoleSelectors": []});
+    let refused = escalation::check_role(&rbac, &alice(), "", "r", &wanted, None).unwrap_err();
+    assert!(
+        refused
+            .message
+            .ends_with("must have cluster-admin privileges to use the aggregationRule")
+    );
+}
+
+#[test]
+fn with_the_bootstrap_policy_anybody_reads_the_version_and_users_discover() {
+    let rbac = Rbac::new(fixture::store(&bootstrap::policy()));
+    let anonymous = User::new(ANONYMOUS, &[UNAUTHENTICATED]);
+    let table = [
+        (&anonymous, "get /version", true),
+        (&anonymous, "get /apis", false),
+        (&anonymous, "get namespaces:x@x", false),
+        (&alice(), "get /apis/apps/v1", true),
+        (&alice(), "create authorization.k8s.io!selfsubjectaccessreviews", true),
+        (&alice(), "list namespaces", false),
+    ];
+    for (user, question, wanted) in table {
+        assert_eq!(
+            rbac.allows(user, &ask(question)),
+            wanted,
+            "{} {question}",
+            user.username
+        );
+    }
+}
