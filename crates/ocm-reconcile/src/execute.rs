@@ -2,10 +2,11 @@
 
 use k8s_openapi::api::events::v1::Event;
 use kube::{
-    Api, Client,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    Api, Client, Resource,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
 };
 use rand::RngExt;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
@@ -106,6 +107,7 @@ pub struct Outcome {
     pub stages: Vec<Vec<Result<Done, StepError>>>,
     /// How many steps were not tried because an earlier stage failed.
     pub skipped: usize,
+    written: Vec<(Target, StepId)>,
 }
 
 impl Outcome {
@@ -120,6 +122,22 @@ impl Outcome {
             Ok(Done::Object(object)) => Some(object),
             _ => None,
         }
+    }
+
+    /// One object as the last step that wrote it left it. A conclusion patches this rather than what was observed, whose
+    /// resourceVersion the plan has moved on.
+    pub fn latest<K>(&self, site: Site, namespace: Option<&str>, name: &str) -> Option<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let api_resource = ApiResource::erase::<K>(&());
+        let found = self.written.iter().rev().find(|(target, _)| {
+            target.site == site
+                && target.api_resource == api_resource
+                && target.namespace.as_deref() == namespace
+                && target.name == name
+        })?;
+        self.object(found.1)?.clone().try_parse().ok()
     }
 
     /// Whether every step was tried and succeeded.
@@ -158,15 +176,23 @@ pub fn sentence(error: &StepError) -> String {
 pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
     let mut outcome = Outcome::default();
     let mut failed = false;
-    for stage in &plan.stages {
+    for (number, stage) in plan.stages.iter().enumerate() {
         if failed {
             outcome.skipped += stage.len();
             continue;
         }
         let mut results = Vec::with_capacity(stage.len());
-        for step in stage {
+        for (position, step) in stage.iter().enumerate() {
             let result = perform(clients, step).await;
             match &result {
+                Ok(Done::Object(_)) => {
+                    debug!(%step, "step done");
+                    let id = StepId {
+                        stage: number,
+                        step: position,
+                    };
+                    outcome.written.extend(step.target().map(|it| (it.clone(), id)));
+                }
                 Ok(_) => debug!(%step, "step done"),
                 Err(error) => {
                     failed = true;

@@ -1,0 +1,226 @@
+//! The rules that a write of a ManagedCluster or ManagedClusterSetBinding has to obey, whoever writes it.
+//!
+//! Plain functions: an embedded API server calls them in process, a webhook server wraps them in AdmissionReviews. What the
+//! requester may do is asked through a closure, so that nothing here needs a client.
+//! Upstream: ocm `pkg/registration/webhook/v1/{managedcluster_mutating,managedcluster_validating}.go`. We differ in one
+//! thing: a cluster's name is checked whether or not client configs are given.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use ocm_api::{
+    cluster::{ManagedCluster, ManagedClusterSetBinding, Taint},
+    identity, labels, namespaces,
+};
+use ocm_reconcile::access::Attributes;
+
+/// What is being done to the object.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a, K> {
+    /// It is new.
+    Create,
+    /// It was this before.
+    Update(&'a K),
+}
+
+/// Why a write is refused, and with which HTTP status.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Denial {
+    /// 400 for a wrong object, 403 for a missing right, 500 when the right could not be checked.
+    pub code: u16,
+    /// What the user reads.
+    pub message: String,
+}
+
+/// What a rule may ask about the world.
+pub trait World {
+    /// Whether the requester may do this.
+    fn may(&self, attributes: &Attributes) -> Result<bool, String>;
+    /// Whether this namespace exists and is on its way out.
+    fn is_terminating(&self, namespace: &str) -> Result<bool, String>;
+}
+
+/// Fills in what the hub decides: when taints were added, and the default set.
+pub fn mutate_managed_cluster(
+    cluster: &ManagedCluster,
+    operation: Operation<'_, ManagedCluster>,
+    default_sets: bool,
+    now: Timestamp,
+) -> Result<ManagedCluster, Denial> {
+    let mut cluster = cluster.clone();
+    // The API keeps whole seconds.
+    let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    match operation {
+        Operation::Create => cluster
+            .spec
+            .taints
+            .iter_mut()
+            .for_each(|it| it.time_added = Some(now.clone())),
+        Operation::Update(old) => {
+            let mut meddled = Vec::new();
+            for taint in &mut cluster.spec.taints {
+                match old.spec.taints.iter().find(|it| it.key == taint.key) {
+                    Some(before) if same(before, taint) => {
+                        if taint.time_added != before.time_added {
+                            meddled.push(taint.key.clone());
+                        }
+                    }
+                    _ if taint.time_added.is_some() => meddled.push(taint.key.clone()),
+                    _ => taint.time_added = Some(now.clone()),
+                }
+            }
+            if !meddled.is_empty() {
+                return Err(bad(format!(
+                    "It is not allowed to set TimeAdded of Taint \"{}\".",
+                    meddled.join(",")
+                )));
+            }
+        }
+    }
+    if default_sets {
+        let set = cluster.labels_mut().entry(labels::CLUSTER_SET.to_owned()).or_default();
+        if set.is_empty() {
+            *set = namespaces::DEFAULT_CLUSTER_SET.to_owned();
+        }
+    }
+    Ok(cluster)
+}
+
+/// Whether this ManagedCluster may be written by this user.
+pub fn validate_managed_cluster(
+    user: &str,
+    cluster: &ManagedCluster,
+    operation: Operation<'_, ManagedCluster>,
+    world: &impl World,
+) -> Result<(), Denial> {
+    for config in &cluster.spec.managed_cluster_client_configs {
+        if !config.url.starts_with("https://") || config.url.len() == "https://".len() {
+            return Err(bad(format!("url \"{}\" is invalid in client configs", config.url)));
+        }
+    }
+    let name = cluster.name_any();
+    check_name(&name)?;
+    let accepted_before = match operation {
+        Operation::Create => false,
+        Operation::Update(old) => old.spec.hub_accepts_client,
+    };
+    if cluster.spec.hub_accepts_client && !accepted_before {
+        accept(user, &name, world)?;
+    }
+    let set_of = |it: &ManagedCluster| it.labels().get(labels::CLUSTER_SET).cloned().unwrap_or_default();
+    let old = match operation {
+        Operation::Create => String::new(),
+        Operation::Update(old) => set_of(old),
+    };
+    let new = set_of(cluster);
+    if old != new {
+        for set in [old, new].iter().filter(|it| !it.is_empty()) {
+            join(user, set, world)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether this ManagedClusterSetBinding may be written by this user.
+pub fn validate_set_binding(
+    user: &str,
+    binding: &ManagedClusterSetBinding,
+    operation: Operation<'_, ManagedClusterSetBinding>,
+    world: &impl World,
+) -> Result<(), Denial> {
+    let set = &binding.spec.cluster_set;
+    if binding.name_any() != *set {
+        return Err(bad(
+            "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet".to_owned(),
+        ));
+    }
+    if let Operation::Create = operation
+        && !may_on_set("bind", set, world)?
+    {
+        return Err(forbidden(format!(
+            "user \"{user}\" is not allowed to bind cluster set \"{set}\""
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a cluster can have this name: it becomes a namespace, hence a DNS label.
+pub fn check_name(name: &str) -> Result<(), Denial> {
+    let plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let bytes = name.as_bytes();
+    let fits = (1..=63).contains(&bytes.len())
+        && bytes.iter().all(|it| plain(*it) || *it == b'-')
+        && bytes.first().is_some_and(|it| plain(*it))
+        && bytes.last().is_some_and(|it| plain(*it));
+    if fits {
+        return Ok(());
+    }
+    Err(bad(format!(
+        "metadata.name \"{name}\" is not a valid namespace name: use at most 63 lower case letters, digits and '-', and begin \
+         and end with a letter or digit"
+    )))
+}
+
+fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
+    if world.is_terminating(name).map_err(internal)? {
+        return Err(forbidden(format!(
+            "user \"{user}\" cannot update the HubAcceptsClient field: the namespace \"{name}\" is terminating"
+        )));
+    }
+    let attributes = Attributes {
+        verb: "update".to_owned(),
+        group: identity::REGISTER_GROUP.to_owned(),
+        resource: "managedclusters".to_owned(),
+        subresource: Some("accept".to_owned()),
+        namespace: None,
+        name: Some(name.to_owned()),
+    };
+    if world.may(&attributes).map_err(internal)? {
+        return Ok(());
+    }
+    Err(forbidden(format!(
+        "user \"{user}\" cannot update the HubAcceptsClient field"
+    )))
+}
+
+fn join(user: &str, set: &str, world: &impl World) -> Result<(), Denial> {
+    if may_on_set("join", set, world)? {
+        return Ok(());
+    }
+    Err(forbidden(format!(
+        "user \"{user}\" cannot add/remove a ManagedCluster to/from ManagedClusterSet \"{set}\""
+    )))
+}
+
+fn may_on_set(subresource: &str, set: &str, world: &impl World) -> Result<bool, Denial> {
+    let attributes = Attributes {
+        verb: "create".to_owned(),
+        group: ManagedCluster::GROUP.to_owned(),
+        resource: "managedclustersets".to_owned(),
+        subresource: Some(subresource.to_owned()),
+        namespace: None,
+        name: Some(set.to_owned()),
+    };
+    world.may(&attributes).map_err(internal)
+}
+
+fn same(before: &Taint, now: &Taint) -> bool {
+    before.value == now.value && before.effect == now.effect
+}
+
+fn bad(message: String) -> Denial {
+    Denial { code: 400, message }
+}
+
+fn forbidden(message: String) -> Denial {
+    Denial { code: 403, message }
+}
+
+fn internal(message: String) -> Denial {
+    Denial { code: 500, message }
+}
+
+#[cfg(test)]
+#[path = "admission_tests.rs"]
+mod tests;

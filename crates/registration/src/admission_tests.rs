@@ -1,0 +1,187 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A world in which the requester may do what is listed, as `verb resource/subresource name`.
+struct Fixture {
+    rights: &'static [&'static str],
+    terminating: bool,
+}
+
+impl World for Fixture {
+    fn may(&self, it: &Attributes) -> Result<bool, String> {
+        let asked = format!(
+            "{} {}/{} {}",
+            it.verb,
+            it.resource,
+            it.subresource.as_deref().unwrap_or_default(),
+            it.name.as_deref().unwrap_or_default()
+        );
+        Ok(self.rights.contains(&asked.as_str()))
+    }
+    fn is_terminating(&self, _: &str) -> Result<bool, String> {
+        Ok(self.terminating)
+    }
+}
+
+const NOBODY: Fixture = Fixture {
+    rights: &[],
+    terminating: false,
+};
+const ADMIN: Fixture = Fixture {
+    rights: &[
+        "update managedclusters/accept cluster1",
+        "create managedclustersets/join default",
+        "create managedclustersets/join blue",
+        "create managedclustersets/bind blue",
+    ],
+    terminating: false,
+};
+
+fn cluster(value: Value) -> ManagedCluster {
+    serde_json::from_value(value).unwrap()
+}
+
+fn bare() -> ManagedCluster {
+    cluster(json!({"metadata": {"name": "cluster1"}, "spec": {}}))
+}
+
+fn now() -> Timestamp {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
+
+fn message(result: Result<impl std::fmt::Debug, Denial>) -> String {
+    let denial = result.expect_err("a denial");
+    format!("{} {}", denial.code, denial.message)
+}
+
+#[test]
+fn a_new_taint_gets_its_time_from_the_hub() {
+    let sent = cluster(json!({"metadata": {"name": "cluster1"},
+        "spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "1999-01-01T00:00:00Z"}]}}));
+    let made = mutate_managed_cluster(&sent, Operation::Create, true, now()).unwrap();
+    assert_eq!(made.spec.taints[0].time_added, Some(Time(now())));
+    assert_eq!(
+        made.labels()["cluster.open-cluster-management.io/clusterset"],
+        "default"
+    );
+}
+
+#[test]
+fn nobody_may_set_the_time_of_a_taint_on_update() {
+    let old = cluster(json!({"metadata": {"name": "cluster1"},
+        "spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]}}));
+    let same = mutate_managed_cluster(&old, Operation::Update(&old), true, now()).unwrap();
+    assert_eq!(same.spec.taints, old.spec.taints);
+    let mut moved = old.clone();
+    moved.spec.taints[0].time_added = None;
+    assert_eq!(
+        message(mutate_managed_cluster(&moved, Operation::Update(&old), true, now())),
+        "400 It is not allowed to set TimeAdded of Taint \"a\"."
+    );
+    let mut changed = old.clone();
+    changed.spec.taints[0].value = "v".to_owned();
+    changed.spec.taints[0].time_added = None;
+    let made = mutate_managed_cluster(&changed, Operation::Update(&old), true, now()).unwrap();
+    assert_eq!(made.spec.taints[0].time_added, Some(Time(now())));
+}
+
+#[test]
+fn accepting_a_cluster_needs_the_right_to_accept_it() {
+    let mut accepted = bare();
+    accepted.spec.hub_accepts_client = true;
+    assert_eq!(
+        message(validate_managed_cluster(
+            "eve",
+            &accepted,
+            Operation::Update(&bare()),
+            &NOBODY
+        )),
+        "403 user \"eve\" cannot update the HubAcceptsClient field"
+    );
+    assert_eq!(
+        validate_managed_cluster("admin", &accepted, Operation::Update(&bare()), &ADMIN),
+        Ok(())
+    );
+    assert_eq!(
+        validate_managed_cluster("eve", &bare(), Operation::Update(&accepted), &NOBODY),
+        Ok(())
+    );
+    let terminating = Fixture {
+        rights: ADMIN.rights,
+        terminating: true,
+    };
+    assert!(
+        message(validate_managed_cluster(
+            "admin",
+            &accepted,
+            Operation::Create,
+            &terminating
+        ))
+        .starts_with("403 ")
+    );
+}
+
+#[test]
+fn the_right_to_accept_cluster1_does_not_accept_cluster10() {
+    let cluster10 = cluster(json!({"metadata": {"name": "cluster10"}, "spec": {"hubAcceptsClient": true}}));
+    assert!(message(validate_managed_cluster("admin", &cluster10, Operation::Create, &ADMIN)).starts_with("403 "));
+}
+
+#[test]
+fn moving_between_sets_needs_the_right_to_join_both() {
+    let labelled = |set: &str| {
+        cluster(
+            json!({"metadata": {"name": "cluster1", "labels": {"cluster.open-cluster-management.io/clusterset": set}}}),
+        )
+    };
+    let (default, blue, red) = (labelled("default"), labelled("blue"), labelled("red"));
+    assert_eq!(
+        validate_managed_cluster("admin", &blue, Operation::Update(&default), &ADMIN),
+        Ok(())
+    );
+    assert_eq!(
+        message(validate_managed_cluster(
+            "admin",
+            &blue,
+            Operation::Update(&red),
+            &ADMIN
+        )),
+        "403 user \"admin\" cannot add/remove a ManagedCluster to/from ManagedClusterSet \"red\""
+    );
+}
+
+#[test]
+fn a_client_url_must_be_https_and_a_name_a_dns_label() {
+    let http = cluster(json!({"metadata": {"name": "cluster1"},
+        "spec": {"managedClusterClientConfigs": [{"url": "http://here"}]}}));
+    assert_eq!(
+        message(validate_managed_cluster("u", &http, Operation::Create, &ADMIN)),
+        "400 url \"http://here\" is invalid in client configs"
+    );
+    for name in ["Cluster1", "a.b", "-a", "a-", "", &"a".repeat(64)] {
+        assert!(check_name(name).is_err(), "{name}");
+    }
+    assert_eq!(check_name("cluster-1"), Ok(()));
+}
+
+#[test]
+fn a_binding_has_the_name_of_its_set_and_needs_the_right_to_bind_it() {
+    let binding = |name: &str| -> ManagedClusterSetBinding {
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"clusterSet": "blue"}}))
+            .unwrap()
+    };
+    assert!(message(validate_set_binding("u", &binding("b"), Operation::Create, &ADMIN)).starts_with("400 "));
+    assert_eq!(
+        validate_set_binding("u", &binding("blue"), Operation::Create, &ADMIN),
+        Ok(())
+    );
+    assert_eq!(
+        message(validate_set_binding("u", &binding("blue"), Operation::Create, &NOBODY)),
+        "403 user \"u\" is not allowed to bind cluster set \"blue\""
+    );
+    assert_eq!(
+        validate_set_binding("u", &binding("blue"), Operation::Update(&binding("blue")), &NOBODY),
+        Ok(())
+    );
+}

@@ -1,0 +1,119 @@
+use credential::{
+    csr::{Subject, new_key_and_request},
+    enrol,
+};
+
+use super::*;
+
+fn request(label: &str, subject: &Subject, user: &str) -> CertificateSigningRequest {
+    let made = new_key_and_request(subject).unwrap();
+    let mut request = enrol::request(label, &made.request_pem, None);
+    request.metadata.name = Some(format!("{label}-x7k2p"));
+    request.spec.username = Some(user.to_owned());
+    request
+}
+
+fn seen(request: CertificateSigningRequest, may_renew: bool) -> Seen {
+    Seen {
+        now: "2026-01-02T03:04:05Z".parse().unwrap(),
+        request: Some(Arc::new(request)),
+        may_renew,
+        auto_approved_users: vec!["bootstrap".to_owned()],
+    }
+}
+
+fn check(seen: &Seen, printed: &str) {
+    assert_eq!(Approval::plan(seen).to_string().trim(), printed);
+}
+
+const APPROVED: &str = "hub: replace CertificateSigningRequest cluster1-x7k2p approval";
+
+#[test]
+fn an_agent_that_may_renew_gets_its_certificate() {
+    let renewal = request(
+        "cluster1",
+        &Subject::agent("cluster1", "a1"),
+        "system:open-cluster-management:cluster1:a1",
+    );
+    check(&seen(renewal.clone(), true), APPROVED);
+    check(
+        &seen(renewal, false),
+        "nothing to do\nrefuses: system:open-cluster-management:cluster1:a1 may not renew its certificate",
+    );
+}
+
+#[test]
+fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
+    let subject = Subject::agent("cluster1", "a1");
+    check(
+        &seen(request("cluster1", &subject, "someone"), false),
+        "nothing to do\nwaits: an administrator must approve the request of someone",
+    );
+    check(&seen(request("cluster1", &subject, "bootstrap"), false), APPROVED);
+}
+
+#[test]
+fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
+    let second = request(
+        "cluster1",
+        &Subject::agent("cluster1", "b2"),
+        "system:open-cluster-management:cluster1:a1",
+    );
+    check(
+        &seen(second, true),
+        "nothing to do\nwaits: an administrator must approve the request of system:open-cluster-management:cluster1:a1",
+    );
+}
+
+#[test]
+fn a_request_for_cluster1_never_serves_cluster10() {
+    for (label, cluster) in [("cluster1", "cluster10"), ("cluster10", "cluster1")] {
+        let request = request(label, &Subject::agent(cluster, "a1"), "bootstrap");
+        assert!(recognise(&request).is_err(), "{label} {cluster}");
+        check(
+            &seen(request, true),
+            "nothing to do\nnote: not a request of ours: its organizations are not exactly those of the cluster",
+        );
+    }
+}
+
+#[test]
+fn only_the_exact_subject_is_recognised() {
+    let exact = Subject::agent("cluster1", "a1");
+    let with = |change: fn(&mut Subject)| {
+        let mut subject = exact.clone();
+        change(&mut subject);
+        recognise(&request("cluster1", &subject, "bootstrap"))
+    };
+    assert_eq!(
+        with(|_| ()),
+        Ok(Agent {
+            cluster: "cluster1".to_owned(),
+            id: "a1".to_owned()
+        })
+    );
+    assert!(with(|it| it.organizations.push("system:masters".to_owned())).is_err());
+    assert!(with(|it| it.common_name.push_str(":more")).is_err());
+    assert!(with(|it| it.common_name = "system:open-cluster-management:cluster1:".to_owned()).is_err());
+    assert!(with(|it| it.common_name = "system:admin".to_owned()).is_err());
+    assert!(with(|it| it.organizations.clear()).is_err());
+}
+
+#[test]
+fn another_signer_or_an_add_on_is_not_ours() {
+    let ours = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    let mut signer = ours.clone();
+    signer.spec.signer_name = "example.com/other".to_owned();
+    assert_eq!(recognise(&signer), Err("it is for another signer"));
+    let mut addon = ours;
+    addon.labels_mut().insert(labels::ADDON_NAME.to_owned(), "x".to_owned());
+    assert_eq!(recognise(&addon), Err("it is for an add-on"));
+}
+
+#[test]
+fn what_is_decided_stays_decided() {
+    let mut denied = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    denied.status =
+        serde_json::from_value(serde_json::json!({"conditions": [{"type": "Denied", "status": "True"}]})).unwrap();
+    check(&seen(denied, true), "nothing to do");
+}

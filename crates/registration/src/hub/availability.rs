@@ -1,0 +1,179 @@
+//! Noticing that an agent has fallen silent.
+//!
+//! Root: ManagedCluster. Reads: its lease. Writes: the lease, once; condition `ManagedClusterConditionAvailable`, and of its
+//! three answers only Unknown (the agent says True and False).
+//! Never: looks before the lease can have run out.
+//! Upstream: ocm `pkg/registration/hub/lease/controller.go`.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{Client, api::ObjectMeta};
+use ocm_api::{
+    cluster::ManagedCluster,
+    condition::{self, Status, wanted},
+    conditions::managed_cluster::{self, reason},
+    labels, namespaces,
+};
+use ocm_reconcile::{EventKind, EventStep, ObserveError, Plan, Queue, Reconciler, Site, Step, async_trait};
+
+use super::{Caches, caches::find_in};
+use crate::status;
+
+/// So many lease durations may pass without a heartbeat.
+const GRACE_DURATIONS: u32 = 5;
+
+/// The reconciler.
+pub struct Availability {
+    client: Client,
+    caches: Caches,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The cluster; `None` when it is gone.
+    pub cluster: Option<Arc<ManagedCluster>>,
+    /// Its lease.
+    pub lease: Option<Arc<Lease>>,
+}
+
+impl Availability {
+    /// Over these caches.
+    pub fn new(client: Client, caches: &Caches) -> Self {
+        Self {
+            client,
+            caches: caches.clone(),
+        }
+    }
+}
+
+/// How long an agent may be silent.
+pub fn grace(cluster: &ManagedCluster) -> Duration {
+    Duration::from_secs(cluster.spec.lease_seconds().max(1) as u64) * GRACE_DURATIONS
+}
+
+/// Clusters, and leases that appear or vanish. A renewal needs no look: the one that is due when the old lease would have run
+/// out finds the new one.
+pub fn subscribe(caches: &Caches, queue: &Queue) {
+    caches.clusters.subscribe_by_name(queue);
+    caches.leases.subscribe(queue, |old, new| {
+        let lease = new.or(old)?;
+        let appeared_or_vanished = old.is_none() || new.is_none();
+        (is_heartbeat(lease) && appeared_or_vanished).then(|| lease.metadata.namespace.clone())?
+    });
+}
+
+/// Whether this lease is a cluster's heartbeat.
+pub fn is_heartbeat(lease: &Lease) -> bool {
+    lease.metadata.name.as_deref() == Some(namespaces::CLUSTER_LEASE)
+}
+
+/// When the agent was last heard of.
+pub fn renewed(lease: &Lease) -> Option<Timestamp> {
+    Some(lease.spec.as_ref()?.renew_time.as_ref()?.0)
+}
+
+#[async_trait]
+impl Reconciler for Availability {
+    const NAME: &'static str = "managed-cluster-lease";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let cluster = self.caches.clusters.named(name);
+        let lease = match &cluster {
+            Some(_) => find_in(&self.caches.leases, &self.client, name, namespaces::CLUSTER_LEASE).await?,
+            None => None,
+        };
+        Ok(Seen {
+            now: Timestamp::now(),
+            cluster,
+            lease,
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        let Some(cluster) = seen.cluster.as_deref() else {
+            return plan;
+        };
+        if condition::find(status::conditions(cluster), managed_cluster::HUB_ACCEPTED).is_none() {
+            plan.wait("the cluster is not accepted yet");
+            return plan;
+        }
+        let leaving = cluster.metadata.deletion_timestamp.is_some();
+        let grace = grace(cluster);
+        match seen.lease.as_deref() {
+            None if leaving => silent(seen, cluster, &mut plan),
+            None => {
+                plan.create(Site::Hub, &first_lease(cluster, seen.now));
+                plan.look_again(grace);
+            }
+            Some(lease) => {
+                let expires = renewed(lease).unwrap_or(Timestamp::UNIX_EPOCH) + grace;
+                if seen.now < expires {
+                    plan.look_again(expires.duration_since(seen.now).unsigned_abs());
+                } else {
+                    silent(seen, cluster, &mut plan);
+                    plan.look_again(grace);
+                }
+            }
+        }
+        plan
+    }
+}
+
+fn silent(seen: &Seen, cluster: &ManagedCluster, plan: &mut Plan) {
+    if condition::status(status::conditions(cluster), managed_cluster::AVAILABLE) == Some(Status::Unknown) {
+        return;
+    }
+    let verdict = wanted(
+        managed_cluster::AVAILABLE,
+        Status::Unknown,
+        reason::LEASE_UPDATE_STOPPED,
+        "Registration agent stopped updating its lease.",
+    );
+    plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
+    plan.stage();
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    plan.push(Step::Event(EventStep {
+        site: Site::Hub,
+        namespace: name.clone(),
+        regarding: status::regarding(cluster),
+        kind: EventKind::Warning,
+        reason: "AvailableUnknown".to_owned(),
+        action: "AvailableUnknown".to_owned(),
+        note: format!(
+            "The {name} is successfully imported. However, the connection check from the managed cluster to the hub cluster \
+             has failed"
+        ),
+        reporting_controller: "registration-controller".to_owned(),
+        at: seen.now,
+    }));
+}
+
+fn first_lease(cluster: &ManagedCluster, now: Timestamp) -> Lease {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    Lease {
+        metadata: ObjectMeta {
+            name: Some(namespaces::CLUSTER_LEASE.to_owned()),
+            namespace: Some(name.clone()),
+            labels: Some([(labels::CLUSTER_NAME.to_owned(), name)].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(namespaces::CLUSTER_LEASE.to_owned()),
+            renew_time: Some(MicroTime(now)),
+            ..LeaseSpec::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "availability_tests.rs"]
+mod tests;

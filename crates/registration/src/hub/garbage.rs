@@ -1,0 +1,227 @@
+//! Deleting what is in a cluster's namespace when the cluster is deleted.
+//!
+//! Root: ManagedCluster. Reads: the listed kinds in its namespace, when it has to go. Writes: deletes them, lowest
+//! `cleanup-priority` first, kind after kind; the finalizer `resource-cleanup`; condition `Deleting`.
+//! Never: the namespace, its Secrets or its lease.
+//! Upstream: ocm `pkg/registration/hub/gc/controller.go`.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, ListParams, PartialObjectMeta},
+    core::DynamicObject,
+};
+use ocm_api::{
+    annotations,
+    cluster::ManagedCluster,
+    condition::{self, wanted},
+    conditions::managed_cluster::{self, reason},
+    finalizers,
+};
+use ocm_reconcile::{Note, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, async_trait};
+
+use super::Caches;
+use crate::status;
+
+/// How long to wait before looking whether something is gone. Upstream waits 5 s.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A kind that goes with its cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GarbageKind {
+    /// Group and version.
+    pub api_version: String,
+    /// The plural.
+    pub resource: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl GarbageKind {
+    /// Add-ons first, because their agents may need works to clean up; then works.
+    pub fn defaults() -> Vec<Self> {
+        [
+            (
+                "addon.open-cluster-management.io/v1beta1",
+                "managedclusteraddons",
+                "ManagedClusterAddOn",
+            ),
+            ("work.open-cluster-management.io/v1", "manifestworks", "ManifestWork"),
+        ]
+        .map(|(api_version, resource, kind)| Self {
+            api_version: api_version.to_owned(),
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+        })
+        .to_vec()
+    }
+
+    fn api_resource(&self) -> ApiResource {
+        let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            plural: self.resource.clone(),
+        }
+    }
+}
+
+/// The reconciler.
+pub struct Garbage {
+    client: Client,
+    caches: Caches,
+    kinds: Vec<GarbageKind>,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The cluster's name.
+    pub name: String,
+    /// The cluster; `None` when it is gone.
+    pub cluster: Option<Arc<ManagedCluster>>,
+    /// The first kind of which something is left, and what that is; looked at only when the cluster has to go.
+    pub left: Option<(GarbageKind, Vec<PartialObjectMeta<DynamicObject>>)>,
+}
+
+impl Garbage {
+    /// Over these caches.
+    pub fn new(client: Client, caches: &Caches, kinds: Vec<GarbageKind>) -> Self {
+        Self {
+            client,
+            caches: caches.clone(),
+            kinds,
+        }
+    }
+}
+
+/// In which turn an object goes: 0 to 100, and 0 when it does not say or says nonsense.
+fn priority(object: &PartialObjectMeta<DynamicObject>) -> u8 {
+    let text = object.annotations().get(annotations::CLEANUP_PRIORITY);
+    text.and_then(|it| it.parse().ok()).filter(|it| *it <= 100).unwrap_or(0)
+}
+
+#[async_trait]
+impl Reconciler for Garbage {
+    const NAME: &'static str = "resource-cleanup";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let cluster = self.caches.clusters.named(name);
+        let mut left = None;
+        if cluster
+            .as_deref()
+            .is_none_or(|it| it.metadata.deletion_timestamp.is_some())
+        {
+            for kind in &self.kinds {
+                let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), name, &kind.api_resource());
+                let items = match api.list_metadata(&ListParams::default()).await {
+                    Ok(list) => list.items,
+                    // A hub without the kind has none of it.
+                    Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+                    Err(error) => return Err(error.into()),
+                };
+                if !items.is_empty() {
+                    left = Some((kind.clone(), items));
+                    break;
+                }
+            }
+        }
+        Ok(Seen {
+            now: Timestamp::now(),
+            name: name.to_owned(),
+            cluster,
+            left,
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        if let Some(cluster) = seen
+            .cluster
+            .as_deref()
+            .filter(|it| it.metadata.deletion_timestamp.is_none())
+        {
+            plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_RESOURCE_CLEANUP);
+            return plan;
+        }
+        if let Some((kind, items)) = &seen.left {
+            let lowest = items.iter().map(priority).min().unwrap_or(0);
+            for item in items
+                .iter()
+                .filter(|it| priority(it) == lowest && it.metadata.deletion_timestamp.is_none())
+            {
+                let target = Target {
+                    site: Site::Hub,
+                    api_resource: kind.api_resource(),
+                    namespace: Some(seen.name.clone()),
+                    name: item.name_any(),
+                };
+                plan.push(Step::Delete {
+                    target,
+                    uid: item.metadata.uid.clone(),
+                    propagation: None,
+                });
+            }
+            plan.notes.push(Note::Wait(format!(
+                "{} {} are left in namespace {}",
+                items.len(),
+                kind.resource,
+                seen.name
+            )));
+            plan.look_again(AGAIN);
+        } else if let Some(cluster) = seen.cluster.as_deref()
+            && condition::is_true(status::conditions(cluster), managed_cluster::DELETING)
+        {
+            plan.remove_finalizer(Site::Hub, cluster, finalizers::CLUSTER_RESOURCE_CLEANUP);
+        }
+        plan
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        let mut plan = Plan::new();
+        let Some(cluster) = seen.cluster.as_deref() else {
+            return plan;
+        };
+        let held = cluster
+            .finalizers()
+            .iter()
+            .any(|it| it == finalizers::CLUSTER_RESOURCE_CLEANUP);
+        if cluster.metadata.deletion_timestamp.is_none() || !held {
+            return plan;
+        }
+        let verdict = match &seen.left {
+            _ if !outcome.succeeded() => wanted(
+                managed_cluster::DELETING,
+                false,
+                reason::DELETING_ERROR,
+                outcome.error_text(),
+            ),
+            Some((kind, items)) => {
+                let pending = items.iter().filter(|it| !it.finalizers().is_empty()).count();
+                // "remaning" is upstream's spelling, and programs compare messages.
+                let message = format!(
+                    "The resource {} is remaning, the remaining count is {}, the finalizer pending count is {pending}",
+                    kind.resource,
+                    items.len()
+                );
+                wanted(managed_cluster::DELETING, false, reason::RESOURCE_REMAINING, message)
+            }
+            // Said once; the finalizer goes in the run that this write causes.
+            None if !condition::is_true(status::conditions(cluster), managed_cluster::DELETING) => wanted(
+                managed_cluster::DELETING,
+                true,
+                reason::NO_RESOURCE,
+                "No cleaned resource in cluster ns.",
+            ),
+            None => return plan,
+        };
+        plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
+        plan
+    }
+}

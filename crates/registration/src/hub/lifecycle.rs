@@ -1,0 +1,335 @@
+//! A cluster's way through the hub: accepted, denied, deleted.
+//!
+//! Root: ManagedCluster. Reads: its namespace, its RBAC objects; whether it has works, when it has to go.
+//! Writes: the namespace, the RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`.
+//! Never: anything inside the namespace but two RoleBindings; the namespace itself is not deleted.
+//! Upstream: ocm `pkg/registration/hub/managedcluster/controller.go`.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    core::v1::Namespace,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, ObjectMeta},
+};
+use ocm_api::{
+    annotations,
+    cluster::ManagedCluster,
+    condition::{self, wanted},
+    conditions::managed_cluster::{self, reason},
+    finalizers, identity, labels,
+    work::ManifestWork,
+};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait};
+
+use super::{
+    Caches, HubOptions,
+    caches::{find, find_in},
+    rbac,
+};
+use crate::status;
+
+/// How long to wait before looking whether a cluster's works are gone. Upstream waits 5 s.
+const WORKS_AGAIN: Duration = Duration::from_secs(1);
+
+/// The reconciler.
+pub struct Lifecycle {
+    client: Client,
+    caches: Caches,
+    options: Arc<HubOptions>,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The cluster's name.
+    pub name: String,
+    /// The cluster; `None` when it is gone.
+    pub cluster: Option<Arc<ManagedCluster>>,
+    /// Its namespace.
+    pub namespace: Option<Arc<Namespace>>,
+    /// Its ClusterRole.
+    pub cluster_role: Option<Arc<ClusterRole>>,
+    /// Its ClusterRoleBinding.
+    pub cluster_role_binding: Option<Arc<ClusterRoleBinding>>,
+    /// The registration agent's RoleBinding.
+    pub registration_binding: Option<Arc<RoleBinding>>,
+    /// The work agent's RoleBinding.
+    pub work_binding: Option<Arc<RoleBinding>>,
+    /// Whether there are works in the namespace; looked at only when the cluster has to go.
+    pub has_works: bool,
+    /// The hub's options.
+    pub options: Arc<HubOptions>,
+}
+
+/// Where a cluster stands.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// The object is gone, or on its way out.
+    Leaving,
+    /// Nobody has decided yet, and nobody has to.
+    ToAutoAccept,
+    /// Not accepted, and never was.
+    Waiting,
+    /// Was accepted and is no longer.
+    Denied,
+    /// Accepted.
+    Accepted,
+}
+
+impl Lifecycle {
+    /// Over these caches.
+    pub fn new(client: Client, caches: &Caches, options: Arc<HubOptions>) -> Self {
+        Self {
+            client,
+            caches: caches.clone(),
+            options,
+        }
+    }
+}
+
+/// Clusters, and everything that carries a cluster's label, so that tampering is repaired.
+pub fn subscribe(caches: &Caches, queue: &Queue) {
+    caches.clusters.subscribe_by_name(queue);
+    caches.namespaces.subscribe(queue, |old, new| changed(old, new));
+    caches.cluster_roles.subscribe(queue, |old, new| changed(old, new));
+    caches
+        .cluster_role_bindings
+        .subscribe(queue, |old, new| changed(old, new));
+    caches.role_bindings.subscribe(queue, |old, new| changed(old, new));
+}
+
+// What appears is mostly our own doing; what changes or goes may be tampering.
+fn changed<K: ResourceExt>(old: Option<&K>, new: Option<&K>) -> Option<String> {
+    let cluster = new.or(old)?.labels().get(labels::CLUSTER_NAME)?;
+    (!cluster.is_empty() && old.is_some()).then(|| cluster.clone())
+}
+
+/// Where a cluster stands.
+pub fn stand(cluster: Option<&ManagedCluster>, auto_accept: bool) -> Stand {
+    let Some(cluster) = cluster.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
+        return Stand::Leaving;
+    };
+    // The annotation stays when an administrator denies the cluster later, so that it is not accepted once more.
+    if auto_accept
+        && !cluster
+            .annotations()
+            .contains_key(annotations::AUTOMATICALLY_ACCEPTED_ON)
+    {
+        return Stand::ToAutoAccept;
+    }
+    match (
+        cluster.spec.hub_accepts_client,
+        condition::is_true(status::conditions(cluster), managed_cluster::HUB_ACCEPTED),
+    ) {
+        (true, _) => Stand::Accepted,
+        (false, true) => Stand::Denied,
+        (false, false) => Stand::Waiting,
+    }
+}
+
+#[async_trait]
+impl Reconciler for Lifecycle {
+    const NAME: &'static str = "managed-cluster";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let cluster = self.caches.clusters.named(name);
+        let mut seen = Seen {
+            now: Timestamp::now(),
+            name: name.to_owned(),
+            namespace: None,
+            cluster_role: None,
+            cluster_role_binding: None,
+            registration_binding: None,
+            work_binding: None,
+            has_works: false,
+            options: self.options.clone(),
+            cluster,
+        };
+        let stand = stand(seen.cluster.as_deref(), self.options.auto_accept);
+        if matches!(stand, Stand::Waiting | Stand::ToAutoAccept) {
+            return Ok(seen);
+        }
+        let role = identity::cluster_role(name);
+        if stand == Stand::Accepted {
+            seen.namespace = find(&self.caches.namespaces, &self.client, name).await?;
+        }
+        seen.cluster_role = find(&self.caches.cluster_roles, &self.client, &role).await?;
+        seen.cluster_role_binding = find(&self.caches.cluster_role_bindings, &self.client, &role).await?;
+        let registration = identity::registration_role_binding(name);
+        seen.registration_binding = find_in(&self.caches.role_bindings, &self.client, name, &registration).await?;
+        let work = identity::work_role_binding(name);
+        seen.work_binding = find_in(&self.caches.role_bindings, &self.client, name, &work).await?;
+        if stand != Stand::Accepted {
+            seen.has_works = has_works(&self.client, name).await?;
+        }
+        Ok(seen)
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        match stand(seen.cluster.as_deref(), seen.options.auto_accept) {
+            Stand::Leaving => leave(seen),
+            Stand::ToAutoAccept => auto_accept(seen),
+            Stand::Waiting => Plan::only(ocm_reconcile::Note::Wait("hubAcceptsClient is not set".to_owned())),
+            Stand::Denied => deny(seen),
+            Stand::Accepted => accept(seen),
+        }
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        let mut plan = Plan::new();
+        let Some(cluster) = &seen.cluster else { return plan };
+        let verdict = match stand(Some(cluster), seen.options.auto_accept) {
+            Stand::Accepted if outcome.succeeded() => wanted(
+                managed_cluster::HUB_ACCEPTED,
+                true,
+                reason::HUB_CLUSTER_ADMIN_ACCEPTED,
+                "Accepted by hub cluster admin",
+            ),
+            Stand::Accepted => wanted(
+                managed_cluster::HUB_ACCEPTED,
+                false,
+                reason::ERROR,
+                outcome.error_text(),
+            ),
+            Stand::Denied if outcome.succeeded() && !seen.has_works => wanted(
+                managed_cluster::HUB_ACCEPTED,
+                false,
+                reason::HUB_CLUSTER_ADMIN_DENIED,
+                "Denied by hub cluster admin",
+            ),
+            _ => return plan,
+        };
+        // The finalizer patch of the plan has moved the resourceVersion on.
+        let latest = outcome.latest::<ManagedCluster>(Site::Hub, None, &seen.name);
+        let cluster = latest.as_ref().unwrap_or(cluster);
+        plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
+        plan
+    }
+}
+
+fn auto_accept(seen: &Seen) -> Plan {
+    let mut plan = Plan::new();
+    if let Some(cluster) = seen.cluster.as_deref() {
+        let mut accepted = cluster.clone();
+        accepted.spec.hub_accepts_client = true;
+        let now = Timestamp::from_second(seen.now.as_second()).unwrap_or(seen.now);
+        accepted
+            .annotations_mut()
+            .insert(annotations::AUTOMATICALLY_ACCEPTED_ON.to_owned(), now.to_string());
+        plan.change(Site::Hub, cluster, &accepted);
+    }
+    plan
+}
+
+fn accept(seen: &Seen) -> Plan {
+    let mut plan = Plan::new();
+    let Some(cluster) = seen.cluster.as_deref() else {
+        return plan;
+    };
+    let mut all = seen.options.labels.clone();
+    all.insert(labels::CLUSTER_NAME.to_owned(), seen.name.clone());
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(seen.name.clone()),
+            labels: Some(all),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    // The finalizer comes first: from here on there is something to clean up.
+    plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP);
+    plan.keep(Site::Hub, seen.namespace.as_deref(), &namespace);
+    plan.stage();
+    let extra = &seen.options.labels;
+    rbac::keep_role(
+        &mut plan,
+        seen.cluster_role.as_deref(),
+        &rbac::cluster_role(&seen.name, true, extra),
+    );
+    let binding = rbac::cluster_role_binding(&seen.name, extra);
+    rbac::keep_cluster_binding(&mut plan, seen.cluster_role_binding.as_deref(), &binding);
+    let binding = rbac::registration_binding(&seen.name, extra);
+    rbac::keep_binding(&mut plan, seen.registration_binding.as_deref(), &binding);
+    rbac::keep_binding(
+        &mut plan,
+        seen.work_binding.as_deref(),
+        &rbac::work_binding(&seen.name, extra),
+    );
+    plan
+}
+
+fn deny(seen: &Seen) -> Plan {
+    let mut plan = Plan::new();
+    let extra = &seen.options.labels;
+    rbac::keep_role(
+        &mut plan,
+        seen.cluster_role.as_deref(),
+        &rbac::cluster_role(&seen.name, false, extra),
+    );
+    let binding = rbac::cluster_role_binding(&seen.name, extra);
+    rbac::keep_cluster_binding(&mut plan, seen.cluster_role_binding.as_deref(), &binding);
+    unbind(seen, &mut plan);
+    plan
+}
+
+fn leave(seen: &Seen) -> Plan {
+    let mut plan = Plan::new();
+    if let Some(role) = seen.cluster_role.as_deref() {
+        plan.delete(Site::Hub, role);
+    }
+    if let Some(binding) = seen.cluster_role_binding.as_deref() {
+        plan.delete(Site::Hub, binding);
+    }
+    unbind(seen, &mut plan);
+    if let Some(cluster) = seen.cluster.as_deref().filter(|_| !seen.has_works) {
+        plan.stage();
+        plan.remove_finalizer(Site::Hub, cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP);
+    }
+    plan
+}
+
+fn unbind(seen: &Seen, plan: &mut Plan) {
+    if let Some(binding) = seen.registration_binding.as_deref() {
+        plan.delete(Site::Hub, binding);
+    }
+    let Some(binding) = seen.work_binding.as_deref() else {
+        return;
+    };
+    plan.delete(Site::Hub, binding);
+    if seen.has_works {
+        plan.wait("the work agent still has works to clean up")
+            .look_again(WORKS_AGAIN);
+    } else {
+        plan.stage();
+        // The deletion before moves the version on, so this patch carries none: nobody else adds finalizers here, and what
+        // a race could lose is a finalizer on an object that nothing holds any more.
+        drop_finalizer(plan, binding);
+    }
+}
+
+fn drop_finalizer(plan: &mut Plan, binding: &RoleBinding) {
+    let mut unguarded = binding.clone();
+    unguarded.metadata.resource_version = None;
+    plan.remove_finalizer(Site::Hub, &unguarded, finalizers::MANIFEST_WORK);
+}
+
+async fn has_works(client: &Client, cluster: &str) -> Result<bool, kube::Error> {
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), cluster);
+    match works.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(list) => Ok(!list.items.is_empty()),
+        // A hub without the kind has no works.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+#[path = "lifecycle_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn seen(cluster: Option<Value>) -> Seen {
+    Seen {
+        now: "2026-01-02T03:04:05Z".parse().unwrap(),
+        name: "cluster1".to_owned(),
+        cluster: cluster.map(|it| Arc::new(serde_json::from_value(it).unwrap())),
+        namespace: None,
+        cluster_role: None,
+        cluster_role_binding: None,
+        registration_binding: None,
+        work_binding: None,
+        has_works: false,
+        options: Arc::new(HubOptions::default()),
+    }
+}
+
+fn accepted() -> Value {
+    json!({"metadata": {"name": "cluster1", "uid": "u", "resourceVersion": "5",
+            "finalizers": ["cluster.open-cluster-management.io/api-resource-cleanup"]},
+        "spec": {"hubAcceptsClient": true}})
+}
+
+fn with_condition(mut cluster: Value, status: &str) -> Value {
+    cluster["status"] = json!({"conditions": [{"type": "HubAcceptedManagedCluster", "status": status, "reason": "R",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    cluster
+}
+
+// Everything an accepted cluster has on the hub.
+fn complete(cluster: Value) -> Seen {
+    let none = std::collections::BTreeMap::new();
+    let namespace = json!({"metadata": {"name": "cluster1", "labels": {labels::CLUSTER_NAME: "cluster1"}}});
+    Seen {
+        namespace: Some(Arc::new(serde_json::from_value(namespace).unwrap())),
+        cluster_role: Some(Arc::new(rbac::cluster_role("cluster1", true, &none))),
+        cluster_role_binding: Some(Arc::new(rbac::cluster_role_binding("cluster1", &none))),
+        registration_binding: Some(Arc::new(rbac::registration_binding("cluster1", &none))),
+        work_binding: Some(Arc::new(rbac::work_binding("cluster1", &none))),
+        ..seen(Some(cluster))
+    }
+}
+
+fn check(seen: &Seen, printed: &str) {
+    assert_eq!(Lifecycle::plan(seen).to_string().trim(), printed.trim());
+}
+
+#[test]
+fn an_accepted_cluster_gets_its_namespace_first_and_then_its_rights() {
+    check(
+        &seen(Some(
+            json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true}}),
+        )),
+        "
+stage 1
+hub: patch ManagedCluster cluster1
+hub: create Namespace cluster1
+stage 2
+hub: create ClusterRole open-cluster-management:managedcluster:cluster1
+hub: create ClusterRoleBinding open-cluster-management:managedcluster:cluster1
+hub: create RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
+hub: create RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
+    );
+}
+
+#[test]
+fn an_accepted_cluster_that_has_everything_needs_nothing() {
+    check(&complete(accepted()), "nothing to do");
+}
+
+#[test]
+fn a_rule_that_grants_more_is_repaired() {
+    let mut seen = complete(accepted());
+    let mut role = (**seen.cluster_role.as_ref().unwrap()).clone();
+    role.rules.as_mut().unwrap()[0].non_resource_urls = Some(vec!["*".to_owned()]);
+    seen.cluster_role = Some(Arc::new(role));
+    check(
+        &seen,
+        "hub: patch ClusterRole open-cluster-management:managedcluster:cluster1",
+    );
+}
+
+#[test]
+fn a_binding_to_another_role_is_replaced() {
+    let mut seen = complete(accepted());
+    let mut binding = (**seen.cluster_role_binding.as_ref().unwrap()).clone();
+    binding.role_ref.name = "cluster-admin".to_owned();
+    seen.cluster_role_binding = Some(Arc::new(binding));
+    check(
+        &seen,
+        "hub: delete ClusterRoleBinding open-cluster-management:managedcluster:cluster1",
+    );
+}
+
+#[test]
+fn a_cluster_that_was_never_accepted_only_waits() {
+    check(
+        &seen(Some(json!({"metadata": {"name": "cluster1"}, "spec": {}}))),
+        "nothing to do\nwaits: hubAcceptsClient is not set",
+    );
+}
+
+#[test]
+fn a_cluster_that_is_denied_keeps_only_a_look_at_itself() {
+    let mut denied = with_condition(accepted(), "True");
+    denied["spec"]["hubAcceptsClient"] = json!(false);
+    let seen = complete(denied);
+    check(
+        &seen,
+        "
+stage 1
+hub: patch ClusterRole open-cluster-management:managedcluster:cluster1
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work
+stage 2
+hub: patch RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
+    );
+    let said = Lifecycle::conclude(&seen, &Outcome::default());
+    assert!(
+        format!("{said:#}").contains("\"reason\":\"HubClusterAdminDenied\",\"status\":\"False\""),
+        "{said:#}"
+    );
+    let with_works = Seen {
+        has_works: true,
+        ..seen
+    };
+    assert_eq!(Lifecycle::conclude(&with_works, &Outcome::default()), Plan::new());
+}
+
+#[test]
+fn a_cluster_that_is_deleted_waits_for_its_works() {
+    let mut leaving = accepted();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let seen = Seen {
+        has_works: true,
+        ..complete(leaving)
+    };
+    check(
+        &seen,
+        "
+hub: delete ClusterRole open-cluster-management:managedcluster:cluster1
+hub: delete ClusterRoleBinding open-cluster-management:managedcluster:cluster1
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work
+waits: the work agent still has works to clean up
+again in 1s",
+    );
+}
+
+#[test]
+fn a_cluster_without_works_goes_when_its_rights_are_gone() {
+    let mut leaving = accepted();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    check(&seen(Some(leaving)), "hub: patch ManagedCluster cluster1");
+    check(&seen(None), "nothing to do");
+}
+
+#[test]
+fn acceptance_is_said_once() {
+    let said = Lifecycle::conclude(&complete(accepted()), &Outcome::default());
+    assert!(
+        format!("{said:#}").contains("Accepted by hub cluster admin"),
+        "{said:#}"
+    );
+    let mut accepted = with_condition(accepted(), "True");
+    accepted["status"]["conditions"][0]["reason"] = json!("HubClusterAdminAccepted");
+    accepted["status"]["conditions"][0]["message"] = json!("Accepted by hub cluster admin");
+    assert_eq!(
+        Lifecycle::conclude(&complete(accepted), &Outcome::default()),
+        Plan::new()
+    );
+}
+
+#[test]
+fn a_denied_cluster_is_not_accepted_by_itself_again() {
+    let mut cluster: ManagedCluster =
+        serde_json::from_value(json!({"metadata": {"name": "cluster1"}, "spec": {}})).unwrap();
+    assert_eq!(stand(Some(&cluster), true), Stand::ToAutoAccept);
+    cluster.annotations_mut().insert(
+        "open-cluster-management.io/automatically-accepted-on".to_owned(),
+        "2026-01-01T00:00:00Z".to_owned(),
+    );
+    assert_eq!(stand(Some(&cluster), true), Stand::Waiting);
+}

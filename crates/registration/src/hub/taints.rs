@@ -1,0 +1,111 @@
+//! Keeping placements away from clusters that are not well.
+//!
+//! Root: ManagedCluster. Reads: its condition Available. Writes: two of its taints. Never: any other taint; nothing while the
+//! cluster is being deleted.
+//! Upstream: ocm `pkg/registration/hub/taint/controller.go`.
+
+use std::sync::Arc;
+
+use ocm_api::{
+    cluster::{ManagedCluster, Taint, TaintEffect},
+    condition::{self, Status},
+    conditions::managed_cluster,
+};
+use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, async_trait};
+
+use super::Caches;
+use crate::status;
+
+/// The reconciler.
+pub struct Taints {
+    caches: Caches,
+}
+
+impl Taints {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self { caches: caches.clone() }
+    }
+}
+
+#[async_trait]
+impl Reconciler for Taints {
+    const NAME: &'static str = "taint";
+    type Seen = Option<Arc<ManagedCluster>>;
+
+    async fn observe(&self, name: &str) -> Result<Self::Seen, ObserveError> {
+        Ok(self.caches.clusters.named(name))
+    }
+
+    fn plan(seen: &Self::Seen) -> Plan {
+        let mut plan = Plan::new();
+        let Some(cluster) = seen.as_deref().filter(|it| it.metadata.deletion_timestamp.is_none()) else {
+            return plan;
+        };
+        let wanted = match condition::status(status::conditions(cluster), managed_cluster::AVAILABLE) {
+            None | Some(Status::Unknown) => Some(Taint::UNREACHABLE),
+            Some(Status::False) => Some(Taint::UNAVAILABLE),
+            Some(Status::True) => None,
+        };
+        let mut new = cluster.clone();
+        for key in [Taint::UNREACHABLE, Taint::UNAVAILABLE] {
+            let is_ours = |it: &Taint| it.key == key && it.value.is_empty() && it.effect == TaintEffect::NoSelect;
+            if wanted != Some(key) {
+                new.spec.taints.retain(|it| !is_ours(it));
+            } else if !new.spec.taints.iter().any(is_ours) {
+                // Admission fills in when it was added.
+                new.spec.taints.push(Taint {
+                    key: key.to_owned(),
+                    value: String::new(),
+                    effect: TaintEffect::NoSelect,
+                    time_added: None,
+                });
+            }
+        }
+        plan.change(Site::Hub, cluster, &new);
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(available: Option<&str>, taints: Value, printed: &str) {
+        let conditions: Vec<Value> = available
+            .map(|status| {
+                json!({"type": "ManagedClusterConditionAvailable", "status": status, "reason": "R", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            })
+            .into_iter()
+            .collect();
+        let cluster: ManagedCluster = serde_json::from_value(json!({
+            "metadata": {"name": "cluster1"}, "spec": {"taints": taints}, "status": {"conditions": conditions}
+        }))
+        .unwrap();
+        assert_eq!(format!("{:#}", Taints::plan(&Some(Arc::new(cluster)))).trim(), printed);
+    }
+
+    #[test]
+    fn a_cluster_that_is_unknown_is_unreachable_and_no_longer_unavailable() {
+        let unavailable = json!({"key": Taint::UNAVAILABLE, "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
+        let mine = json!({"key": "mine", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
+        check(
+            Some("Unknown"),
+            json!([unavailable, mine]),
+            r#"hub: patch ManagedCluster cluster1 {"spec":{"taints":[{"effect":"NoSelect","key":"mine","timeAdded":"2026-01-01T00:00:00Z"},{"effect":"NoSelect","key":"cluster.open-cluster-management.io/unreachable","timeAdded":null}]}}"#,
+        );
+    }
+
+    #[test]
+    fn a_cluster_that_is_available_has_neither_taint() {
+        check(
+            Some("True"),
+            json!([{"key": Taint::UNREACHABLE, "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]),
+            r#"hub: patch ManagedCluster cluster1 {"spec":{"taints":null}}"#,
+        );
+        check(Some("True"), json!([]), "nothing to do");
+    }
+}
