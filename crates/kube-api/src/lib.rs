@@ -3,6 +3,7 @@
 
 pub mod authn;
 pub mod authz;
+pub mod builtin_defaults;
 pub mod builtin_schemas;
 pub mod csr;
 pub mod identity;

@@ -48,7 +48,12 @@ fn strings(map: &Map<String, Value>, key: &str) -> Vec<String> {
 
 /// The most frequent node of all, made once.
 fn plain_string() -> Arc<Schema> {
-    static PLAIN: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema { ty: Type::String, ..Schema::default() }));
+    static PLAIN: LazyLock<Arc<Schema>> = LazyLock::new(|| {
+        Arc::new(Schema {
+            ty: Type::String,
+            ..Schema::default()
+        })
+    });
     PLAIN.clone()
 }
 

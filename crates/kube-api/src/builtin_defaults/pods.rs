@@ -1,0 +1,229 @@
+//! Defaults of pods and of every pod template.
+
+use super::{entry, items, member, set, text};
+use serde_json::{Map, Value, json};
+
+/// Defaults of a pod template.
+pub(super) fn template(template: &mut Map<String, Value>) {
+    spec(entry(template, "spec"));
+}
+
+/// Defaults of a pod itself, which has more than a template: tolerations, priority, requests and a status.
+pub(super) fn pod(object: &mut Map<String, Value>) {
+    let pod_spec = entry(object, "spec");
+    spec(pod_spec);
+    set(pod_spec, "enableServiceLinks", true);
+    set(pod_spec, "priority", 0);
+    set(pod_spec, "preemptionPolicy", "PreemptLowerPriority");
+    let host_network = pod_spec.get("hostNetwork") == Some(&json!(true));
+    for list in ["initContainers", "containers"] {
+        for container in items(pod_spec, list) {
+            requests(container);
+            if host_network {
+                for port in items(container, "ports") {
+                    let number = port.get("containerPort").cloned().unwrap_or(json!(0));
+                    set(port, "hostPort", number);
+                }
+            }
+        }
+    }
+    tolerations(pod_spec);
+    let class = quality(pod_spec);
+    let status = entry(object, "status");
+    set(status, "phase", "Pending");
+    set(status, "qosClass", class);
+}
+
+/// Limits stand in for missing requests.
+fn requests(container: &mut Map<String, Value>) {
+    let resources = entry(container, "resources");
+    let limits = member(resources, "limits").map(|it| it.clone()).unwrap_or_default();
+    for (key, value) in limits {
+        set(entry(resources, "requests"), &key, value);
+    }
+}
+
+fn tolerations(spec: &mut Map<String, Value>) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let list = spec.entry("tolerations").or_insert_with(|| json!([]));
+        let Some(list) = list.as_array_mut() else { return };
+        let has = |it: &Value| {
+            let (its_key, effect) = (it["key"].as_str().unwrap_or(""), it["effect"].as_str().unwrap_or(""));
+            (its_key == key || its_key.is_empty()) && (effect == "NoExecute" || effect.is_empty())
+        };
+        if !list.iter().any(has) {
+            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+}
+
+fn quality(spec: &mut Map<String, Value>) -> &'static str {
+    let mut any = false;
+    let mut guaranteed = true;
+    for list in ["initContainers", "containers"] {
+        for container in items(spec, list) {
+            let resources = entry(container, "resources");
+            for resource in ["cpu", "memory"] {
+                let limit = resources.get("limits").and_then(|it| it.get(resource));
+                let request = resources.get("requests").and_then(|it| it.get(resource));
+                any |= limit.is_some() || request.is_some();
+                guaranteed &= limit.is_some() && limit == request;
+            }
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn spec(spec: &mut Map<String, Value>) {
+    set(spec, "restartPolicy", "Always");
+    set(spec, "dnsPolicy", "ClusterFirst");
+    set(spec, "terminationGracePeriodSeconds", 30);
+    set(spec, "schedulerName", "default-scheduler");
+    entry(spec, "securityContext");
+    // The old name of the field is kept equal to the new one.
+    let account = [text(spec, "serviceAccountName"), text(spec, "serviceAccount")]
+        .into_iter()
+        .find(|it| !it.is_empty());
+    if let Some(account) = account.map(str::to_owned) {
+        spec.insert("serviceAccountName".to_owned(), account.clone().into());
+        spec.insert("serviceAccount".to_owned(), account.into());
+    }
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        items(spec, list).for_each(container);
+    }
+    items(spec, "volumes").for_each(volume);
+}
+
+/// Whether an image names the moving tag, by itself or by naming none.
+fn is_latest(image: &str) -> bool {
+    let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
+    let last = name.rsplit('/').next().unwrap_or(name);
+    match last.split_once(':') {
+        Some((_, tag)) => tag == "latest",
+        None => !digest,
+    }
+}
+
+fn container(container: &mut Map<String, Value>) {
+    let policy = if is_latest(text(container, "image")) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
+    set(container, "imagePullPolicy", policy);
+    set(container, "terminationMessagePath", "/dev/termination-log");
+    set(container, "terminationMessagePolicy", "File");
+    entry(container, "resources");
+    super::protocols(container);
+    for variable in items(container, "env") {
+        if let Some(source) = member(variable, "valueFrom") {
+            field_ref(source);
+        }
+        // Go leaves an empty value out.
+        if variable.get("value") == Some(&json!("")) {
+            variable.remove("value");
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = member(container, probe) {
+            for (key, value) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
+                // Zero stands for "not given" in these fields.
+                if probe.get(key) == Some(&json!(0)) {
+                    probe.remove(key);
+                }
+                set(probe, key, value);
+            }
+            http_get(probe);
+            if let Some(grpc) = member(probe, "grpc") {
+                set(grpc, "service", "");
+            }
+        }
+    }
+    if let Some(lifecycle) = member(container, "lifecycle") {
+        for hook in ["postStart", "preStop"] {
+            if let Some(hook) = member(lifecycle, hook) {
+                http_get(hook);
+            }
+        }
+    }
+}
+
+fn http_get(handler: &mut Map<String, Value>) {
+    if let Some(get) = member(handler, "httpGet") {
+        if text(get, "path").is_empty() {
+            get.insert("path".to_owned(), "/".into());
+        }
+        set(get, "scheme", "HTTP");
+    }
+}
+
+fn field_ref(source: &mut Map<String, Value>) {
+    if let Some(field) = member(source, "fieldRef") {
+        set(field, "apiVersion", "v1");
+    }
+    if let Some(field) = member(source, "resourceFieldRef") {
+        set(field, "divisor", "0");
+    }
+}
+
+fn volume(volume: &mut Map<String, Value>) {
+    if volume.keys().all(|it| it == "name") {
+        volume.insert("emptyDir".to_owned(), json!({}));
+    }
+    for source in ["secret", "configMap", "projected", "downwardAPI"] {
+        if let Some(source) = member(volume, source) {
+            set(source, "defaultMode", 420);
+        }
+    }
+    if let Some(source) = member(volume, "downwardAPI") {
+        items(source, "items").for_each(field_ref);
+    }
+    if let Some(projected) = member(volume, "projected") {
+        for source in items(projected, "sources") {
+            if let Some(token) = member(source, "serviceAccountToken") {
+                set(token, "expirationSeconds", 3600);
+            }
+            if let Some(fields) = member(source, "downwardAPI") {
+                items(fields, "items").for_each(field_ref);
+            }
+        }
+    }
+    if let Some(path) = member(volume, "hostPath") {
+        set(path, "type", "");
+    }
+    if let Some(iscsi) = member(volume, "iscsi") {
+        set(iscsi, "iscsiInterface", "default");
+    }
+    if let Some(claim) = member(volume, "ephemeral").and_then(|it| member(it, "volumeClaimTemplate")) {
+        set(entry(claim, "spec"), "volumeMode", "Filesystem");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_latest;
+
+    #[test]
+    fn an_image_without_a_tag_is_the_latest() {
+        let table = [
+            ("nginx", true),
+            ("nginx:latest", true),
+            ("nginx:1.25", false),
+            ("registry:5000/nginx", true),
+            ("registry:5000/nginx:1", false),
+            ("nginx@sha256:0123", false),
+        ];
+        for (image, want) in table {
+            assert_eq!(is_latest(image), want, "{image}");
+        }
+    }
+}
