@@ -1,0 +1,220 @@
+//! The entries of `metadata.managedFields`: reading, writing, order, and the cap on their number.
+
+use super::set::FieldSet;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// More `Update` entries than this are merged, oldest first.
+const UPDATE_ENTRIES_MAX: usize = 10;
+/// Manager of the merged ones.
+const ANCIENT: &str = "ancient-changes";
+
+/// How a manager came to own fields. Sorts as Kubernetes sorts the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        }
+    }
+}
+
+/// One entry of `metadata.managedFields`.
+#[derive(Clone, Debug)]
+pub(crate) struct ManagerEntry<'a> {
+    pub(crate) manager: String,
+    pub(crate) operation: Operation,
+    pub(crate) api_version: String,
+    pub(crate) subresource: String,
+    pub(crate) time: Option<String>,
+    set: FieldSet,
+    /// The fields as they were read, as long as nothing changed: they are written back without being rebuilt.
+    raw: Option<&'a Value>,
+    seconds: i64,
+}
+
+impl<'a> ManagerEntry<'a> {
+    pub(crate) fn new(
+        manager: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+        set: FieldSet,
+    ) -> Self {
+        let manager = if manager.is_empty() { "unknown" } else { manager }.to_owned();
+        let (api_version, subresource) = (api_version.to_owned(), subresource.to_owned());
+        Self {
+            manager,
+            operation,
+            api_version,
+            subresource,
+            time: None,
+            set,
+            raw: None,
+            seconds: 0,
+        }
+    }
+
+    pub(crate) fn set(&self) -> &FieldSet {
+        &self.set
+    }
+
+    /// Replaces the fields, if they differ; says whether they did.
+    pub(crate) fn replace_set(&mut self, set: FieldSet) -> bool {
+        let differs = set != self.set;
+        if differs {
+            self.set = set;
+            self.raw = None;
+        }
+        differs
+    }
+
+    pub(crate) fn set_time(&mut self, time: &str) {
+        self.time = Some(time.to_owned());
+        self.seconds = seconds(time);
+    }
+
+    /// Whether both name the same manager: an applier is the same in every version.
+    pub(crate) fn is(&self, manager: &str, operation: Operation, api_version: &str, subresource: &str) -> bool {
+        self.operation == operation
+            && self.manager == manager
+            && self.subresource == subresource
+            && (operation == Operation::Apply || self.api_version == api_version)
+    }
+
+    /// As conflict messages name it: `"m1"`, `"kubectl" using v1`, `"m1" with subresource "status"`.
+    pub(crate) fn title(&self) -> String {
+        let mut title = Value::from(self.manager.as_str()).to_string();
+        if !self.subresource.is_empty() {
+            title = format!("{title} with subresource {}", Value::from(self.subresource.as_str()));
+        }
+        match self.operation {
+            Operation::Apply => title,
+            Operation::Update => format!("{title} using {}", self.api_version),
+        }
+    }
+
+    fn decode(entry: &'a Value) -> Option<Self> {
+        let entry = entry.as_object()?;
+        let text = |name: &str| match entry.get(name) {
+            None | Some(Value::Null) => Some(""),
+            Some(value) => value.as_str(),
+        };
+        let operation = match text("operation")? {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return None,
+        };
+        let api_version = text("apiVersion")?;
+        if api_version.is_empty() || text("fieldsType")? != "FieldsV1" {
+            return None;
+        }
+        let raw = entry.get("fieldsV1").filter(|it| !it.is_null());
+        let set = match raw {
+            Some(fields) => FieldSet::from_json(fields)?,
+            None => FieldSet::default(),
+        };
+        let mut result = Self::new(text("manager")?, operation, api_version, text("subresource")?, set);
+        result.raw = raw;
+        match text("time")? {
+            "" => {}
+            time => result.set_time(time),
+        }
+        Some(result)
+    }
+
+    fn encode(self) -> Value {
+        let mut entry = Map::new();
+        entry.insert("manager".into(), self.manager.into());
+        entry.insert("operation".into(), self.operation.as_str().into());
+        entry.insert("apiVersion".into(), self.api_version.into());
+        entry.insert("fieldsType".into(), "FieldsV1".into());
+        entry.insert(
+            "fieldsV1".into(),
+            self.raw.cloned().unwrap_or_else(|| self.set.to_json()),
+        );
+        if let Some(time) = self.time {
+            entry.insert("time".into(), time.into());
+        }
+        if !self.subresource.is_empty() {
+            entry.insert("subresource".into(), self.subresource.into());
+        }
+        Value::Object(entry)
+    }
+}
+
+fn seconds(time: &str) -> i64 {
+    time.parse::<Timestamp>().map(Timestamp::as_second).unwrap_or_default()
+}
+
+/// Reads `metadata.managedFields`; `None` if any entry is malformed. Absent is no entries.
+pub(crate) fn decode(fields: Option<&Value>) -> Option<Vec<ManagerEntry<'_>>> {
+    let fields = match fields {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(fields) => fields.as_array()?,
+    };
+    let mut entries: Vec<ManagerEntry<'_>> = Vec::with_capacity(fields.len());
+    for field in fields {
+        let entry = ManagerEntry::decode(field)?;
+        let same =
+            |it: &ManagerEntry<'_>| it.is(&entry.manager, entry.operation, &entry.api_version, &entry.subresource);
+        entries.retain(|it| !same(it));
+        entries.push(entry);
+    }
+    Some(entries)
+}
+
+/// Writes the entries in Kubernetes' order; `None` when there are none.
+pub(crate) fn encode(mut entries: Vec<ManagerEntry<'_>>) -> Option<Value> {
+    entries.sort_by(|left, right| order(left).cmp(&order(right)));
+    let encoded: Vec<Value> = entries.into_iter().map(ManagerEntry::encode).collect();
+    (!encoded.is_empty()).then_some(Value::Array(encoded))
+}
+
+fn order<'a>(it: &'a ManagerEntry<'_>) -> (Operation, i64, &'a str, &'a str, &'a str) {
+    (it.operation, it.seconds, &it.manager, &it.api_version, &it.subresource)
+}
+
+/// Merges the oldest `Update` entries, per version, until at most ten are left.
+pub(crate) fn cap(entries: &mut Vec<ManagerEntry<'_>>) {
+    let mut updates = entries.iter().filter(|it| it.operation == Operation::Update).count();
+    if updates <= UPDATE_ENTRIES_MAX {
+        return;
+    }
+    entries.sort_by(|left, right| order(left).cmp(&order(right)));
+    let mut at = entries
+        .iter()
+        .position(|it| it.operation == Operation::Update)
+        .unwrap_or(entries.len());
+    // The first entry of a version becomes the one that the others of that version are merged into.
+    let mut buckets: Vec<usize> = Vec::new();
+    while at < entries.len() && updates > UPDATE_ENTRIES_MAX {
+        match buckets
+            .iter()
+            .find(|bucket| entries[**bucket].api_version == entries[at].api_version)
+        {
+            None => {
+                buckets.push(at);
+                at += 1;
+            }
+            Some(bucket) => {
+                let bucket = *bucket;
+                let old = entries.remove(at);
+                let merged = &mut entries[bucket];
+                merged.manager = ANCIENT.to_owned();
+                merged.subresource.clear();
+                let union = merged.set.union(&old.set);
+                merged.replace_set(union);
+                merged.time = old.time;
+                merged.seconds = old.seconds;
+                updates -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! How the schema divides an object into fields that can be owned one by one.
+//!
+//! Facts from `sigs.k8s.io/structured-merge-diff/typed`. Objects are granular unless their map type is atomic; lists are
+//! atomic unless they are sets or keyed; content without a schema has granular maps and atomic lists.
+
+use super::{
+    meta::root_field,
+    path::PathElement,
+    set::{Entry, FieldSet, Node},
+};
+use crate::schema::{ListType, Schema, Type};
+use serde_json::Value;
+
+/// Fields of `metadata` that nobody owns.
+const UNOWNED_METADATA: [&str; 9] = [
+    "clusterName",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Where in the schema a walk stands.
+#[derive(Clone, Copy)]
+pub(crate) enum At<'a> {
+    /// The whole object.
+    Root(&'a Schema),
+    /// Its `metadata`.
+    Metadata(&'a Schema),
+    /// Any node below.
+    Node(&'a Schema),
+    /// Content that the schema does not describe.
+    Deduced,
+}
+
+/// What the schema says of a key of an object.
+pub(crate) struct Child<'a> {
+    pub(crate) at: At<'a>,
+    /// A named field of a struct, as opposed to an entry of a map.
+    pub(crate) declared: bool,
+    /// The schema allows the key.
+    pub(crate) known: bool,
+}
+
+/// How the items of a list are told apart.
+#[derive(Clone, Copy)]
+pub(crate) enum List<'a> {
+    Atomic,
+    Set,
+    Keyed { keys: &'a [String], items: At<'a> },
+}
+
+impl<'a> At<'a> {
+    pub(crate) fn child(self, key: &str) -> Child<'a> {
+        let schema = match self {
+            At::Deduced => {
+                return Child {
+                    at: At::Deduced,
+                    declared: false,
+                    known: true,
+                };
+            }
+            At::Root(schema) => {
+                if let Some(field) = root_field(schema, key) {
+                    let at = if key == "metadata" {
+                        At::Metadata(field)
+                    } else {
+                        At::Node(field)
+                    };
+                    return Child {
+                        at,
+                        declared: true,
+                        known: true,
+                    };
+                }
+                schema
+            }
+            At::Metadata(schema) | At::Node(schema) => {
+                if let Some(field) = schema.properties.get(key) {
+                    return Child {
+                        at: At::Node(field),
+                        declared: true,
+                        known: true,
+                    };
+                }
+                schema
+            }
+        };
+        if let Some(values) = &schema.additional {
+            return Child {
+                at: At::Node(values),
+                declared: false,
+                known: true,
+            };
+        }
+        let in_every_resource = schema.embedded_resource && matches!(key, "apiVersion" | "kind" | "metadata");
+        let known = schema.preserve_unknown || schema.properties.is_empty() || in_every_resource;
+        Child {
+            at: At::Deduced,
+            declared: false,
+            known,
+        }
+    }
+
+    /// Whether an object here is owned as a whole.
+    pub(crate) fn is_atomic_map(self) -> bool {
+        match self {
+            At::Root(_) | At::Metadata(_) | At::Deduced => false,
+            At::Node(it) => {
+                let bare = it.properties.is_empty()
+                    && it.additional.is_none()
+                    && !it.preserve_unknown
+                    && !it.embedded_resource;
+                it.atomic_map || (it.ty == Type::Object && bare)
+            }
+        }
+    }
+
+    pub(crate) fn list(self) -> List<'a> {
+        let At::Node(schema) = self else { return List::Atomic };
+        match schema.list_type {
+            ListType::Set => List::Set,
+            ListType::Map if !schema.list_map_keys.is_empty() => List::Keyed {
+                keys: &schema.list_map_keys,
+                items: schema.items.as_deref().map_or(At::Deduced, At::Node),
+            },
+            _ => List::Atomic,
+        }
+    }
+
+    /// Whether nobody can own `key` here.
+    pub(crate) fn is_unowned(self, key: &str) -> bool {
+        match self {
+            At::Root(_) => matches!(key, "apiVersion" | "kind"),
+            At::Metadata(_) => UNOWNED_METADATA.contains(&key),
+            _ => false,
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    /// Schema of the items.
+    pub(crate) fn items(self) -> At<'a> {
+        match self {
+            List::Keyed { items, .. } => items,
+            _ => At::Deduced,
+        }
+    }
+
+    /// The element that names `item`, or why it has none.
+    pub(crate) fn element(self, item: &Value) -> Result<PathElement, String> {
+        match self {
+            List::Atomic => Err("atomic lists have no elements".to_owned()),
+            List::Set => match item {
+                Value::Array(_) => Err("associative list without keys has an element that's a list type".to_owned()),
+                Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+                Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+                scalar => Ok(PathElement::Value(scalar.clone())),
+            },
+            List::Keyed { keys, items } => {
+                let Value::Object(map) = item else {
+                    return Err(match item {
+                        Value::Null => "associative list with keys may not have a null element",
+                        _ => "associative list with keys may not have non-map elements",
+                    }
+                    .to_owned());
+                };
+                let default = |key: &String| match items {
+                    At::Node(schema) => schema.properties.get(key)?.default.as_ref(),
+                    _ => None,
+                };
+                let mut values = Vec::with_capacity(keys.len());
+                for key in keys {
+                    if let Some(value) = map.get(key).or_else(|| default(key)) {
+                        values.push((key.as_str().into(), value.clone()));
+                    }
+                }
+                if values.is_empty() {
+                    let keys = keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" ");
+                    return Err(format!(
+                        "associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values for \
+                         any key fields)"
+                    ));
+                }
+                values.sort_by(|(left, _): &(std::sync::Arc<str>, Value), (right, _)| left.cmp(right));
+                Ok(PathElement::Key(values.into()))
+            }
+        }
+    }
+
+    /// The elements of all items, in list order. A list with an item that has no element is owned as a whole.
+    pub(crate) fn elements(self, items: &[Value]) -> Option<Vec<PathElement>> {
+        match self {
+            List::Atomic => None,
+            _ => items.iter().map(|item| self.element(item).ok()).collect(),
+        }
+    }
+}
+
+/// The fields that an applied configuration sets.
+pub fn field_set(config: &Value, schema: &Schema) -> FieldSet {
+    set_of(config, At::Root(schema)).children
+}
+
+fn set_of(value: &Value, at: At<'_>) -> Node {
+    match value {
+        Value::Object(map) if !at.is_atomic_map() => {
+            let mut children = FieldSet::default();
+            for (key, value) in map {
+                if at.is_unowned(key) {
+                    continue;
+                }
+                let child = at.child(key);
+                let mut node = set_of(value, child.at);
+                // An entry of a map is owned with its content; a named field only by what is below it.
+                node.member |= !child.declared || value.as_object().is_some_and(serde_json::Map::is_empty);
+                node.member &= !matches!(child.at, At::Metadata(_));
+                children.push(PathElement::Field(key.as_str().into()), node);
+            }
+            Node {
+                member: false,
+                children,
+            }
+        }
+        Value::Array(items) => {
+            let list = at.list();
+            let Some(elements) = list.elements(items) else {
+                return Node::leaf();
+            };
+            let nodes = elements.into_iter().zip(items).map(|(element, item)| {
+                let children = set_of(item, list.items()).children;
+                Entry {
+                    element,
+                    node: Node { member: true, children },
+                }
+            });
+            Node {
+                member: false,
+                children: collect_items(nodes.collect()),
+            }
+        }
+        _ => Node::leaf(),
+    }
+}
+
+/// Everything in `value`, containers included: what a change owns that adds `value` where nothing was.
+pub(crate) fn whole(value: &Value, at: At<'_>, nulls_are_absent: bool) -> Node {
+    let mut children = FieldSet::default();
+    match value {
+        Value::Object(map) if !at.is_atomic_map() => {
+            for (key, value) in map {
+                if !at.is_unowned(key) && !(nulls_are_absent && value.is_null()) {
+                    children.push(
+                        PathElement::Field(key.as_str().into()),
+                        whole(value, at.child(key).at, nulls_are_absent),
+                    );
+                }
+            }
+        }
+        Value::Array(items) => {
+            let list = at.list();
+            if let Some(elements) = list.elements(items) {
+                let nodes = elements.into_iter().zip(items).map(|(element, item)| Entry {
+                    element,
+                    node: whole(item, list.items(), nulls_are_absent),
+                });
+                children = collect_items(nodes.collect());
+            }
+        }
+        _ => {}
+    }
+    Node { member: true, children }
+}
+
+/// Sorts the items of a list. Items that share an element cannot be told apart, so only the element is kept.
+pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
+    nodes.sort_by(|left, right| left.element.cmp(&right.element));
+    nodes.dedup_by(|later, first| {
+        let same = later.element == first.element;
+        if same {
+            first.node = Node::leaf();
+        }
+        same
+    });
+    let mut set = FieldSet::default();
+    for Entry { element, node } in nodes {
+        set.push(element, node);
+    }
+    set
+}
+
+/// What keeps `config` from being applied: undeclared fields and items that cannot be told apart. One text per error.
+pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut nested = |step: &str, found: Vec<String>| {
+        errors.extend(found.into_iter().map(|it| {
+            if it.starts_with(['.', '[', ':']) {
+                format!("{step}{it}")
+            } else {
+                format!("{step}: {it}")
+            }
+        }));
+    };
+    match config {
+        Value::Object(map) if !at.is_atomic_map() => {
+            for (key, value) in map {
+                let child = at.child(key);
+                let step = || format!(".{key}");
+                if !child.known {
+                    nested(&step(), vec!["field not declared in schema".to_owned()]);
+                    continue;
+                }
+                if value.is_object() || value.is_array() {
+                    let found = validate(value, child.at);
+                    if !found.is_empty() {
+                        nested(&step(), found);
+                    }
+                }
+            }
+        }
+        Value::Array(items) => {
+            let list = at.list();
+            if matches!(list, List::Atomic) {
+                return errors;
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            for (index, item) in items.iter().enumerate() {
+                match list.element(item) {
+                    Err(error) => nested("", vec![format!(": element {index}: {error}")]),
+                    Ok(element) => {
+                        let found = validate(item, list.items());
+                        if !found.is_empty() {
+                            nested(&element.to_string(), found);
+                        }
+                        let text = element.to_string();
+                        if !seen.insert(element) {
+                            nested("", vec![format!(": duplicate entries for key {text}")]);
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+    errors
+}
