@@ -1,1 +1,50 @@
-fn main() {}
+//! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules.
+
+mod codegen;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Chores of the house")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Write the generated files; with --check only say which are out of date
+    Codegen {
+        #[arg(long)]
+        check: bool,
+    },
+    /// Say what breaks the rules of the house
+    Tidy,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().chore {
+        Chore::Codegen { check: false } => codegen::write(&root()),
+        Chore::Codegen { check: true } => report(codegen::out_of_date(&root())?, "run `cargo xtask codegen`"),
+        Chore::Tidy => report(tidy::findings(&root())?, "each rule's reason is in xtask/src/tidy"),
+    }
+}
+
+/// The folder that everything is in.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask is a folder of the workspace")
+        .to_owned()
+}
+
+fn report(findings: Vec<String>, advice: &str) -> anyhow::Result<()> {
+    for finding in &findings {
+        println!("{finding}");
+    }
+    anyhow::ensure!(findings.is_empty(), "{} findings; {advice}", findings.len());
+    Ok(())
+}

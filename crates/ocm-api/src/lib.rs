@@ -15,15 +15,19 @@ mod null;
 mod schema;
 
 pub mod about;
+pub mod addon;
 pub mod annotations;
 pub mod cluster;
 pub mod condition;
 pub mod conditions;
+pub mod crds;
 pub mod finalizers;
 pub mod identity;
 pub mod labels;
+pub mod multicluster;
 pub mod namespaces;
 pub mod object;
+pub mod operator;
 pub mod work;
 
 pub use condition::{Condition, Status};

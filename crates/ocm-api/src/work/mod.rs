@@ -2,9 +2,11 @@
 
 mod applied_manifest_work;
 mod manifest_work;
+mod manifest_work_replica_set;
 
 pub use applied_manifest_work::*;
 pub use manifest_work::*;
+pub use manifest_work_replica_set::*;
 
 /// The API group.
 pub const GROUP: &str = "work.open-cluster-management.io";

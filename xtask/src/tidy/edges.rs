@@ -1,0 +1,134 @@
+//! Who may know whom. The table is DESIGN's, crate by crate: a crate that is not here does not belong to the house yet.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// What each crate may use of the house.
+const MAY_USE: &[(&str, &[&str])] = &[
+    // word
+    ("ocm-api", &[]),
+    // machine
+    ("ocm-reconcile", &["ocm-api"]),
+    ("kube-store", &[]),
+    // stranger
+    ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile"]),
+    // service
+    ("credential", &["ocm-api", "ocm-reconcile"]),
+    ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
+    // domain
+    ("placement", &["ocm-api", "ocm-reconcile"]),
+    ("registration", &["ocm-api", "ocm-reconcile", "credential"]),
+    ("work", &["ocm-api", "ocm-reconcile", "placement"]),
+    (
+        "addon",
+        &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
+    ),
+    // process
+    ("kube-api", &["kube-store"]),
+    ("kube-node", &[]),
+    ("hub", DOMAIN_AND_BELOW),
+    ("agent", DOMAIN_AND_BELOW),
+    ("operator", DOMAIN_AND_BELOW),
+    (
+        "drover",
+        &[
+            "hub",
+            "agent",
+            "operator",
+            "kube-api",
+            "kube-node",
+            "kube-store",
+            "addon",
+            "registration",
+            "placement",
+            "work",
+            "credential",
+            "transport",
+            "ocm-reconcile",
+            "ocm-api",
+        ],
+    ),
+];
+
+const DOMAIN_AND_BELOW: &[&str] = &[
+    "addon",
+    "registration",
+    "placement",
+    "work",
+    "credential",
+    "transport",
+    "ocm-reconcile",
+    "ocm-api",
+];
+
+/// These may use anything, and only tests may use them.
+const BESIDE: &[&str] = &["testkit", "stories", "conformance", "benches", "xtask"];
+
+pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("could not run cargo metadata")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let mut found = vec![];
+    for package in metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists packages")?
+    {
+        let name = package["name"].as_str().context("a package has a name")?;
+        let edges = package["dependencies"]
+            .as_array()
+            .context("a package lists its dependencies")?;
+        let used = edges
+            .iter()
+            // Only a dependency with a path is of the house; tests and build scripts may reach further.
+            .filter(|it| it["path"].is_string() && it["kind"].is_null())
+            .filter_map(|it| it["name"].as_str());
+        found.extend(used.filter_map(|used| judge(name, used)));
+    }
+    Ok(found)
+}
+
+fn judge(user: &str, used: &str) -> Option<String> {
+    if BESIDE.contains(&user) || user.starts_with("addon-") && ["ocm-addon-sdk", "ocm-api"].contains(&used) {
+        return None;
+    }
+    match MAY_USE.iter().find(|(name, _)| *name == user) {
+        Some((_, allowed)) if allowed.contains(&used) => None,
+        Some(_) => Some(format!(
+            "{user} -> {used}: an edge that the map does not have (xtask/src/tidy/edges.rs)"
+        )),
+        None => Some(format!("{user}: give it a place on the map (xtask/src/tidy/edges.rs)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_upwards_or_sideways_is_found() {
+        assert!(judge("ocm-api", "ocm-reconcile").is_some());
+        assert!(judge("registration", "work").is_some());
+        assert!(judge("work", "testkit").is_some());
+        assert!(judge("kube-api", "ocm-api").is_some());
+        assert!(judge("newcomer", "ocm-api").is_some());
+    }
+
+    #[test]
+    fn an_edge_of_the_map_is_not() {
+        assert_eq!(judge("work", "placement"), None);
+        assert_eq!(judge("drover", "kube-api"), None);
+        assert_eq!(judge("testkit", "hub"), None);
+    }
+}
