@@ -184,3 +184,6 @@ where
         debug!(%error, "connection ended");
     }
 }
+
+#[cfg(test)]
+mod tests;

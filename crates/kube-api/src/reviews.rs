@@ -356,3 +356,6 @@ fn self_subject_rules_review(deps: Deps<'_>, user: &User, body: Value) -> Result
         status,
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,3 +198,6 @@ pub fn service_account_of(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+use super::*;
+use crate::{
+    authn::impersonation::impersonate,
+    fixture,
+    identity::{Attributes, Decision},
+    reviews, tokens,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::HeaderValue;
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::pem::PemObject;
+use serde_json::{Value, json};
+
+struct World {
+    store: Arc<Store>,
+    pki: Arc<Pki>,
+    authenticator: Authenticator,
+    now: Timestamp,
+}
+
+fn world(objects: &[Value]) -> World {
+    let now = Timestamp::now();
+    let pki = Arc::new(Pki::open(None, &[], now).unwrap());
+    let store = fixture::store(objects);
+    let authenticator = Authenticator::new(store.clone(), pki.clone()).unwrap();
+    World {
+        store,
+        pki,
+        authenticator,
+        now,
+    }
+}
+
+fn account(uid: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "n", "uid": uid}})
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+impl World {
+    fn ask(&self, token: &str, now: Timestamp) -> Result<User, Status> {
+        self.authenticator
+            .authenticate(&headers(&[("authorization", &format!("Bearer {token}"))]), None, now)
+    }
+
+    fn token(&self, spec: Value) -> String {
+        let rbac = crate::authz::Rbac::new(self.store.clone());
+        let deps = reviews::Deps {
+            store: &self.store,
+            pki: &self.pki,
+            authenticator: &self.authenticator,
+            rbac: &rbac,
+            now: self.now,
+        };
+        let user = User::default();
+        let reply = reviews::create(
+            deps,
+            &user,
+            "serviceaccounts/token",
+            "n",
+            "robot",
+            json!({"spec": spec}),
+        )
+        .unwrap();
+        reply["status"]["token"].as_str().unwrap().to_owned()
+    }
+
+    fn peer(&self, name: &str, groups: &[&str]) -> PeerCertificate {
+        peer(&self.pki, name, groups, self.now)
+    }
+}
+
+fn peer(pki: &Pki, name: &str, groups: &[&str], now: Timestamp) -> PeerCertificate {
+    let pair = pki.issue_client_certificate(name, groups, 3600, now).unwrap();
+    PeerCertificate::new(&[CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes()).unwrap()]).unwrap()
+}
+
+#[test]
+fn a_certificate_counts_while_it_is_valid() {
+    let it = world(&[]);
+    let peer = it.peer("alice", &["devs"]);
+    let at = |now| {
+        it.authenticator
+            .authenticate(&HeaderMap::new(), Some(&peer), now)
+            .map_err(|it| it.code)
+    };
+    let user = at(it.now).unwrap();
+    assert_eq!((user.username.as_str(), user.groups.len()), ("alice", 2));
+    assert!(user.extra[CREDENTIAL_ID][0].starts_with("X509SHA256="));
+    // The second look comes from the cache, which must not outlive the certificate.
+    assert_eq!(at(it.now + SignedDuration::from_secs(3700)), Err(401));
+    assert_eq!(at(it.now - SignedDuration::from_mins(10)), Err(401));
+    assert!(at(it.now).is_ok());
+}
+
+#[test]
+fn a_certificate_without_a_name_or_for_servers_is_nobody() {
+    let it = world(&[]);
+    let at = |peer: &PeerCertificate| it.authenticator.authenticate(&HeaderMap::new(), Some(peer), it.now);
+    assert_eq!(at(&it.peer("", &["devs"])), Err(Status::unauthorized()));
+    let serving = PeerCertificate::new(&it.pki.serving().chain).unwrap();
+    assert_eq!(at(&serving), Err(Status::unauthorized()));
+}
+
+#[test]
+fn a_good_token_counts_beside_a_certificate_of_an_unknown_authority() {
+    let it = world(&[account("u")]);
+    let stranger = peer(&Pki::open(None, &[], it.now).unwrap(), "alice", &[], it.now);
+    let bearer = headers(&[("authorization", &format!("Bearer {}", it.token(json!({}))))]);
+    let user = it.authenticator.authenticate(&bearer, Some(&stranger), it.now).unwrap();
+    assert_eq!(user.username, "system:serviceaccount:n:robot");
+}
+
+#[test]
+fn a_service_accounts_token_is_good_until_anything_about_it_ends() {
+    let it = world(&[account("u1")]);
+    let token = it.token(json!({}));
+    let user = it.ask(&token, it.now).unwrap();
+    assert_eq!(user.username, "system:serviceaccount:n:robot");
+    assert_eq!(user.uid, "u1");
+    assert_eq!(
+        user.groups,
+        ["system:serviceaccounts", "system:serviceaccounts:n", AUTHENTICATED]
+    );
+    assert!(user.extra[CREDENTIAL_ID][0].starts_with("JTI="));
+    assert!(it.ask(&token, it.now + SignedDuration::from_secs(3601)).is_err());
+    fixture::put(&it.store, account("u2"));
+    assert!(it.ask(&token, it.now).is_err(), "another account of the same name");
+    fixture::put(&it.store, account("u1"));
+    assert!(it.ask(&token, it.now).is_ok());
+    fixture::remove(&it.store, "ServiceAccount", "n", "robot");
+    assert!(it.ask(&token, it.now).is_err(), "the account is gone");
+}
+
+#[test]
+fn a_token_for_another_audience_or_of_another_server_is_refused() {
+    let it = world(&[account("u")]);
+    assert!(it.ask(&it.token(json!({"audiences": ["vault"]})), it.now).is_err());
+    assert!(it.ask(&world(&[account("u")]).token(json!({})), it.now).is_err());
+    let vault = it.token(json!({"audiences": ["vault"]}));
+    assert!(
+        it.authenticator
+            .authenticate_token(&vault, &["vault".into()], it.now)
+            .is_some()
+    );
+}
+
+#[test]
+fn a_token_bound_to_an_object_ends_with_it() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "pu"}});
+    let it = world(&[account("u"), pod]);
+    let token = it.token(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pu"}}));
+    let user = it.ask(&token, it.now).unwrap();
+    assert_eq!(user.extra["authentication.kubernetes.io/pod-name"], ["p"]);
+    fixture::remove(&it.store, "Pod", "n", "p");
+    assert!(it.ask(&token, it.now).is_err());
+}
+
+#[test]
+fn a_token_in_a_secret_lives_as_long_as_the_secret_holds_it() {
+    let it = world(&[account("u")]);
+    let token = it
+        .pki
+        .token_key()
+        .unwrap()
+        .sign(&tokens::legacy_claims("n", "robot", "u", "robot-token"));
+    assert!(it.ask(&token, it.now).is_err());
+    let secret = |token: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {"name": "robot-token", "namespace": "n"}, "data": {"token": STANDARD.encode(token)}})
+    };
+    fixture::put(&it.store, secret(&token));
+    assert_eq!(
+        it.ask(&token, it.now).unwrap().username,
+        "system:serviceaccount:n:robot"
+    );
+    fixture::put(&it.store, secret("another"));
+    assert!(it.ask(&token, it.now).is_err());
+}
+
+#[test]
+fn a_bootstrap_token_is_its_secrets_user_and_groups() {
+    let secret = |change: &[(&str, &str)]| {
+        let mut data = serde_json::Map::new();
+        let all = [
+            ("token-id", "abcdef"),
+            ("token-secret", "0123456789abcdef"),
+            ("usage-bootstrap-authentication", "true"),
+            (
+                "auth-extra-groups",
+                "system:bootstrappers:managedcluster,system:bootstrappers:a",
+            ),
+        ];
+        for (key, value) in all.iter().chain(change) {
+            data.insert((*key).into(), STANDARD.encode(value).into());
+        }
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token", "data": data,
+            "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"}})
+    };
+    let it = world(&[secret(&[])]);
+    let good = "abcdef.0123456789abcdef";
+    let user = it.ask(good, it.now).unwrap();
+    assert_eq!(user.username, "system:bootstrap:abcdef");
+    assert_eq!(
+        user.groups,
+        [
+            "system:bootstrappers",
+            "system:bootstrappers:a",
+            "system:bootstrappers:managedcluster",
+            AUTHENTICATED
+        ]
+    );
+    assert!(it.ask("abcdef.0123456789abcdee", it.now).is_err());
+    for change in [
+        ("expiration", "2020-01-01T00:00:00Z"),
+        ("expiration", "soon"),
+        ("usage-bootstrap-authentication", "false"),
+        ("auth-extra-groups", "system:masters"),
+        ("token-id", "fedcba"),
+    ] {
+        fixture::put(&it.store, secret(&[change]));
+        assert!(it.ask(good, it.now).is_err(), "{change:?}");
+    }
+    fixture::put(&it.store, secret(&[("expiration", "2999-01-01T00:00:00Z")]));
+    assert!(it.ask(good, it.now).is_ok());
+}
+
+#[test]
+fn only_a_known_proxy_may_name_the_user() {
+    let mut it = world(&[]);
+    let proxies = Pki::open(None, &[], it.now).unwrap();
+    it.authenticator = it
+        .authenticator
+        .with_front_proxy(proxies.authority().der(), vec!["front-proxy".into()])
+        .unwrap();
+    let headers = headers(&[
+        ("x-remote-user", "alice"),
+        ("x-remote-group", "a"),
+        ("x-remote-group", "b"),
+        ("x-remote-extra-acme.com%2fteam", "t"),
+    ]);
+    let ask = |peer: &PeerCertificate| it.authenticator.authenticate(&headers, Some(peer), it.now);
+    let user = ask(&peer(&proxies, "front-proxy", &[], it.now)).unwrap();
+    assert_eq!((user.username.as_str(), user.groups.len()), ("alice", 3));
+    assert_eq!(user.extra["acme.com/team"], ["t"]);
+    assert!(ask(&peer(&proxies, "other-proxy", &[], it.now)).is_err());
+    assert_eq!(ask(&it.peer("front-proxy", &[])).unwrap().username, "front-proxy");
+}
+
+fn act_as(pairs: &[(&'static str, &str)], may: &[&str]) -> Result<User, Status> {
+    let alice = User::new("alice", &[AUTHENTICATED]);
+    let authorize = |_: &User, asked: &Attributes| {
+        let what = format!("{}/{}/{}", asked.resource, asked.subresource, asked.name);
+        let is_allowed = asked.verb == "impersonate" && may.contains(&what.as_str());
+        if is_allowed {
+            Decision::Allow(String::new())
+        } else {
+            Decision::NoOpinion
+        }
+    };
+    impersonate(alice, &headers(pairs), authorize)
+}
+
+#[test]
+fn acting_as_somebody_takes_the_right_for_each_part() {
+    assert_eq!(act_as(&[], &[]).unwrap().username, "alice");
+    assert_eq!(act_as(&[("impersonate-group", "g")], &[]).unwrap_err().code, 400);
+    let refused = act_as(&[("impersonate-user", "carol")], &[]).unwrap_err();
+    assert_eq!(
+        refused.message,
+        r#"users "carol" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at the cluster scope"#
+    );
+    let carol = [
+        ("impersonate-user", "carol"),
+        ("impersonate-group", "g"),
+        ("impersonate-extra-a%2Fb", "v"),
+    ];
+    let user = act_as(&carol, &["users//carol", "groups//g", "userextras/a/b/v"]).unwrap();
+    assert_eq!(
+        (user.username.as_str(), &user.groups[..]),
+        ("carol", &["g".to_owned(), AUTHENTICATED.to_owned()][..])
+    );
+    assert_eq!(user.extra["a/b"], ["v"]);
+    assert_eq!(
+        act_as(&carol, &["users//carol", "userextras/a/b/v"]).unwrap_err().code,
+        403
+    );
+    assert_eq!(act_as(&carol, &["users//carol", "groups//g"]).unwrap_err().code, 403);
+}
+
+#[test]
+fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
+    let robot = [("impersonate-user", "system:serviceaccount:n:robot")];
+    let user = act_as(&robot, &["serviceaccounts//robot"]).unwrap();
+    assert_eq!(
+        user.groups,
+        ["system:serviceaccounts", "system:serviceaccounts:n", AUTHENTICATED]
+    );
+    assert_eq!(
+        act_as(&robot, &["users//system:serviceaccount:n:robot"])
+            .unwrap_err()
+            .code,
+        403
+    );
+    let user = act_as(&[("impersonate-user", ANONYMOUS)], &["users//system:anonymous"]).unwrap();
+    assert_eq!(user.groups, [UNAUTHENTICATED]);
+}
