@@ -2,8 +2,8 @@
 //! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs.
 
 use k8s_openapi::api::{
-    core::v1::{Namespace, ServiceAccount},
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
+    core::v1::{ConfigMap, Namespace, ServiceAccount},
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
 use ocm_api::namespaces;
 use ocm_reconcile::install::Installed;
@@ -57,6 +57,28 @@ pub fn objects() -> Vec<Installed> {
     ]
 }
 
+/// Lets strangers ask where the hub is and what its CA is, as kubeadm does: `kube-public/cluster-info`. It is public
+/// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user.
+pub fn cluster_info(kubeconfig: &str) -> Vec<Installed> {
+    let namespace = "kube-public";
+    let name = "open-cluster-management:cluster-info";
+    vec![
+        installed::<ConfigMap>(json!({
+            "metadata": {"name": "cluster-info", "namespace": namespace},
+            "data": {"kubeconfig": kubeconfig},
+        })),
+        installed::<Role>(json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"], "verbs": ["get"]}],
+        })),
+        installed::<RoleBinding>(json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:anonymous"}],
+        })),
+    ]
+}
+
 fn installed<K>(value: Value) -> Installed
 where
     K: kube::Resource<DynamicType = ()> + serde::Serialize + DeserializeOwned,
@@ -70,6 +92,6 @@ mod tests {
 
     #[test]
     fn the_literals_of_this_file_are_objects_of_their_kinds() {
-        assert_eq!(objects().len(), 6);
+        assert_eq!((objects().len(), cluster_info("").len()), (6, 3));
     }
 }

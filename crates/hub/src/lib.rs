@@ -1,3 +1,41 @@
 //! One hub process: everything that OCM does on the hub, over one client.
+//! Upstream runs registration, work, placement and add-on controllers as processes of their own, each with its own caches.
 
 pub mod bootstrap;
+pub mod controllers;
+
+use kube::Client;
+use ocm_reconcile::install::{self, InstallError};
+use registration::hub::{Caches, HubOptions};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What an administrator can choose.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Of registration.
+    pub registration: HubOptions,
+}
+
+/// A hub that runs.
+pub struct Hub {
+    /// What it knows, one watch per kind; whoever else runs in the process shares them.
+    pub caches: Caches,
+    running: Vec<JoinHandle<()>>,
+}
+
+/// Puts in place what the hub needs on its API server, and starts the controllers. They end with `cancel`.
+pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
+    install::install_crds(&client, ocm_api::crds::hub()).await?;
+    install::install(&client, &bootstrap::objects()).await?;
+    let caches = Caches::start(&client, &cancel);
+    let running = controllers::start(client, &caches, options, cancel).await;
+    Ok(Hub { caches, running })
+}
+
+impl Hub {
+    /// Ends when all controllers have ended, which they do after they were cancelled.
+    pub async fn finished(self) {
+        futures::future::join_all(self.running).await;
+    }
+}
