@@ -14,6 +14,8 @@ pub struct Status {
     pub message: String,
     /// `details`; `None` leaves the member out, an empty object is written as `{}`. Boxed to keep results small.
     pub details: Option<Box<Value>>,
+    /// `metadata`, where a list says how to go on; `{}` when `None`.
+    pub metadata: Option<Box<Value>>,
     /// Seconds after which the client may try again; also sent as the `Retry-After` header.
     pub retry_after_seconds: Option<u32>,
 }
@@ -112,13 +114,7 @@ fn details(name: &str, group: &str, kind: &str) -> serde_json::Map<String, Value
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-            retry_after_seconds: None,
-        }
+        Self { code, reason, message: message.into(), details: None, metadata: None, retry_after_seconds: None }
     }
     /// 400 `BadRequest`.
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -256,6 +252,9 @@ impl Status {
         });
         if !self.reason.is_empty() {
             body["reason"] = self.reason.into();
+        }
+        if let Some(metadata) = &self.metadata {
+            body["metadata"] = (**metadata).clone();
         }
         if let Some(details) = &self.details {
             body["details"] = (**details).clone();

@@ -273,12 +273,14 @@ impl Store {
     }
 
     /// Forgets every decided but unpublished write: the journal could not keep it. Their revisions are not used again.
-    pub fn abort(&self) {
+    /// Returns the last revision that is lost.
+    pub fn abort(&self) -> u64 {
         let mut inner = self.inner.write();
         inner.queue.clear();
         for table in inner.tables.values_mut() {
             table.pending.clear();
         }
+        inner.decided
     }
 
     /// The events of a resource after `revision`, at most `limit` of them.

@@ -1,0 +1,98 @@
+//! Reading request bodies: size, media type, JSON or YAML.
+
+use crate::call::{Call, FieldValidation, WriteOptions};
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube_store::{
+    schema::{decode, duplicates},
+    status::Status,
+};
+use serde_json::Value;
+
+/// Largest request body, as kube-apiserver has it.
+const BODY_BYTES_MAX: usize = 3 << 20;
+
+/// Reads the whole body.
+///
+/// # Errors
+/// 413 when it is too large, 400 when the client stops in the middle.
+pub async fn read<B>(body: B) -> Result<Bytes, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
+            Err(Status::new(413, "RequestEntityTooLarge", message))
+        }
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// The media type of a request, without parameters.
+pub fn media_type(headers: &HeaderMap) -> String {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Parses the object of a create or update.
+///
+/// # Errors
+/// 415 for a media type that is not read, 400 for a body that cannot be parsed.
+pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &WriteOptions) -> Result<Value, Status> {
+    let unrecognized = |why: String| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {why}",
+            call.resource.kind
+        ))
+    };
+    match media {
+        "" | "application/json" => {
+            let value = serde_json::from_slice(bytes).map_err(|it| unrecognized(it.to_string()))?;
+            if options.field_validation != FieldValidation::Ignore {
+                let twice = duplicates::duplicates(bytes);
+                if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
+                    let text = decode::strict_error(&[], &twice);
+                    let (kind, version) = (&call.resource.kind, &call.version);
+                    return Err(Status::bad_request(decode::cannot_be_handled(kind, version, &text)));
+                }
+                call.warnings.extend(twice.iter().map(|it| format!("duplicate field \"{it}\"")));
+            }
+            Ok(value)
+        }
+        "application/yaml" => parse_yaml(bytes).map_err(unrecognized),
+        _ => Err(unsupported()),
+    }
+}
+
+/// Parses a body that need not be an object of the resource: options, reviews.
+///
+/// # Errors
+/// As `parse_object`.
+pub fn parse_any(bytes: &[u8], media: &str) -> Result<Value, Status> {
+    match media {
+        "" | "application/json" => {
+            serde_json::from_slice(bytes).map_err(|it| Status::bad_request(format!("the body cannot be parsed: {it}")))
+        }
+        "application/yaml" => {
+            parse_yaml(bytes).map_err(|it| Status::bad_request(format!("the body cannot be parsed: {it}")))
+        }
+        _ => Err(unsupported()),
+    }
+}
+
+fn unsupported() -> Status {
+    Status::unsupported_media_type(
+        "the body of the request was in an unknown format - accepted media types include: application/json, \
+         application/yaml, application/vnd.kubernetes.protobuf",
+    )
+}
+
+/// YAML as Kubernetes clients write it: one document, bounded aliases.
+pub fn parse_yaml(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|it| it.to_string())?;
+    serde_saphyr::from_str(text).map_err(|it| it.to_string())
+}

@@ -1,0 +1,164 @@
+//! One request on a resource, read and authorized: what every verb works on.
+
+use crate::{
+    identity::User,
+    registry::{Resource, Version},
+    request::Query,
+    server::Inner,
+};
+use kube_store::{
+    object::Object,
+    status::{FieldError, Status},
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How unknown and duplicate fields are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// One request on a resource.
+pub struct Call<'a> {
+    pub server: &'a Arc<Inner>,
+    pub user: User,
+    pub resource: Arc<Resource>,
+    /// The version in the path.
+    pub version: String,
+    pub namespace: String,
+    /// Empty on a collection.
+    pub name: String,
+    pub subresource: String,
+    pub query: Query,
+    /// What the client calls itself, for managed fields.
+    pub user_agent: String,
+    pub now: jiff::Timestamp,
+    pub warnings: Vec<String>,
+}
+
+/// The options of a write.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    pub dry_run: bool,
+    pub field_manager: String,
+    pub field_validation: FieldValidation,
+    pub force: bool,
+}
+
+/// What a write answers.
+pub enum Answer {
+    Stored(Arc<Object>),
+    Value(Value),
+}
+
+/// The result of a write.
+pub struct Written {
+    pub code: u16,
+    pub answer: Answer,
+}
+
+impl Written {
+    /// The answer as a value.
+    pub fn into_value(self) -> Value {
+        match self.answer {
+            Answer::Stored(object) => object.value(),
+            Answer::Value(value) => value,
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The version's row; the path was checked against the registry before.
+    pub fn served(&self) -> &Version {
+        self.resource.version(&self.version).expect("the version was found when the path was resolved")
+    }
+
+    pub fn id(&self) -> &Arc<str> {
+        &self.resource.id
+    }
+
+    pub fn not_found(&self) -> Status {
+        Status::not_found(&self.resource.plural, &self.resource.group, &self.name)
+    }
+
+    pub fn stale(&self) -> Status {
+        Status::stale(&self.resource.plural, &self.resource.group, &self.name)
+    }
+
+    pub fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
+        Status::invalid(&self.resource.kind, &self.resource.group, name, errors)
+    }
+
+    /// The newest decided state of the named object.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub fn newest(&self) -> Result<Arc<Object>, Status> {
+        let namespace = self.store_namespace();
+        self.server.store.newest(self.id(), namespace, &self.name).ok_or_else(|| self.not_found())
+    }
+
+    /// The namespace under which the object is stored: none for a cluster-scoped resource.
+    pub fn store_namespace(&self) -> &str {
+        if self.resource.namespaced { &self.namespace } else { "" }
+    }
+
+    /// Reads `dryRun`, `fieldManager`, `fieldValidation` and `force`. `options` names the kind of options in errors.
+    ///
+    /// # Errors
+    /// 422 for a value that Kubernetes does not know.
+    pub fn write_options(&self, options: &str, apply: bool) -> Result<WriteOptions, Status> {
+        let mut errors = Vec::new();
+        let mut it = WriteOptions::default();
+        for value in self.query.all("dryRun").filter(|it| !it.is_empty()) {
+            if value == "All" {
+                it.dry_run = true;
+            } else {
+                errors.push(FieldError::not_supported("dryRun", &json!([value]), &["All"]));
+            }
+        }
+        let manager = self.query.get("fieldManager").unwrap_or_default();
+        if manager.len() > 128 {
+            errors.push(FieldError::too_long("fieldManager", 128));
+        } else if let Some((at, bad)) = manager.chars().enumerate().find(|(_, it)| it.is_control()) {
+            let detail = format!("invalid character U+{:04X} (at position {at})", bad as u32);
+            errors.push(FieldError::invalid("fieldManager", &manager.into(), detail));
+        } else if manager.is_empty() && apply {
+            errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        it.field_manager = if manager.is_empty() { default_manager(&self.user_agent) } else { manager.to_owned() };
+        it.field_validation = match self.query.get("fieldValidation").unwrap_or_default() {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported("fieldValidation", &other.into(), &supported));
+                FieldValidation::Warn
+            }
+        };
+        it.force = self.query.flag("force");
+        if it.force && options == "PatchOptions" && !apply {
+            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        if errors.is_empty() { Ok(it) } else { Err(Status::invalid(options, "meta.k8s.io", "", &errors)) }
+    }
+}
+
+/// The manager of a client that names none: its User-Agent up to the first slash.
+fn default_manager(user_agent: &str) -> String {
+    let name: String = user_agent.split('/').next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect();
+    let name: String = name.chars().take(128).collect();
+    if name.is_empty() { "unknown".into() } else { name }
+}
+
+/// Sets `metadata.resourceVersion` and the requested version on a stored state.
+pub fn in_version(object: &Object, resource: &Resource, version: &str) -> Value {
+    let mut value = object.value();
+    crate::convert::to_version(resource, version, &mut value);
+    value
+}

@@ -1,0 +1,138 @@
+//! The content of an object against its kind's schema: decoding, defaults, validation.
+
+use crate::{
+    builtin_defaults, builtin_validation,
+    call::{Call, FieldValidation, WriteOptions},
+    registry::NameRule,
+};
+use kube_store::{
+    schema::{decode, default, prune, validate},
+    status::{FieldError, Status},
+};
+use serde_json::Value;
+
+/// The kind of object that this path takes.
+pub fn kind_of<'a>(call: &'a Call<'_>) -> &'a str {
+    &call.resource.kind
+}
+
+/// The body's kind and version must be those of the path; a built-in object may leave them out.
+///
+/// # Errors
+/// 400 in the words of Kubernetes, 422 for a custom resource of another kind.
+pub fn check_kind(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
+    let wanted = call.resource.api_version(&call.version);
+    let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+    let api_version = value["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let Some(map) = value.as_object_mut() else {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: \
+             cannot unmarshal into Go value of type struct",
+            call.resource.kind
+        )));
+    };
+    if call.resource.is_builtin() {
+        if !api_version.is_empty() && api_version != wanted {
+            let (_, version) = crate::registry::split_api_version(&api_version);
+            let scheme = "k8s.io/apimachinery/pkg/runtime/scheme.go";
+            return Err(Status::bad_request(format!(
+                "{} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \
+                 \"{api_version}\" in scheme \"{scheme}\"",
+                if kind.is_empty() { &call.resource.kind } else { &kind },
+                call.resource.kind
+            )));
+        }
+        if !kind.is_empty() && kind != call.resource.kind {
+            let version = &call.version;
+            let own = &call.resource.kind;
+            return Err(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {own}: converting ({version}.{kind}) to ({version}.{own}): \
+                 unknown conversion"
+            )));
+        }
+        map.insert("kind".into(), call.resource.kind.clone().into());
+        map.insert("apiVersion".into(), wanted.into());
+        return Ok(());
+    }
+    if kind.is_empty() {
+        let shown = Value::Object(map.clone());
+        return Err(Status::bad_request(format!("Object 'Kind' is missing in '{shown}'")));
+    }
+    if api_version != wanted {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+        )));
+    }
+    if kind != call.resource.kind {
+        let detail = format!("must be {}", call.resource.kind);
+        let error = FieldError::invalid("kind", &kind.as_str().into(), detail);
+        let name = map.get("metadata").and_then(|it| it["name"].as_str()).unwrap_or_default();
+        return Err(Status::invalid(&kind, &call.resource.group, name, &[error]));
+    }
+    Ok(())
+}
+
+/// Decodes against the schema: wrong types are refused, unknown fields dropped and reported as asked.
+///
+/// # Errors
+/// 400 for a field of a wrong type, and for unknown fields when validation is strict.
+pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) -> Result<(), Status> {
+    let cannot = |text: &str| {
+        let (kind, version) = (&call.resource.kind, &call.version);
+        Status::bad_request(decode::cannot_be_handled(kind, version, text))
+    };
+    let unknown = match call.resource.schema(&call.version) {
+        Some(schema) if call.resource.is_builtin() => {
+            decode::decode(value, &schema, &call.resource.kind).map_err(|it| cannot(&it))?
+        }
+        Some(schema) => {
+            default::normalise_numbers(value);
+            prune::prune(value, &schema, true).map_err(|it| cannot(&it))?
+        }
+        None => prune::metadata(value).map_err(|it| cannot(&it))?,
+    };
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => {
+            call.warnings.extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
+        }
+        FieldValidation::Strict if unknown.is_empty() => {}
+        FieldValidation::Strict => return Err(cannot(&decode::strict_error(&unknown, &[]))),
+    }
+    Ok(())
+}
+
+/// Fills in what the kind defaults.
+pub fn default(call: &Call<'_>, value: &mut Value) {
+    if call.resource.is_builtin() {
+        builtin_defaults::default(&call.resource.group, &call.resource.kind, value);
+    } else if let Some(schema) = call.resource.schema(&call.version) {
+        default::apply_defaults(value, &schema);
+    }
+}
+
+/// Checks metadata and content.
+///
+/// # Errors
+/// 422 with one cause per field.
+pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Result<(), Status> {
+    let builtin = call.resource.is_builtin();
+    let rule = match call.resource.traits.name_rule {
+        NameRule::Subdomain => builtin_validation::NameRule::Subdomain,
+        NameRule::Label => builtin_validation::NameRule::Label,
+        NameRule::PathSegment => builtin_validation::NameRule::PathSegment,
+    };
+    let (mut errors, warnings) =
+        builtin_validation::validate_metadata(value, rule, call.resource.namespaced, builtin);
+    call.warnings.extend(warnings);
+    if builtin {
+        errors.extend(builtin_validation::validate(&call.resource.group, &call.resource.kind, value, old));
+    } else if let Some(schema) = call.resource.schema(&call.version) {
+        errors.extend(validate::validate(value, old, &schema));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = value["metadata"]["name"].as_str().unwrap_or_default();
+    Err(call.invalid(name, &errors))
+}

@@ -1,0 +1,454 @@
+//! From a request to its answer: who asks, whether they may, and which verb serves it.
+
+use crate::{
+    authn, authz, body,
+    call::{Answer, Call, Written},
+    convert, discovery,
+    identity::{Attributes, User},
+    listen::PeerCertificate,
+    openapi,
+    registry::Resource,
+    request::{Query, ResourcePath, Route, route},
+    respond::{self, Body, Form, Shape},
+    reviews, scale,
+    server::Inner,
+    shape,
+    verbs::{self, delete::DeleteOptions, patch::PatchType},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use kube_store::status::Status;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+/// Requests are served in the order they come; the headers name one constant flow because some tools look for them.
+const FLOW: HeaderValue = HeaderValue::from_static("4f0b0d5e-0d5c-4e5b-9a6e-5a1f0e1c7d01");
+
+/// Answers one request. `user` is set for in-process clients, which show no credentials.
+pub async fn handle<B>(
+    server: &Arc<Inner>,
+    request: Request<B>,
+    peer: Option<Arc<PeerCertificate>>,
+    user: Option<User>,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, incoming) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let audit = parts.headers.get("audit-id").cloned();
+    let form = respond::negotiate(&parts.headers, &query);
+    let answered = async {
+        let user = identify(server, &parts.headers, peer.as_deref(), user)?;
+        answer(server, &parts.method, parts.uri.path(), &parts.headers, query, user, &form, incoming).await
+    };
+    let mut response = answered.await.unwrap_or_else(|status| respond::failure(&status, &form.unwrap_or_default()));
+    let headers = response.headers_mut();
+    let audit = audit.or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok());
+    if let Some(audit) = audit {
+        headers.insert(AUDIT_ID, audit);
+    }
+    headers.insert(FLOW_SCHEMA, FLOW);
+    headers.insert(PRIORITY_LEVEL, FLOW);
+    response
+}
+
+fn identify(
+    server: &Arc<Inner>,
+    headers: &HeaderMap,
+    peer: Option<&PeerCertificate>,
+    user: Option<User>,
+) -> Result<User, Status> {
+    let user = match user {
+        Some(user) => user,
+        None => server.authenticator.authenticate(headers, peer, jiff::Timestamp::now())?,
+    };
+    authn::impersonate(headers, user, &|user, attributes| server.authorize(user, attributes))
+}
+
+#[allow(clippy::too_many_arguments)] // The parts of one request; a struct would only rename them.
+async fn answer<B>(
+    server: &Arc<Inner>,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    query: Query,
+    user: User,
+    form: &Result<Form, Status>,
+    incoming: B,
+) -> Result<Response<Body>, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let route = route(path);
+    if let Route::Resource(path_of) = route {
+        return resource(server, method, path, path_of, headers, query, user, form, incoming).await;
+    }
+    let verb = method.as_str().to_ascii_lowercase();
+    let attributes = Attributes { verb, path: path.to_owned(), ..Attributes::default() };
+    let public = matches!(&route, Route::Health(_, check) if check.is_empty()) || route == Route::Version;
+    if !public && !server.may(&user, &attributes) {
+        return Err(authz::forbidden(&user, &attributes));
+    }
+    if let Route::Health(which, check) = &route {
+        return Ok(health(server, which, check, &query));
+    }
+    if method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
+    let registry = server.registry.load();
+    match route {
+        Route::Version => Ok(respond::value(200, &Form { pretty: true, ..Form::default() }, &discovery::version())),
+        Route::Root => Ok(respond::value(200, &Form::default(), &discovery::paths(&registry))),
+        Route::Legacy | Route::Groups if discovery::wants_aggregated(headers).is_some() => {
+            Ok(discovery::aggregated(&registry, route == Route::Legacy, headers))
+        }
+        Route::Legacy => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &discovery::legacy())),
+        Route::Groups => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &discovery::groups(&registry))),
+        Route::Group(group) => match discovery::group(&registry, &group) {
+            Some(value) => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &value)),
+            None => Ok(not_found_text()),
+        },
+        Route::GroupVersion(group, version) => match discovery::group_version(&registry, &group, &version) {
+            Some(value) => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &value)),
+            None => Ok(not_found_text()),
+        },
+        Route::OpenApiV2 => Ok(openapi::v2(&registry, headers)),
+        Route::OpenApiV3(key) if key.is_empty() => Ok(openapi::v3_index(&registry, headers)),
+        Route::OpenApiV3(key) => Ok(openapi::v3_document(&registry, &key, query.get("hash"), headers)),
+        Route::OpenIdConfiguration => {
+            let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or("kubernetes.default.svc");
+            let value = crate::tokens::openid_configuration(&format!("https://{host}"));
+            Ok(respond::value(200, &Form::default(), &value))
+        }
+        Route::Jwks => {
+            let key = server.pki.token_key().map_err(|it| Status::internal(it.to_string()))?;
+            let mut response = respond::value(200, &Form::default(), &key.jwks());
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/jwk-set+json"));
+            Ok(response)
+        }
+        Route::Metrics => Ok(respond::text(200, metrics(server))),
+        _ => Ok(not_found_text()),
+    }
+}
+
+fn metrics(server: &Inner) -> String {
+    let mut text = String::from("# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n");
+    let mut resources = server.store.resources();
+    resources.sort();
+    for resource in resources {
+        text.push_str(&format!("apiserver_storage_objects{{resource=\"{resource}\"}} {}\n", server.store.count(&resource)));
+    }
+    text
+}
+
+fn not_found_text() -> Response<Body> {
+    respond::text(404, "404 page not found\n")
+}
+
+fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<Body> {
+    let ready = which != "readyz" || server.is_ready();
+    let stopping = which == "readyz" && server.stop.is_cancelled();
+    let checks = [("ping", true), ("etcd", true), ("poststarthook/bootstrap", ready || stopping), ("shutdown", !stopping)];
+    if !check.is_empty() {
+        return match checks.iter().find(|(name, _)| *name == check) {
+            Some((_, true)) => respond::text(200, "ok"),
+            Some((_, false)) => respond::text(500, format!("{check} failed")),
+            None => not_found_text(),
+        };
+    }
+    let excluded: Vec<&str> = query.all("exclude").collect();
+    let ok = checks.iter().all(|(name, ok)| *ok || excluded.contains(name));
+    if ok && !query.flag("verbose") {
+        return respond::text(200, "ok");
+    }
+    let mut text = String::new();
+    for (name, ok) in checks {
+        text.push_str(&match (excluded.contains(&name), ok) {
+            (true, _) => format!("[+]{name} excluded: ok\n"),
+            (_, true) => format!("[+]{name} ok\n"),
+            (_, false) => format!("[-]{name} failed: reason withheld\n"),
+        });
+    }
+    text.push_str(&format!("{which} check {}\n", if ok { "passed" } else { "failed" }));
+    respond::text(if ok { 200 } else { 500 }, text)
+}
+
+/// The 404 of a path whose resource does not exist: a Status for built-in groups, text for the others.
+fn no_resource(server: &Inner, path: &ResourcePath) -> Result<Response<Body>, Status> {
+    let registry = server.registry.load();
+    let builtin = registry.group(&path.group).is_some_and(|it| it.values().any(|it| it.is_builtin()));
+    if builtin { Err(Status::no_such_resource()) } else { Ok(not_found_text()) }
+}
+
+#[allow(clippy::too_many_arguments)] // As `answer`.
+async fn resource<B>(
+    server: &Arc<Inner>,
+    method: &Method,
+    path_text: &str,
+    path: ResourcePath,
+    headers: &HeaderMap,
+    query: Query,
+    user: User,
+    form: &Result<Form, Status>,
+    incoming: B,
+) -> Result<Response<Body>, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let verb = match path.verb(method, &query) {
+        Ok(verb) => verb,
+        // Who may not even look does not learn which methods exist.
+        Err(status) => {
+            let attributes = path.attributes(&method.as_str().to_ascii_lowercase(), &query, path_text);
+            return Err(if server.may(&user, &attributes) || user.is_in(crate::identity::AUTHENTICATED) {
+                status
+            } else {
+                authz::forbidden(&user, &attributes)
+            });
+        }
+    };
+    let attributes = path.attributes(verb, &query, path_text);
+    if !server.may(&user, &attributes) {
+        return Err(authz::forbidden(&user, &attributes));
+    }
+    let found = server.registry.load().find(&path.group, &path.version, &path.resource).cloned();
+    let Some(resource) = found else { return no_resource(server, &path) };
+    check_scope(&resource, &path, verb)?;
+    let user_agent = headers.get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let mut call = Call {
+        server,
+        user,
+        version: path.version,
+        namespace: if resource.namespaced { path.namespace } else { String::new() },
+        name: path.name,
+        subresource: path.subresource,
+        query,
+        user_agent: user_agent.to_owned(),
+        now: jiff::Timestamp::now(),
+        warnings: Vec::new(),
+        resource,
+    };
+    call.warnings.extend(call.served().deprecation.clone());
+    let form = form.as_ref().map_err(Clone::clone)?;
+    let mut response = match verb {
+        "get" => get(&call, form)?,
+        "list" => list(&call, form, headers)?,
+        "watch" => watch(&call, form)?,
+        _ => {
+            let media = body::media_type(headers);
+            let bytes = body::read(incoming).await?;
+            write(&mut call, verb, &media, bytes, form).await?
+        }
+    };
+    respond::warn(&mut response, &call.warnings);
+    Ok(response)
+}
+
+/// Whether the path has the scope of its resource, and the subresource exists.
+fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(), Status> {
+    let has_namespace = !path.namespace.is_empty() && &*resource.id != "namespaces";
+    if resource.namespaced {
+        let needs_namespace = !path.name.is_empty() || matches!(verb, "create" | "deletecollection");
+        if needs_namespace && path.namespace.is_empty() {
+            return Err(if path.name.is_empty() { Status::method_not_allowed() } else { Status::no_such_resource() });
+        }
+    } else if has_namespace {
+        return Err(Status::no_such_resource());
+    }
+    if verb == "deletecollection" && resource.traits.no_delete_collection {
+        return Err(Status::method_not_allowed());
+    }
+    if resource.traits.review && verb != "create" {
+        return Err(Status::method_not_allowed());
+    }
+    let served = resource.version(&path.version);
+    let known = match path.subresource.as_str() {
+        "" => true,
+        "status" => served.is_some_and(|it| it.status),
+        "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
+        other => crate::builtin::SUBRESOURCES.iter().any(|it| it.0 == &*resource.id && it.1 == other && it.5.contains(&verb)),
+    };
+    match (known, resource.is_builtin()) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Status::no_such_resource()),
+        (false, false) => Err(Status::not_found(&resource.plural, &resource.group, &path.name)),
+    }
+}
+
+fn get(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
+    let (object, bytes) = verbs::get::get(call)?;
+    if call.subresource == "log" {
+        return Ok(respond::text(204, ""));
+    }
+    if call.subresource == "scale" {
+        let value = scale::read(call, &crate::call::in_version(&object, &call.resource, &call.version))?;
+        return Ok(respond::value(200, form, &shape::object(call, &form.shape, value)?));
+    }
+    if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
+        return Ok(respond::bytes(200, form, bytes, false));
+    }
+    let mut value = object.value();
+    convert::to_version(&call.resource, &call.version, &mut value);
+    Ok(respond::value(200, form, &shape::object(call, &form.shape, value)?))
+}
+
+fn list(call: &Call<'_>, form: &Form, headers: &HeaderMap) -> Result<Response<Body>, Status> {
+    let page = verbs::list::list(call)?;
+    let body = if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
+        verbs::list::splice(call, &page).into()
+    } else {
+        respond::encode(&shape::list(call, &form.shape, &page)?, form)
+    };
+    Ok(respond::bytes(200, form, body, respond::accepts_gzip(headers)))
+}
+
+fn watch(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
+    if form.media != respond::Media::Json {
+        return Err(Status::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch",
+        ));
+    }
+    let stream = verbs::watch::watch(call, form.shape.clone())?;
+    let mut response = respond::bytes(200, &Form::default(), Bytes::new(), false);
+    *response.body_mut() = Body::Stream(stream);
+    Ok(response)
+}
+
+async fn write(call: &mut Call<'_>, verb: &str, media: &str, bytes: Bytes, form: &Form) -> Result<Response<Body>, Status> {
+    let written = match verb {
+        "create" if call.resource.traits.review || call.subresource == "token" => {
+            let value = body::parse_any(&bytes, media)?;
+            let resource = if call.subresource == "token" { "serviceaccounts/token" } else { &call.resource.plural };
+            let deps = reviews::Deps {
+                store: &call.server.store,
+                pki: &call.server.pki,
+                rbac: &call.server.rbac,
+                authenticator: &call.server.authenticator,
+            };
+            let value = reviews::create(&deps, &call.user, resource, &call.namespace, &call.name, value)?;
+            Written { code: 201, answer: Answer::Value(value) }
+        }
+        "create" if !call.subresource.is_empty() => create_subresource(call, media, &bytes).await?,
+        "create" => {
+            let options = call.write_options("CreateOptions", false)?;
+            let value = body::parse_object(call, &bytes, media, &options)?;
+            verbs::create::create(call, value, &options).await?
+        }
+        "update" => {
+            let options = call.write_options("UpdateOptions", false)?;
+            if call.subresource == "scale" {
+                let value = body::parse_any(&bytes, media)?;
+                scale::write(call, &value, &options).await?
+            } else {
+                let value = body::parse_object(call, &bytes, media, &options)?;
+                verbs::update::update(call, value, &options).await?
+            }
+        }
+        "patch" => patch(call, media, &bytes).await?,
+        "delete" => {
+            let value = delete_body(media, &bytes)?;
+            let options = DeleteOptions::read(call, value.as_ref())?;
+            verbs::delete::delete(call, &options).await?
+        }
+        _ => {
+            let value = delete_body(media, &bytes)?;
+            let options = DeleteOptions::read(call, value.as_ref())?;
+            return delete_collection(call, &options, form).await;
+        }
+    };
+    let code = written.code;
+    match written.answer {
+        Answer::Stored(object) if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty => {
+            Ok(respond::bytes(code, form, object.json.clone(), false))
+        }
+        answer => {
+            let value = Written { code, answer }.into_value();
+            let status = value["kind"] == "Status";
+            let value = if status { value } else { shape::object(call, &form.shape, value)? };
+            Ok(respond::value(code, form, &value))
+        }
+    }
+}
+
+fn delete_body(media: &str, bytes: &Bytes) -> Result<Option<Value>, Status> {
+    if bytes.is_empty() { Ok(None) } else { body::parse_any(bytes, media).map(Some) }
+}
+
+async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+    let kind = match media {
+        "application/json-patch+json" => PatchType::Json,
+        "application/merge-patch+json" => PatchType::Merge,
+        "application/strategic-merge-patch+json" if call.resource.is_builtin() => PatchType::Strategic,
+        "application/apply-patch+yaml" => {
+            let options = call.write_options("PatchOptions", true)?;
+            let config = body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
+            if call.subresource == "scale" {
+                return scale::patch(call, PatchType::Merge, config.to_string().as_bytes(), &options).await;
+            }
+            return verbs::apply::apply(call, config, &options).await;
+        }
+        _ if call.resource.is_builtin() => return Err(Status::unsupported_media_type("415: Unsupported Media Type")),
+        _ => {
+            return Err(Status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            ));
+        }
+    };
+    let options = call.write_options("PatchOptions", false)?;
+    if call.subresource == "scale" {
+        return scale::patch(call, kind, bytes, &options).await;
+    }
+    verbs::patch::patch(call, kind, bytes, &options).await
+}
+
+/// `eviction` and `binding` of a pod.
+async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+    let value = body::parse_any(bytes, media)?;
+    let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    match call.subresource.as_str() {
+        "eviction" => {
+            call.subresource.clear();
+            let options = DeleteOptions::read(call, value.get("deleteOptions"))?;
+            verbs::delete::delete(call, &options).await?;
+        }
+        _ => {
+            let node = value["target"]["name"].clone();
+            let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": crate::pipeline::seconds(call.now)});
+            call.subresource.clear();
+            let options = call.write_options("CreateOptions", false)?;
+            let patch = json!({"spec": {"nodeName": node}, "status": {"conditions": [condition]}}).to_string();
+            verbs::patch::patch(call, PatchType::Strategic, patch.as_bytes(), &options).await?;
+        }
+    }
+    Ok(Written { code: 201, answer: Answer::Value(success) })
+}
+
+/// Deletes every object that a list with the same selectors shows, and answers that list.
+async fn delete_collection(call: &mut Call<'_>, options: &DeleteOptions, form: &Form) -> Result<Response<Body>, Status> {
+    let page = verbs::list::list(call)?;
+    let namespace = call.namespace.clone();
+    for object in &page.objects {
+        call.name = object.name.to_string();
+        call.namespace = object.namespace.to_string();
+        match verbs::delete::delete(call, options).await {
+            Ok(_) => {}
+            Err(status) if status.is_not_found() => {}
+            Err(status) => return Err(status),
+        }
+    }
+    call.name.clear();
+    call.namespace = namespace;
+    let body = respond::encode(&shape::list(call, &Shape::Object, &page)?, form);
+    Ok(respond::bytes(200, form, body, false))
+}

@@ -1,0 +1,320 @@
+//! What every write goes through between decoding and storing: metadata that the server owns, managed fields,
+//! admission, and the commit itself.
+
+use crate::{
+    admission::{Operation, Review},
+    call::{Answer, Call, WriteOptions, Written, in_version},
+    content, kinds,
+};
+use kube_store::{
+    managed,
+    object::Object,
+    status::{FieldError, Status},
+    store::{Expect, Refused},
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A timestamp as `metav1.Time` writes it: whole seconds, UTC.
+pub fn seconds(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The metadata of an object; made when it is absent or no object.
+pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    let metadata = &mut value["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("made an object above")
+}
+
+/// A text of the metadata, empty when absent.
+pub fn metadata_text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// A namespaced object needs a namespace that exists and is not going away.
+///
+/// # Errors
+/// 404 for a missing namespace, 403 for a terminating one.
+pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Status> {
+    if !call.resource.namespaced {
+        return Ok(());
+    }
+    let namespace = &call.namespace;
+    let Some(object) = call.server.store.newest("namespaces", "", namespace) else {
+        return Err(Status::not_found("namespaces", "", namespace));
+    };
+    if object.terminating {
+        let text =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut status = Status::forbidden(&call.resource.plural, &call.resource.group, name, text);
+        if let Some(details) = &mut status.details {
+            details["causes"] = json!([{
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+        }
+        return Err(status);
+    }
+    Ok(())
+}
+
+/// Records in `metadata.managedFields` who wrote what.
+pub fn track(call: &Call<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
+    let context = managed_context(call, &options.field_manager);
+    managed::update(old, new, &context);
+}
+
+/// The context of field ownership for this call.
+pub fn managed_context(call: &Call<'_>, manager: &str) -> managed::Context {
+    managed::Context {
+        manager: manager.to_owned(),
+        api_version: call.resource.api_version(&call.version),
+        subresource: call.subresource.clone(),
+        schema: call.resource.schema(&call.version),
+        now: seconds(call.now),
+        reset: kinds::reset_fields(call),
+        builtin: call.resource.is_builtin(),
+    }
+}
+
+/// Runs the in-process admission plug-ins.
+///
+/// # Errors
+/// The status of the plug-in that refuses.
+pub fn admit(
+    call: &mut Call<'_>,
+    operation: Operation,
+    old: Option<&Value>,
+    object: &mut Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    let server = call.server.clone();
+    let user = call.user.clone();
+    let may = |attributes: &crate::identity::Attributes| server.may(&user, attributes);
+    for plugin in server.admission.iter().filter(|it| it.wants(call.id())) {
+        let review = Review {
+            operation,
+            resource: call.id(),
+            version: &call.version,
+            subresource: &call.subresource,
+            namespace: &call.namespace,
+            name: &call.name,
+            user: &call.user,
+            old,
+            dry_run: options.dry_run,
+            may: &may,
+        };
+        let warnings = plugin.admit(&review, object)?;
+        call.warnings.extend(warnings);
+    }
+    Ok(())
+}
+
+/// How a new state came about; decides what is tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// PUT or a patch: changes belong to the manager of the request.
+    Update,
+    /// Server-side apply has already settled ownership.
+    Apply,
+}
+
+/// Brings a new state of an existing object to the store. `None` when the object changed meanwhile.
+///
+/// # Errors
+/// The status of whatever is wrong with the new state.
+pub async fn write_update(
+    call: &mut Call<'_>,
+    current: &Arc<Object>,
+    old: &Value,
+    mut new: Value,
+    options: &WriteOptions,
+    source: Source,
+) -> Result<Option<Written>, Status> {
+    keep_server_metadata(call, old, &mut new)?;
+    if source == Source::Update {
+        content::decode(call, &mut new, options)?;
+    }
+    separate_status(call, old, &mut new);
+    kinds::prepare_update(call, old, &mut new)?;
+    content::default(call, &mut new);
+    check_finalizers(call, old, &new)?;
+    if source == Source::Update {
+        track(call, Some(old), &mut new, options);
+    }
+    admit(call, Operation::Update, Some(old), &mut new, options)?;
+    content::validate(call, &new, Some(old))?;
+    set_generation(call, old, &mut new);
+    let name = call.name.clone();
+    let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
+    if !remove && managed::no_op(old, &new) {
+        return Ok(Some(Written { code: 200, answer: answer(call, current) }));
+    }
+    if options.dry_run {
+        return Ok(Some(Written { code: 200, answer: Answer::Value(new) }));
+    }
+    let answered = remove.then(|| new.clone());
+    crate::convert::to_storage(&call.resource, &mut new);
+    let id = call.id().clone();
+    let expect = Expect::Revision(current.revision);
+    let committed = call.server.store.commit(&id, call.store_namespace(), &name, expect, |revision| {
+        (!remove).then(|| Object::encode(&id, new, revision))
+    });
+    let (revision, object) = match committed {
+        Ok(it) => it,
+        Err(Refused::Missing) => return Err(call.not_found()),
+        Err(Refused::Changed | Refused::Exists) => return Ok(None),
+    };
+    call.server.durable(revision).await?;
+    let answer = match (object, answered) {
+        (Some(object), _) => answer(call, &object),
+        (None, Some(value)) => Answer::Value(value),
+        (None, None) => answer(call, current),
+    };
+    Ok(Some(Written { code: 200, answer }))
+}
+
+/// A stored state as this call's version shows it.
+pub fn answer(call: &Call<'_>, object: &Arc<Object>) -> Answer {
+    if call.version == call.resource.storage_version() && call.resource.group != "events.k8s.io" {
+        Answer::Stored(object.clone())
+    } else {
+        Answer::Value(in_version(object, &call.resource, &call.version))
+    }
+}
+
+fn no_finalizers(value: &Value) -> bool {
+    value["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Metadata that only the server writes is carried over; what a client may not change is refused.
+fn keep_server_metadata(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
+    let old_metadata = &old["metadata"];
+    let mut errors = Vec::new();
+    let map = metadata(new);
+    let deletion = map.get("deletionTimestamp").filter(|it| !it.is_null());
+    if let Some(deletion) = deletion
+        && *deletion != old_metadata["deletionTimestamp"]
+    {
+        errors.push(FieldError::invalid("metadata.deletionTimestamp", deletion, "field is immutable"));
+    }
+    if let Some(uid) = map.get("uid").and_then(Value::as_str)
+        && !uid.is_empty()
+        && *uid != old_metadata["uid"]
+    {
+        errors.push(FieldError::invalid("metadata.uid", &uid.into(), "field is immutable"));
+    }
+    if !errors.is_empty() {
+        return Err(call.invalid(&call.name, &errors));
+    }
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "name",
+        "namespace",
+        "generateName",
+        "resourceVersion",
+    ] {
+        match old_metadata.get(key).filter(|it| !it.is_null()) {
+            Some(value) => map.insert(key.into(), value.clone()),
+            None => map.remove(key),
+        };
+    }
+    map.remove("selfLink");
+    if !map.contains_key("managedFields")
+        && let Some(fields) = old_metadata.get("managedFields")
+    {
+        map.insert("managedFields".into(), fields.clone());
+    }
+    Ok(())
+}
+
+/// The main resource keeps the old status; `/status` keeps everything but the status.
+fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
+    let has_status = call.served().status;
+    let Some(map) = new.as_object_mut() else { return };
+    match call.subresource.as_str() {
+        "" if has_status => match old.get("status") {
+            Some(status) => {
+                map.insert("status".into(), status.clone());
+            }
+            None => {
+                map.remove("status");
+            }
+        },
+        "status" => {
+            let status = map.remove("status");
+            let given = map.remove("metadata").unwrap_or_default();
+            let mut kept = old.clone();
+            if let Some(kept) = kept.as_object_mut() {
+                match status {
+                    Some(status) => kept.insert("status".into(), status),
+                    None => kept.remove("status"),
+                };
+            }
+            let fields: &[&str] =
+                if call.resource.is_builtin() { &["labels", "annotations", "managedFields"] } else { &["managedFields"] };
+            let kept_metadata = metadata(&mut kept);
+            for key in fields {
+                match given.get(*key) {
+                    Some(value) => kept_metadata.insert((*key).into(), value.clone()),
+                    None => kept_metadata.remove(*key),
+                };
+            }
+            *new = kept;
+        }
+        _ => {}
+    }
+}
+
+/// While an object is going away, finalizers can only be taken off.
+fn check_finalizers(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Status> {
+    if old["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(());
+    }
+    let list = |value: &Value| -> Vec<String> {
+        let items = value["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+    };
+    let before = list(old);
+    let added: Vec<String> = list(new).into_iter().filter(|it| !before.contains(it)).collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let detail = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(", ")
+    );
+    Err(call.invalid(&call.name, &[FieldError::forbidden("metadata.finalizers", detail)]))
+}
+
+/// `metadata.generation` grows when something other than metadata (and status, where that is a subresource) changes.
+fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
+    if !call.resource.traits.generation {
+        return;
+    }
+    let skip_status = call.resource.is_builtin() || call.served().status;
+    let counted = |value: &Value| -> Vec<(String, Value)> {
+        let map = value.as_object().into_iter().flatten();
+        map.filter(|(key, _)| {
+            !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(skip_status && *key == "status")
+        })
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+    };
+    let same = counted(old) == counted(new);
+    if !same {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+        metadata(new).insert("generation".into(), generation.into());
+    }
+}

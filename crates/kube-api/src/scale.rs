@@ -1,0 +1,128 @@
+//! The scale subresource: one number of an object, shown as `autoscaling/v1 Scale`.
+
+use crate::{
+    call::{Answer, Call, WriteOptions, Written, in_version},
+    pipeline::{self, Source},
+    verbs::patch::PatchType,
+};
+use kube_store::{
+    patch,
+    status::{FieldError, Status},
+};
+use serde_json::{Value, json};
+
+struct Paths {
+    spec: String,
+    status: String,
+    selector: String,
+}
+
+fn paths(call: &Call<'_>) -> Paths {
+    let pointer = |it: &str| format!("/{}", it.replace('.', "/"));
+    match &call.served().scale {
+        Some(it) => {
+            let selector = if it.label_selector.is_empty() { String::new() } else { pointer(&it.label_selector) };
+            Paths { spec: pointer(&it.spec_replicas), status: pointer(&it.status_replicas), selector }
+        }
+        None => Paths { spec: "/spec/replicas".into(), status: "/status/replicas".into(), selector: "/spec/selector".into() },
+    }
+}
+
+fn selector_text(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(map)) => {
+            let labels = map.get("matchLabels").and_then(Value::as_object).unwrap_or(map);
+            let pairs = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+            pairs.collect::<Vec<_>>().join(",")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The Scale of an object.
+///
+/// # Errors
+/// 500 when a custom resource has no value at its replicas path, as Kubernetes answers.
+pub fn read(call: &Call<'_>, object: &Value) -> Result<Value, Status> {
+    let paths = paths(call);
+    let Some(replicas) = object.pointer(&paths.spec).filter(|it| it.is_number()) else {
+        let path = paths.spec.replace('/', ".");
+        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+    };
+    let metadata = &object["metadata"];
+    let mut status = json!({"replicas": object.pointer(&paths.status).cloned().unwrap_or(json!(0))});
+    let selector = selector_text(object.pointer(&paths.selector));
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    let mut shown = json!({"name": metadata["name"]});
+    for key in ["namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if !metadata[key].is_null() {
+            shown[key] = metadata[key].clone();
+        }
+    }
+    Ok(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": {"replicas": replicas}, "status": status}))
+}
+
+/// Sets the number from a Scale.
+///
+/// # Errors
+/// 422 for a negative number, 409 for a stale Scale, or what the write says.
+pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<Written, Status> {
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    if replicas < 0 {
+        let error = FieldError::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
+        return Err(Status::invalid("Scale", "autoscaling", &call.name, &[error]));
+    }
+    let wanted = pipeline::metadata_text(scale, "resourceVersion").to_owned();
+    let paths = paths(call);
+    loop {
+        let current = call.newest()?;
+        if !wanted.is_empty() && wanted != current.revision.to_string() {
+            return Err(call.stale());
+        }
+        let old = in_version(&current, &call.resource, &call.version);
+        let mut new = old.clone();
+        set(&mut new, &paths.spec, replicas.into());
+        if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
+            let value = read(call, &written.into_value())?;
+            return Ok(Written { code: 200, answer: Answer::Value(value) });
+        }
+        if !wanted.is_empty() {
+            return Err(call.stale());
+        }
+    }
+}
+
+/// Patches the Scale of an object.
+///
+/// # Errors
+/// As `write`.
+pub async fn patch(call: &mut Call<'_>, kind: PatchType, body: &[u8], options: &WriteOptions) -> Result<Written, Status> {
+    let current = call.newest()?;
+    let scale = read(call, &in_version(&current, &call.resource, &call.version)).or_else(|status| {
+        // A merge patch may set a number that is not there yet.
+        if kind == PatchType::Json { Err(status) } else { Ok(json!({"metadata": {"name": call.name}, "spec": {}})) }
+    })?;
+    let mut new = match kind {
+        PatchType::Json => patch::json::apply(&scale, body)?,
+        PatchType::Merge | PatchType::Strategic => patch::merge::apply(&scale, body)?,
+    };
+    let given = pipeline::metadata_text(&new, "resourceVersion") != pipeline::metadata_text(&scale, "resourceVersion");
+    if !given {
+        pipeline::metadata(&mut new).remove("resourceVersion");
+    }
+    write(call, &new, options).await
+}
+
+fn set(value: &mut Value, pointer: &str, new: Value) {
+    let mut at = value;
+    for part in pointer.trim_start_matches('/').split('/') {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[part];
+    }
+    *at = new;
+}

@@ -1,0 +1,136 @@
+//! Which objects of a collection a request wants.
+
+use crate::call::Call;
+use kube_store::{
+    object::Object,
+    selector::{FieldSelector, LabelSelector},
+    status::Status,
+};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Label and field selectors of a list, watch or deletecollection.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    /// Whether a field beyond name and namespace is asked for: then the object must be parsed.
+    deep: bool,
+}
+
+impl Selection {
+    /// Reads `labelSelector` and `fieldSelector`.
+    ///
+    /// # Errors
+    /// 400 for a selector that cannot be parsed or a field that the kind does not offer.
+    pub fn read(call: &Call<'_>) -> Result<Self, Status> {
+        let labels = LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default())
+            .map_err(Status::bad_request)?;
+        let fields = FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default())
+            .map_err(Status::bad_request)?;
+        let mut deep = false;
+        for term in fields.terms() {
+            match term.field.as_str() {
+                "metadata.name" => {}
+                "metadata.namespace" if call.resource.namespaced => {}
+                other if known_field(call, other) => deep = true,
+                other => return Err(unknown_field(call, other)),
+            }
+        }
+        Ok(Self { labels, fields, deep })
+    }
+
+    /// Whether everything matches.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// Whether an object matches.
+    pub fn matches(&self, object: &Object) -> bool {
+        if !self.labels.matches(object) {
+            return false;
+        }
+        if self.fields.is_everything() {
+            return true;
+        }
+        let parsed = self.deep.then(|| object.value());
+        self.fields.matches(|field| match field {
+            "metadata.name" => Some(Cow::Borrowed(&*object.name)),
+            "metadata.namespace" => Some(Cow::Borrowed(&*object.namespace)),
+            other => parsed.as_ref().map(|it| Cow::Owned(field_value(it, other))),
+        })
+    }
+}
+
+/// Fields that built-in kinds offer beyond name and namespace.
+fn builtin_fields(id: &str) -> &'static [&'static str] {
+    match id {
+        "pods" => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        "nodes" => &["spec.unschedulable"],
+        "namespaces" => &["status.phase"],
+        "secrets" => &["type"],
+        "services" => &["spec.clusterIP", "spec.type"],
+        "replicationcontrollers" => &["status.replicas"],
+        "jobs.batch" => &["status.successful"],
+        "certificatesigningrequests.certificates.k8s.io" => &["spec.signerName"],
+        "events" => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "reason",
+            "reportingComponent",
+            "reportingController",
+            "source",
+            "type",
+        ],
+        _ => &[],
+    }
+}
+
+fn known_field(call: &Call<'_>, field: &str) -> bool {
+    builtin_fields(call.id()).contains(&field) || call.served().selectable.iter().any(|it| it == field)
+}
+
+fn unknown_field(call: &Call<'_>, field: &str) -> Status {
+    let own_table = !call.resource.is_builtin() || !builtin_fields(call.id()).is_empty();
+    Status::bad_request(if own_table {
+        format!("field label not supported: {field}")
+    } else if call.resource.namespaced {
+        format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else {
+        format!("\"{field}\" is not a known field selector: only \"metadata.name\"")
+    })
+}
+
+fn field_value(object: &Value, field: &str) -> String {
+    let field = field.strip_prefix("regarding").map_or_else(|| field.to_owned(), |it| format!("involvedObject{it}"));
+    let mut at = object;
+    for part in field.split('.') {
+        at = &at[part];
+    }
+    match at {
+        Value::String(text) => text.clone(),
+        Value::Null if matches!(field.as_str(), "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
+        Value::Null => String::new(),
+        Value::Object(map) => map.get("component").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,259 @@
+//! One API server: its objects, its keys, what it serves, and how it is started and stopped.
+
+use crate::{
+    admission::Admission,
+    authn::Authenticator,
+    authz::{self, Rbac},
+    controllers,
+    crd,
+    identity::{Attributes, Decision, User},
+    listen,
+    local::Local,
+    persist::{self, Durability, Loaded, Redb, Storage, StorageError},
+    pki::{self, Pki},
+    registry::Registry,
+    respond::Body,
+    tls,
+    wake::Wake,
+};
+use arc_swap::ArcSwap;
+use http::{Request, Response};
+use kube_store::{Object, Store, status::Status};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// How to start a server.
+#[derive(Default)]
+pub struct Options {
+    /// Where objects and keys are kept; `None` keeps everything in memory.
+    pub data_dir: Option<PathBuf>,
+    /// DNS names and addresses that the serving certificate holds besides the loopback ones.
+    pub names: Vec<String>,
+    /// Admission plug-ins, in order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// Where the server will listen; `None` for in-process use only.
+    pub address: Option<SocketAddr>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the data directory {path} cannot be used: {source}")]
+    Directory { path: String, source: io::Error },
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("the keys cannot be used: {0}")]
+    Keys(#[from] pki::Error),
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    #[error("an object in {path} cannot be read: {source}; restore the file from a backup")]
+    Object { path: String, source: serde_json::Error },
+    #[error("the first objects could not be written: {0}")]
+    Bootstrap(Status),
+}
+
+/// What all requests share.
+pub struct Inner {
+    pub store: Arc<Store>,
+    pub registry: Arc<ArcSwap<Registry>>,
+    pub wake: Arc<Wake>,
+    pub admission: Vec<Arc<dyn Admission>>,
+    pub authenticator: Authenticator,
+    pub rbac: Arc<Rbac>,
+    pub pki: Arc<Pki>,
+    pub stop: CancellationToken,
+    ready: AtomicBool,
+    durability: Durability,
+    queue: Arc<persist::Queue>,
+}
+
+impl Inner {
+    /// Waits until a write is on disk and visible.
+    ///
+    /// # Errors
+    /// 500 with the reason when it could not be kept; the write did not happen then.
+    pub async fn durable(&self, revision: u64) -> Result<(), Status> {
+        self.durability.wait(&self.store, revision).await.map_err(|reason| {
+            let mut status = Status::internal(format!("the write could not be kept: {reason}"));
+            status.retry_after_seconds = Some(1);
+            status
+        })
+    }
+
+    /// What authorization says.
+    pub fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
+        self.rbac.authorize(user, attributes)
+    }
+
+    /// Whether a user may do something.
+    pub fn may(&self, user: &User, attributes: &Attributes) -> bool {
+        matches!(self.authorize(user, attributes), Decision::Allow(_))
+    }
+
+    /// Whether bootstrap objects are in place and the server is not stopping.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire) && !self.stop.is_cancelled()
+    }
+}
+
+/// A running API server. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+const OBJECTS_FILE: &str = "objects.redb";
+
+impl Server {
+    /// Opens the data, writes the objects that every cluster has, and starts Kubernetes' own controllers.
+    ///
+    /// # Errors
+    /// When the data directory, the object file or the keys cannot be used; the message says what to do.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let (storage, loaded, shown) = match &options.data_dir {
+            None => (None, Loaded::default(), String::new()),
+            Some(dir) => {
+                let dir = dir.clone();
+                let opened = tokio::task::spawn_blocking(move || open_storage(&dir)).await;
+                opened.map_err(|it| OpenError::Directory { path: OBJECTS_FILE.into(), source: io::Error::other(it) })??
+            }
+        };
+        let mut objects = Vec::with_capacity(loaded.objects.len());
+        for (resource, json) in loaded.objects {
+            let resource: Arc<str> = resource.into();
+            let object = Object::decode(&resource, json)
+                .map_err(|source| OpenError::Object { path: shown.clone(), source })?;
+            objects.push(object);
+        }
+        let mut registry = Registry::builtin();
+        for object in objects.iter().filter(|it| crd::is_definition(it)) {
+            crd::register(&mut registry, object, false);
+        }
+        let registry = Arc::new(ArcSwap::from_pointee(registry));
+        let keys = options.data_dir.as_ref().map(|it| it.join("pki"));
+        let pki = Arc::new(Pki::open(keys.as_deref(), &options.names, jiff::Timestamp::now())?);
+        let (queue, records) = persist::queue(storage.is_some());
+        let store = Arc::new(Store::new(objects, loaded.revision, Box::new(queue.clone())));
+        let wake = Arc::new(Wake::default());
+        let on_publish = {
+            let (registry, wake) = (registry.clone(), wake.clone());
+            Box::new(move |events: &[Arc<kube_store::store::Event>]| {
+                // A definition serves before its writer is answered.
+                for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
+                    let mut next = Registry::clone(&registry.load());
+                    crd::register(&mut next, &event.object, event.change == kube_store::store::Change::Deleted);
+                    registry.store(Arc::new(next));
+                }
+                wake.tell(events);
+            })
+        };
+        let durability = Durability::start(store.clone(), records, storage, on_publish);
+        let inner = Arc::new(Inner {
+            authenticator: Authenticator::new(store.clone(), pki.clone())?,
+            rbac: Arc::new(Rbac::new(store.clone())),
+            registry,
+            wake,
+            admission: options.admission,
+            pki,
+            stop: CancellationToken::new(),
+            ready: AtomicBool::new(false),
+            durability,
+            queue,
+            store,
+        });
+        let server = Self { inner };
+        let wanted = controllers::Bootstrap {
+            client_ca: server.inner.pki.ca_pem().to_owned(),
+            policy: authz::bootstrap_policy(),
+            address: options.address,
+        };
+        let local = server.local();
+        controllers::bootstrap(&local, &wanted).await.map_err(OpenError::Bootstrap)?;
+        let ground = Arc::new(crate::ground::ServerGround::new(&server.inner));
+        controllers::run(local, ground, server.inner.stop.clone());
+        server.inner.ready.store(true, Ordering::Release);
+        Ok(server)
+    }
+
+    /// Serves HTTPS on a listener until the server stops.
+    ///
+    /// # Errors
+    /// When the serving certificate cannot be used.
+    pub fn listen(&self, listener: TcpListener) -> Result<JoinHandle<()>, rustls::Error> {
+        let config = Arc::new(ArcSwap::new(tls::server_config(&self.inner.pki)?));
+        let server = self.clone();
+        let handler = move |request: Request<hyper::body::Incoming>, peer| {
+            let server = server.clone();
+            async move { crate::dispatch::handle(&server.inner, request, peer, None).await }
+        };
+        let stop = self.inner.stop.clone();
+        Ok(tokio::spawn(listen::serve(listener, config, handler, stop)))
+    }
+
+    /// Answers one request as `user`, without sockets, TLS or credentials.
+    pub async fn answer<B>(&self, request: Request<B>, user: User) -> Response<Body>
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        crate::dispatch::handle(&self.inner, request, None, Some(user)).await
+    }
+
+    /// A tower service that answers as `user`: hand it to `kube::Client::new`.
+    pub fn service(&self, user: User) -> crate::in_process::InProcess {
+        crate::in_process::InProcess::new(self.clone(), user)
+    }
+
+    /// The handle of the server's own controllers.
+    pub fn local(&self) -> Local {
+        Local::new(self.inner.clone())
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.inner.store
+    }
+
+    /// The server's keys: its CA and client certificates.
+    pub fn pki(&self) -> &Arc<Pki> {
+        &self.inner.pki
+    }
+
+    /// Ends when the server stops.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.inner.stop
+    }
+
+    /// Stops: watches end, connections drain, and everything decided is written. Returns when the data is closed.
+    pub async fn stop(&self, listening: Option<JoinHandle<()>>) {
+        self.inner.stop.cancel();
+        if let Some(listening) = listening {
+            let _ = listening.await;
+        }
+        self.inner.wake.close();
+        self.inner.queue.close();
+        let inner = self.inner.clone();
+        // Joining a thread blocks.
+        let _ = tokio::task::spawn_blocking(move || inner.durability.join()).await;
+    }
+}
+
+type Opened = (Option<Box<dyn Storage>>, Loaded, String);
+
+fn open_storage(dir: &Path) -> Result<Opened, OpenError> {
+    let shown = dir.display().to_string();
+    std::fs::create_dir_all(dir).map_err(|source| OpenError::Directory { path: shown, source })?;
+    let path = dir.join(OBJECTS_FILE);
+    let mut storage = Redb::open(&path)?;
+    let loaded = storage.load()?;
+    Ok((Some(Box::new(storage)), loaded, path.display().to_string()))
+}

@@ -1,0 +1,58 @@
+//! PATCH with `application/apply-patch+yaml`: server-side apply.
+
+use crate::{
+    call::{Call, WriteOptions, Written, in_version},
+    content,
+    pipeline::{self, Source},
+    verbs,
+};
+use kube_store::{managed, status::Status};
+use serde_json::Value;
+
+/// Applies a configuration: creates the object, or merges the configuration into it and settles ownership.
+///
+/// # Errors
+/// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
+pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
+    check(call, &mut config)?;
+    let context = pipeline::managed_context(call, &options.field_manager);
+    loop {
+        let Ok(current) = call.newest() else {
+            if !call.subresource.is_empty() {
+                return Err(call.not_found());
+            }
+            let created = managed::apply(None, &config, &context, options.force)?;
+            match Box::pin(verbs::create::create_applied(call, created, options)).await {
+                Err(status) if status.reason == "AlreadyExists" => continue,
+                result => return result,
+            }
+        };
+        let old = in_version(&current, &call.resource, &call.version);
+        let wanted = pipeline::metadata_text(&config, "resourceVersion");
+        if !wanted.is_empty() && wanted != pipeline::metadata_text(&old, "resourceVersion") {
+            return Err(call.stale());
+        }
+        let new = managed::apply(Some(&old), &config, &context, options.force)?;
+        if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Apply).await? {
+            return Ok(written);
+        }
+    }
+}
+
+fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
+    let api_version = config["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let kind = config["kind"].as_str().unwrap_or_default().to_owned();
+    let wanted = call.resource.api_version(&call.version);
+    if api_version != wanted || kind != content::kind_of(call) {
+        let (group, version) = crate::registry::split_api_version(&api_version);
+        return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+    }
+    let metadata = pipeline::metadata(config);
+    if metadata.contains_key("managedFields") {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    if !metadata.contains_key("name") {
+        metadata.insert("name".into(), call.name.clone().into());
+    }
+    verbs::update::check_identity(call, config)
+}

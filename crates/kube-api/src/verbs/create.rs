@@ -1,0 +1,164 @@
+//! POST on a collection.
+
+use crate::{
+    admission::Operation,
+    call::{Answer, Call, WriteOptions, Written, in_version},
+    content, kinds, pipeline,
+};
+use kube_store::{
+    object::Object,
+    status::{FieldError, Status},
+    store::{Expect, Refused},
+};
+use rand::RngExt;
+use serde_json::{Map, Value, json};
+
+/// Letters that Kubernetes uses for generated names: no vowels, so no words.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// A generated name is this prefix length plus five letters, 63 characters at most.
+const GENERATED_PREFIX_MAX: usize = 58;
+/// How often a generated name that is taken is drawn again.
+const GENERATE_TRIES: usize = 8;
+
+/// `prefix` and five random letters.
+pub fn generated_name(prefix: &str) -> String {
+    let mut name: String = prefix.chars().take(GENERATED_PREFIX_MAX).collect();
+    let mut random = rand::rng();
+    name.extend((0..5).map(|_| char::from(NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())])));
+    name
+}
+
+/// Stores a new object.
+///
+/// # Errors
+/// The Kubernetes status of whatever is wrong with it.
+pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+    content::check_kind(call, &mut value)?;
+    check_namespace(call, &mut value)?;
+    let metadata = pipeline::metadata(&mut value);
+    if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|it| !it.is_empty()) {
+        return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+    }
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (name, prefix) = (text("name"), text("generateName"));
+    let generated = name.is_empty() && !prefix.is_empty();
+    if name.is_empty() && !generated {
+        let errors = [FieldError::required("metadata.name", "name or generateName is required")];
+        return Err(call.invalid("", &errors));
+    }
+    if call.resource.crd.as_ref().is_some_and(|it| it.terminating) {
+        let text = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&call.resource.plural, &call.resource.group, &name, text));
+    }
+    pipeline::check_namespace_lifecycle(call, &name)?;
+    content::decode(call, &mut value, options)?;
+    let mut tries = 0;
+    loop {
+        let mut draft = value.clone();
+        if generated {
+            pipeline::metadata(&mut draft).insert("name".into(), generated_name(&prefix).into());
+        }
+        match create_named(call, draft, options, Tracking::Update).await {
+            Err(status) if generated && status.reason == "AlreadyExists" && tries < GENERATE_TRIES => tries += 1,
+            result => return result,
+        }
+    }
+}
+
+/// Whether the fields of a new object still need an owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracking {
+    Update,
+    Settled,
+}
+
+async fn create_named(
+    call: &mut Call<'_>,
+    mut value: Value,
+    options: &WriteOptions,
+    tracking: Tracking,
+) -> Result<Written, Status> {
+    let now = call.now;
+    let metadata = pipeline::metadata(&mut value);
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+        metadata.remove(key);
+    }
+    metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".into(), pipeline::seconds(now).into());
+    let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+    if call.resource.namespaced {
+        metadata.insert("namespace".into(), call.namespace.clone().into());
+    } else {
+        metadata.remove("namespace");
+    }
+    if call.resource.traits.generation {
+        metadata.insert("generation".into(), 1.into());
+    }
+    call.name = name.clone();
+    if call.served().status
+        && let Some(map) = value.as_object_mut()
+    {
+        map.remove("status");
+    }
+    kinds::prepare_create(call, &mut value)?;
+    content::default(call, &mut value);
+    if tracking == Tracking::Update {
+        pipeline::track(call, None, &mut value, options);
+    }
+    pipeline::admit(call, Operation::Create, None, &mut value, options)?;
+    content::validate(call, &value, None)?;
+    kinds::finish_create(call, &mut value)?;
+    if options.dry_run {
+        if call.server.store.newest(call.id(), call.store_namespace(), &name).is_some() {
+            return Err(Status::already_exists(&call.resource.plural, &call.resource.group, &name));
+        }
+        return Ok(Written { code: 201, answer: Answer::Value(value) });
+    }
+    crate::convert::to_storage(&call.resource, &mut value);
+    let id = call.id().clone();
+    let committed = call.server.store.commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
+        Some(Object::encode(&id, value, revision))
+    });
+    let (revision, object) = committed.map_err(|refused| match refused {
+        Refused::Exists | Refused::Changed | Refused::Missing => {
+            Status::already_exists(&call.resource.plural, &call.resource.group, &name)
+        }
+    })?;
+    call.server.durable(revision).await?;
+    let answer = match object {
+        Some(object) if call.version == call.resource.storage_version() && call.resource.group != "events.k8s.io" => {
+            Answer::Stored(object)
+        }
+        Some(object) => Answer::Value(in_version(&object, &call.resource, &call.version)),
+        None => Answer::Value(Value::Object(Map::new())),
+    };
+    Ok(Written { code: 201, answer })
+}
+
+/// The namespace comes from the path; the body may repeat it.
+fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
+    let metadata = pipeline::metadata(value);
+    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !call.resource.namespaced {
+        metadata.remove("namespace");
+        return Ok(());
+    }
+    if !given.is_empty() && given != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    metadata.insert("namespace".into(), json!(call.namespace));
+    Ok(())
+}
+
+/// Stores the first state of an applied object; server-side apply has already settled ownership.
+///
+/// # Errors
+/// As `create`.
+pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+    let name = call.name.clone();
+    pipeline::check_namespace_lifecycle(call, &name)?;
+    pipeline::metadata(&mut value).remove("resourceVersion");
+    create_named(call, value, options, Tracking::Settled).await
+}

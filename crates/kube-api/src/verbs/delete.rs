@@ -1,0 +1,221 @@
+//! DELETE on a named object and on a collection.
+
+use crate::{
+    admission::Operation,
+    call::{Answer, Call, WriteOptions, Written, in_version},
+    kinds, pipeline,
+};
+use kube_store::{
+    object::Object,
+    status::{FieldError, Status},
+    store::{Expect, Refused},
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What becomes of the objects that the deleted one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// `DeleteOptions`, from the body or the query.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub propagation: Option<Propagation>,
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Reads the options; the body goes before the query.
+    ///
+    /// # Errors
+    /// 400 for a body of another kind, 422 for values that Kubernetes does not know.
+    pub fn read(call: &Call<'_>, body: Option<&Value>) -> Result<Self, Status> {
+        let empty = json!({});
+        let body = body.filter(|it| !it.is_null()).unwrap_or(&empty);
+        if let Some(kind) = body["kind"].as_str().filter(|it| !it.is_empty() && *it != "DeleteOptions") {
+            let version = body["apiVersion"].as_str().unwrap_or_default();
+            return Err(Status::bad_request(format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/runtime/scheme.go\""
+            )));
+        }
+        let mut errors = Vec::new();
+        let text = |key: &str| body[key].as_str().map(str::to_owned).or_else(|| call.query.text(key).map(str::to_owned));
+        let orphan = body["orphanDependents"].as_bool().or_else(|| call.query.text("orphanDependents").map(|it| it != "false"));
+        let policy = text("propagationPolicy").filter(|it| !it.is_empty());
+        if let (Some(policy), Some(_)) = (&policy, orphan) {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", &policy.as_str().into(), detail));
+        }
+        let propagation = match (policy.as_deref(), orphan) {
+            (Some("Background"), _) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (None, Some(false)) => Some(Propagation::Background),
+            (Some(other), _) => {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported("propagationPolicy", &other.into(), &supported));
+                None
+            }
+            (None, None) => None,
+        };
+        let dry_run: Vec<&str> = match body["dryRun"].as_array() {
+            Some(list) => list.iter().filter_map(Value::as_str).collect(),
+            None => call.query.all("dryRun").filter(|it| !it.is_empty()).collect(),
+        };
+        if let Some(bad) = dry_run.iter().find(|it| **it != "All") {
+            errors.push(FieldError::not_supported("dryRun", &json!([bad]), &["All"]));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
+        }
+        let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
+        Ok(Self {
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+            propagation,
+            dry_run: !dry_run.is_empty(),
+        })
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Deletes the named object, or marks it for deletion while finalizers hold it.
+///
+/// # Errors
+/// 404, 409 when a precondition fails, or what admission says.
+pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+    kinds::check_delete(call)?;
+    loop {
+        let current = call.newest()?;
+        check_preconditions(call, &current, options)?;
+        let old = in_version(&current, &call.resource, &call.version);
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let mut seen = old.clone();
+        pipeline::admit(call, Operation::Delete, Some(&old), &mut seen, &write)?;
+        if let Some(written) = delete_once(call, &current, old, options).await? {
+            return Ok(written);
+        }
+    }
+}
+
+async fn delete_once(
+    call: &mut Call<'_>,
+    current: &Arc<Object>,
+    old: Value,
+    options: &DeleteOptions,
+) -> Result<Option<Written>, Status> {
+    let mut new = old.clone();
+    set_propagation(call, &mut new, options);
+    let held = new["metadata"]["finalizers"].as_array().is_some_and(|it| !it.is_empty()) || !kinds::may_vanish(call, &new);
+    if held {
+        if !current.terminating {
+            kinds::mark_terminating(call, &mut new);
+            let metadata = pipeline::metadata(&mut new);
+            metadata.insert("deletionTimestamp".into(), pipeline::seconds(call.now).into());
+            if call.resource.id.as_ref() != "namespaces" {
+                metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+            }
+            if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|it| *it > 0) {
+                metadata.insert("generation".into(), (generation + 1).into());
+            }
+        }
+        if new == old {
+            return Ok(Some(Written { code: 200, answer: pipeline::answer(call, current) }));
+        }
+        if options.dry_run {
+            return Ok(Some(Written { code: 200, answer: Answer::Value(new) }));
+        }
+        crate::convert::to_storage(&call.resource, &mut new);
+        let Some((_, object)) = commit(call, current, Some(new)).await? else { return Ok(None) };
+        let answer = object.map_or_else(|| pipeline::answer(call, current), |it| pipeline::answer(call, &it));
+        return Ok(Some(Written { code: 200, answer }));
+    }
+    if !options.dry_run && commit(call, current, None).await?.is_none() {
+        return Ok(None);
+    }
+    let answer = if call.resource.traits.returns_deleted {
+        pipeline::answer(call, current)
+    } else {
+        Answer::Value(success(call, &current.uid))
+    };
+    Ok(Some(Written { code: 200, answer }))
+}
+
+async fn commit(
+    call: &Call<'_>,
+    current: &Arc<Object>,
+    new: Option<Value>,
+) -> Result<Option<(u64, Option<Arc<Object>>)>, Status> {
+    let id = call.id().clone();
+    let expect = Expect::Revision(current.revision);
+    let committed = call.server.store.commit(&id, call.store_namespace(), &call.name, expect, |revision| {
+        new.map(|it| Object::encode(&id, it, revision))
+    });
+    match committed {
+        Ok(it) => {
+            call.server.durable(it.0).await?;
+            Ok(Some(it))
+        }
+        Err(Refused::Missing) => Err(call.not_found()),
+        Err(Refused::Changed | Refused::Exists) => Ok(None),
+    }
+}
+
+fn success(call: &Call<'_>, uid: &str) -> Value {
+    let mut details = json!({"name": call.name, "kind": call.resource.plural, "uid": uid});
+    if !call.resource.group.is_empty() {
+        details["group"] = call.resource.group.clone().into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOptions) -> Result<(), Status> {
+    if let Some(uid) = options.uid.as_deref().filter(|it| *it != current.uid.as_ref()) {
+        let text = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted \
+             and then recreated",
+            current.uid
+        );
+        return Err(Status::conflict(&call.resource.kind, &call.resource.group, &call.name, text));
+    }
+    let revision = current.revision.to_string();
+    if let Some(given) = options.resource_version.as_deref().filter(|it| *it != revision) {
+        let text = format!(
+            "the ResourceVersion in the precondition ({given}) does not match the ResourceVersion in record ({revision}). \
+             The object might have been modified"
+        );
+        return Err(Status::conflict(&call.resource.kind, &call.resource.group, &call.name, text));
+    }
+    Ok(())
+}
+
+/// A policy that is named replaces the two finalizers of garbage collection.
+fn set_propagation(call: &Call<'_>, new: &mut Value, options: &DeleteOptions) {
+    let propagation = match options.propagation {
+        Some(it) => it,
+        // Jobs keep the default of the API version that introduced them.
+        None if call.resource.group == "batch" => Propagation::Orphan,
+        None => return,
+    };
+    let metadata = pipeline::metadata(new);
+    let mut finalizers = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    finalizers.retain(|it| it != ORPHAN && it != FOREGROUND);
+    match propagation {
+        Propagation::Background => {}
+        Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+        Propagation::Orphan => finalizers.push(ORPHAN.into()),
+    }
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), finalizers.into());
+    }
+}

@@ -1,0 +1,105 @@
+//! PUT on a named object.
+
+use crate::{
+    call::{Call, WriteOptions, Written, in_version},
+    content,
+    pipeline::{self, Source},
+    verbs,
+};
+use kube_store::status::{FieldError, Status};
+use serde_json::Value;
+
+/// What the body says about the state it replaces.
+enum Condition {
+    /// No `resourceVersion`: whatever is there.
+    Any,
+    Revision(u64),
+}
+
+/// Replaces an object, or creates it where Kubernetes lets PUT create.
+///
+/// # Errors
+/// The Kubernetes status of whatever is wrong with the new state.
+pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+    content::check_kind(call, &mut value)?;
+    check_identity(call, &mut value)?;
+    let condition = condition(call, &value)?;
+    loop {
+        let current = match call.newest() {
+            Ok(it) => it,
+            Err(status) => {
+                if call.resource.traits.create_on_update && call.subresource.is_empty() {
+                    pipeline::metadata(&mut value).remove("resourceVersion");
+                    return Box::pin(verbs::create::create(call, value, options)).await;
+                }
+                return Err(status);
+            }
+        };
+        if let Condition::Revision(revision) = condition
+            && revision != current.revision
+        {
+            return Err(call.stale());
+        }
+        if matches!(condition, Condition::Any) && call.resource.traits.version_required {
+            let errors = [FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update")];
+            return Err(Status::invalid(&call.resource.plural, &call.resource.group, &call.name, &errors));
+        }
+        let given_uid = pipeline::metadata_text(&value, "uid");
+        if !given_uid.is_empty() && given_uid != current.uid.as_ref() {
+            let text = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {given_uid}, UID in object meta: {}",
+                call.resource.plural, call.namespace, call.name, current.uid
+            );
+            return Err(Status::conflict(&call.resource.plural, &call.resource.group, &call.name, text));
+        }
+        let old = in_version(&current, &call.resource, &call.version);
+        let written = pipeline::write_update(call, &current, &old, value.clone(), options, Source::Update).await?;
+        match (written, &condition) {
+            (Some(written), _) => return Ok(written),
+            (None, Condition::Revision(_)) => return Err(call.stale()),
+            (None, Condition::Any) => {}
+        }
+    }
+}
+
+fn condition(_call: &Call<'_>, value: &Value) -> Result<Condition, Status> {
+    match pipeline::metadata_text(value, "resourceVersion") {
+        "" | "0" => Ok(Condition::Any),
+        text => text.parse().map(Condition::Revision).map_err(|_| {
+            Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
+        }),
+    }
+}
+
+/// Name and namespace in the body must be those of the path.
+pub fn check_identity(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
+    let metadata = pipeline::metadata(value);
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (name, namespace) = (text("name"), text("namespace"));
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
+    }
+    if name != call.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    if call.resource.namespaced {
+        if !namespace.is_empty() && namespace != call.namespace {
+            return Err(Status::bad_request(format!(
+                "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
+                call.namespace
+            )));
+        }
+        metadata.insert("namespace".into(), call.namespace.clone().into());
+    } else {
+        metadata.remove("namespace");
+    }
+    Ok(())
+}
+

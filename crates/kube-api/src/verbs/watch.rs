@@ -1,0 +1,261 @@
+//! GET on a collection with `watch`: a stream of events.
+//!
+//! A watch is a cursor into its resource's log. It has no queue: when it is woken it reads what is new, and when the log
+//! has passed its cursor it ends with 410, so a slow reader costs nothing and misses nothing silently.
+
+use crate::{
+    call::Call,
+    convert,
+    respond::Shape,
+    registry::Resource,
+    selection::Selection,
+    server::Inner,
+    shape,
+};
+use bytes::Bytes;
+use futures::stream::{BoxStream, StreamExt, unfold};
+use kube_store::{
+    object::Object,
+    status::{FieldError, Status},
+    store::{Change, Event},
+};
+use rand::RngExt;
+use serde_json::{Value, json};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Events read at once; more follow in the next turn.
+const BATCH_EVENTS: usize = 256;
+/// Bytes after which a chunk is handed to the connection.
+const CHUNK_BYTES: usize = 128 * 1024;
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+struct Watch {
+    server: Arc<Inner>,
+    resource: Arc<Resource>,
+    version: String,
+    namespace: String,
+    selection: Selection,
+    shape: Shape,
+    /// Events up to here were delivered or did not match.
+    cursor: u64,
+    wake: tokio::sync::watch::Receiver<u64>,
+    /// Objects that exist at the start, still to be sent.
+    initial: VecDeque<Arc<Object>>,
+    /// Revision of the bookmark that ends the initial events.
+    initial_bookmark: Option<u64>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    /// Whether a Table was sent: the columns go with the first one only.
+    columns_sent: bool,
+    ended: bool,
+}
+
+/// Starts a watch.
+///
+/// # Errors
+/// 400, 422 and 500 for bad options; everything later is an event in the stream.
+pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>, Status> {
+    let selection = Selection::read(call)?;
+    let query = &call.query;
+    let bookmarks = query.flag("allowWatchBookmarks");
+    let version = query.get("resourceVersion").unwrap_or_default();
+    let initial_events = check_options(call)?;
+    let seconds = match query.text("timeoutSeconds") {
+        Some(text) => text.parse::<u64>().map_err(|_| {
+            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        })?,
+        None => 0,
+    };
+    // Watches without a time of their own end at different moments, so that their clients do not return all at once.
+    let seconds = if seconds == 0 { rand::rng().random_range(1800..3600) } else { seconds };
+    let mut wake = call.server.wake.watch(call.id());
+    wake.mark_unchanged();
+    let (from_start, start) = match version {
+        "" | "0" => (true, 0),
+        text => {
+            let revision = text
+                .parse::<u64>()
+                .map_err(|_| Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?;
+            (initial_events, revision)
+        }
+    };
+    let mut initial = VecDeque::new();
+    let mut cursor = start;
+    let mut initial_bookmark = None;
+    if from_start {
+        let (objects, revision) = call.server.store.list(call.id(), call.store_namespace());
+        initial = objects.into_iter().filter(|it| selection.matches(it)).collect();
+        cursor = revision;
+        // Without a revision and with bookmarks allowed, a real API server ends the initial events in the same way.
+        initial_bookmark = (bookmarks && (initial_events || version.is_empty())).then_some(revision);
+    }
+    let now = Instant::now();
+    let state = Watch {
+        server: call.server.clone(),
+        resource: call.resource.clone(),
+        version: call.version.clone(),
+        namespace: call.store_namespace().to_owned(),
+        selection,
+        shape,
+        cursor,
+        wake,
+        initial,
+        initial_bookmark,
+        bookmarks,
+        next_bookmark: now + BOOKMARK_INTERVAL,
+        deadline: now + Duration::from_secs(seconds),
+        columns_sent: false,
+        ended: false,
+    };
+    let stop = call.server.stop.clone();
+    Ok(unfold(state, |mut state| async move { state.next().await.map(|it| (it, state)) })
+        .take_until(stop.cancelled_owned())
+        .boxed())
+}
+
+/// Checks the options of WatchList; whether initial events are wanted.
+fn check_options(call: &Call<'_>) -> Result<bool, Status> {
+    let query = &call.query;
+    let matching = query.get("resourceVersionMatch").unwrap_or_default();
+    let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+    let mut errors = Vec::new();
+    if query.text("continue").is_some() {
+        errors.push(FieldError::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    match (initial, matching) {
+        (Some(_), "NotOlderThan") | (None, "") => {}
+        (Some(_), _) => {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        (None, _) => errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )),
+    }
+    if errors.is_empty() { Ok(initial == Some(true)) } else { Err(Status::invalid("ListOptions", "meta.k8s.io", "", &errors)) }
+}
+
+impl Watch {
+    /// The next chunk of events; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = Vec::new();
+        loop {
+            if self.ended {
+                return None;
+            }
+            while let Some(object) = self.initial.pop_front() {
+                self.push(&mut chunk, Change::Added, &object, object.revision);
+                if chunk.len() > CHUNK_BYTES {
+                    return Some(chunk.into());
+                }
+            }
+            if let Some(revision) = self.initial_bookmark.take() {
+                self.push_bookmark(&mut chunk, revision, true);
+            }
+            self.wake.mark_unchanged();
+            let published = self.server.store.revision();
+            match self.server.store.events(&self.resource.id, self.cursor, BATCH_EVENTS) {
+                Ok(events) => {
+                    let more = events.len() == BATCH_EVENTS;
+                    for event in events {
+                        self.cursor = event.revision;
+                        self.push_event(&mut chunk, &event);
+                    }
+                    if !more {
+                        self.cursor = self.cursor.max(published);
+                    }
+                    if more && chunk.len() <= CHUNK_BYTES {
+                        continue;
+                    }
+                }
+                Err(compacted) => {
+                    let status =
+                        Status::expired(format!("too old resource version: {} ({})", self.cursor, compacted.oldest));
+                    push_line(&mut chunk, "ERROR", status.body().to_string().as_bytes());
+                    self.ended = true;
+                }
+            }
+            if !chunk.is_empty() {
+                return Some(chunk.into());
+            }
+            let bookmark = if self.bookmarks { self.next_bookmark } else { self.deadline };
+            tokio::select! {
+                changed = self.wake.changed() => if changed.is_err() { return None },
+                () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {
+                    let now = Instant::now();
+                    if now >= self.deadline {
+                        self.ended = true;
+                    }
+                    if self.bookmarks {
+                        self.next_bookmark = now + BOOKMARK_INTERVAL;
+                        self.push_bookmark(&mut chunk, self.cursor, false);
+                        return Some(chunk.into());
+                    }
+                }
+            }
+        }
+    }
+
+    fn wants(&self, object: &Object) -> bool {
+        (self.namespace.is_empty() || *object.namespace == *self.namespace) && self.selection.matches(object)
+    }
+
+    /// An object that starts to match is added, one that stops to match is deleted with its last matching state.
+    fn push_event(&mut self, chunk: &mut Vec<u8>, event: &Event) {
+        let before = event.previous.as_ref().filter(|it| self.wants(it));
+        match event.change {
+            Change::Deleted => {
+                if before.is_some() || self.wants(&event.object) {
+                    self.push(chunk, Change::Deleted, &event.object, event.revision);
+                }
+            }
+            Change::Added | Change::Modified => match (before.cloned(), self.wants(&event.object)) {
+                (Some(_), true) => self.push(chunk, Change::Modified, &event.object, event.revision),
+                (None, true) => self.push(chunk, Change::Added, &event.object, event.revision),
+                (Some(before), false) => self.push(chunk, Change::Deleted, &before, event.revision),
+                (None, false) => {}
+            },
+        }
+    }
+
+    fn push(&mut self, chunk: &mut Vec<u8>, change: Change, object: &Object, revision: u64) {
+        let kind = match change {
+            Change::Added => "ADDED",
+            Change::Modified => "MODIFIED",
+            Change::Deleted => "DELETED",
+        };
+        if self.shape == Shape::Object && object.revision == revision {
+            push_line(chunk, kind, &convert::bytes(&self.resource, &self.version, object));
+            return;
+        }
+        let mut value = crate::call::in_version(object, &self.resource, &self.version);
+        value["metadata"]["resourceVersion"] = revision.to_string().into();
+        let shaped = shape::event(&self.resource, &self.version, &self.shape, value, !self.columns_sent);
+        self.columns_sent = true;
+        push_line(chunk, kind, shaped.to_string().as_bytes());
+    }
+
+    fn push_bookmark(&mut self, chunk: &mut Vec<u8>, revision: u64, initial: bool) {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let api_version = self.resource.api_version(&self.version);
+        let value: Value = json!({"kind": self.resource.kind, "apiVersion": api_version, "metadata": metadata});
+        let shaped = shape::bookmark(&self.shape, value, !self.columns_sent);
+        push_line(chunk, "BOOKMARK", shaped.to_string().as_bytes());
+    }
+}
+
+fn push_line(chunk: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    chunk.extend_from_slice(b"{\"type\":\"");
+    chunk.extend_from_slice(kind.as_bytes());
+    chunk.extend_from_slice(b"\",\"object\":");
+    chunk.extend_from_slice(object);
+    chunk.extend_from_slice(b"}\n");
+}
