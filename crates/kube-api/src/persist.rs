@@ -145,7 +145,7 @@ pub struct Queue {
     sender: Mutex<Option<Sender<Record>>>,
 }
 
-impl Journal for Arc<Queue> {
+impl Journal for Queue {
     fn append(&self, record: Record) {
         if let Some(sender) = &*self.sender.lock() {
             // The thread ends only after the sender is dropped, so sending cannot fail.

@@ -142,7 +142,7 @@ impl Server {
         let keys = options.data_dir.as_ref().map(|it| it.join("pki"));
         let pki = Arc::new(Pki::open(keys.as_deref(), &options.names, jiff::Timestamp::now())?);
         let (queue, records) = persist::queue(storage.is_some());
-        let store = Arc::new(Store::new(objects, loaded.revision, Box::new(queue.clone())));
+        let store = Arc::new(Store::new(objects, loaded.revision, queue.clone()));
         let wake = Arc::new(Wake::default());
         let on_publish = {
             let (registry, wake) = (registry.clone(), wake.clone());

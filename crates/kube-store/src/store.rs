@@ -123,12 +123,12 @@ struct Inner {
 /// The objects of one server. Cheap to share behind an `Arc`; all methods take `&self`.
 pub struct Store {
     inner: RwLock<Inner>,
-    journal: Box<dyn Journal>,
+    journal: Arc<dyn Journal>,
 }
 
 impl Store {
     /// A store that holds `objects`, with `revision` as the last one ever assigned.
-    pub fn new(objects: impl IntoIterator<Item = Object>, revision: u64, journal: Box<dyn Journal>) -> Self {
+    pub fn new(objects: impl IntoIterator<Item = Object>, revision: u64, journal: Arc<dyn Journal>) -> Self {
         // Revision 0 means "any" to clients, so the first state is revision 1.
         let revision = revision.max(1);
         let mut tables: HashMap<Arc<str>, Table> = HashMap::new();
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_write_is_seen_only_after_it_is_published() {
-        let store = Store::new([], 0, Box::new(Discard));
+        let store = Store::new([], 0, Arc::new(Discard));
         let revision = put(&store, "a", Expect::Absent, "1").unwrap();
         assert!(store.get("configmaps", "n", "a").is_none());
         assert!(store.newest("configmaps", "n", "a").is_some());
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_older_list_shows_the_objects_as_they_were() {
-        let store = Store::new([], 0, Box::new(Discard));
+        let store = Store::new([], 0, Arc::new(Discard));
         let first = put(&store, "a", Expect::Absent, "1").unwrap();
         store.publish(first);
         let second = put(&store, "a", Expect::Revision(first), "2").unwrap();
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn the_log_gives_each_event_once_and_says_when_it_is_too_short() {
-        let store = Store::new([], 5, Box::new(Discard));
+        let store = Store::new([], 5, Arc::new(Discard));
         let mut revision = put(&store, "a", Expect::Absent, "0").unwrap();
         for turn in 0..LOG_EVENTS_MAX + 10 {
             revision = put(&store, "a", Expect::Revision(revision), &turn.to_string()).unwrap();
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn aborted_writes_leave_no_trace() {
-        let store = Store::new([], 0, Box::new(Discard));
+        let store = Store::new([], 0, Arc::new(Discard));
         put(&store, "a", Expect::Absent, "1").unwrap();
         store.abort();
         let revision = put(&store, "a", Expect::Absent, "2").unwrap();
