@@ -1,6 +1,7 @@
 //! The built-in resources, one row each: names, scope, and what Kubernetes does differently for them.
 
-use crate::registry::{NameRule, Traits};
+use crate::registry::Traits;
+use kube_store::schema::metadata::NameRule;
 
 /// One built-in resource.
 #[derive(Debug)]
@@ -30,7 +31,8 @@ impl Row {
     }
 }
 
-const PLAIN: Traits = Traits {
+/// A kind without peculiarities.
+pub const PLAIN: Traits = Traits {
     name_rule: NameRule::Subdomain,
     status: false,
     scale: false,

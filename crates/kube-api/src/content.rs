@@ -3,10 +3,9 @@
 use crate::{
     builtin_defaults, builtin_validation,
     call::{Call, FieldValidation, WriteOptions},
-    registry::NameRule,
 };
 use kube_store::{
-    schema::{decode, default, prune, validate},
+    schema::{decode, default, metadata, prune, validate},
     status::{FieldError, Status},
 };
 use serde_json::Value;
@@ -117,13 +116,9 @@ pub fn default(call: &Call<'_>, value: &mut Value) {
 /// 422 with one cause per field.
 pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Result<(), Status> {
     let builtin = call.resource.is_builtin();
-    let rule = match call.resource.traits.name_rule {
-        NameRule::Subdomain => builtin_validation::NameRule::Subdomain,
-        NameRule::Label => builtin_validation::NameRule::Label,
-        NameRule::PathSegment => builtin_validation::NameRule::PathSegment,
-    };
+    let rule = call.resource.traits.name_rule;
     let (mut errors, warnings) =
-        builtin_validation::validate_metadata(value, rule, call.resource.namespaced, builtin);
+        metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin);
     call.warnings.extend(warnings);
     if builtin {
         errors.extend(builtin_validation::validate(&call.resource.group, &call.resource.kind, value, old));

@@ -3,7 +3,6 @@
 use crate::{call::Call, kinds, pipeline, registry::{Registry, Resource}};
 use kube_store::{
     Object,
-    schema::structural,
     status::{FieldError, Status},
 };
 use serde_json::{Value, json};
@@ -17,8 +16,8 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 /// # Errors
 /// 422 with one cause per rule that it breaks.
 pub fn prepare_create(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    structural::default_crd(value);
-    let errors = structural::check_crd(value);
+    crate::builtin_validation::default_crd(value);
+    let errors = crate::builtin_validation::check_crd(value);
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }
@@ -69,8 +68,8 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
     if call.subresource == "status" {
         return Ok(());
     }
-    structural::default_crd(new);
-    let mut errors = structural::check_crd(new);
+    crate::builtin_validation::default_crd(new);
+    let mut errors = crate::builtin_validation::check_crd(new);
     for (field, path) in [("spec.group", "/spec/group"), ("spec.scope", "/spec/scope"), ("spec.names.plural", "/spec/names/plural"), ("spec.names.kind", "/spec/names/kind")] {
         let (before, after) = (old.pointer(path), new.pointer(path));
         if before != after {

@@ -67,7 +67,7 @@ fn identify(
         Some(user) => user,
         None => server.authenticator.authenticate(headers, peer, jiff::Timestamp::now())?,
     };
-    authn::impersonate(headers, user, &|user, attributes| server.authorize(user, attributes))
+    authn::impersonation::impersonate(user, headers, |user, attributes| server.authorize(user, attributes))
 }
 
 #[allow(clippy::too_many_arguments)] // The parts of one request; a struct would only rename them.
@@ -334,8 +334,9 @@ async fn write(call: &mut Call<'_>, verb: &str, media: &str, bytes: Bytes, form:
                 pki: &call.server.pki,
                 rbac: &call.server.rbac,
                 authenticator: &call.server.authenticator,
+                now: call.now,
             };
-            let value = reviews::create(&deps, &call.user, resource, &call.namespace, &call.name, value)?;
+            let value = reviews::create(deps, &call.user, resource, &call.namespace, &call.name, value)?;
             Written { code: 201, answer: Answer::Value(value) }
         }
         "create" if !call.subresource.is_empty() => create_subresource(call, media, &bytes).await?,

@@ -29,7 +29,7 @@ fn resource(kind: &str) -> &'static str {
 
 /// A store with `objects` in it.
 pub fn store(objects: &[Value]) -> Arc<Store> {
-    let store = Arc::new(Store::new([], 0, Box::new(Discard)));
+    let store = Arc::new(Store::new([], 0, Arc::new(Discard)));
     objects.iter().for_each(|it| put(&store, it.clone()));
     store
 }

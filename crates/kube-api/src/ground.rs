@@ -32,7 +32,7 @@ impl Ground for ServerGround {
     fn sign(&self, request: &Value, now: Timestamp) -> Result<String, Unsignable> {
         let unsignable = |reason: &str, message: String| Unsignable { reason: reason.into(), message };
         let server = self.server.upgrade().ok_or_else(|| unsignable("ServerStopping", STOPPED.into()))?;
-        csr::sign(&server.pki, request, now).map_err(|it| unsignable(it.reason, it.message))
+        csr::sign(&server.pki, request, now).map_err(|it| unsignable("SignerValidationFailure", it.0))
     }
 
     fn mint(&self, claims: &TokenClaims) -> Result<String, String> {

@@ -1,6 +1,13 @@
 //! What Kubernetes does to objects of certain kinds when they are written, beyond defaults and validation.
 
-use crate::{call::Call, crd, csr, pipeline, service};
+use crate::{
+    authz::escalation,
+    call::Call,
+    crd,
+    csr::{self, Face},
+    identity::Attributes,
+    pipeline, service,
+};
 use kube_store::status::{FieldError, Status};
 use serde_json::{Value, json};
 
@@ -21,13 +28,28 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             value["spec"] = json!({"finalizers": ["kubernetes"]});
             value["status"] = json!({"phase": "Active"});
         }
-        CSRS => csr::prepare_create(value, &call.user),
+        CSRS => csr::prepare_create(value, &call.user)?,
         CRDS => {
             crd::prepare_create(call, value)?;
         }
         _ => {}
     }
     Ok(())
+}
+
+/// Nobody grants what they do not hold.
+///
+/// # Errors
+/// 403 naming the rules that the user lacks.
+pub fn check_grants(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+    if call.resource.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    let (rbac, user, namespace) = (&*call.server.rbac, &call.user, call.namespace.as_str());
+    match call.resource.kind.as_str() {
+        "Role" | "ClusterRole" => escalation::check_role(rbac, user, namespace, &call.name, new, old),
+        _ => escalation::check_binding(rbac, user, namespace, &call.name, new, old),
+    }
 }
 
 /// What must be allocated after everything else was checked.
@@ -67,12 +89,18 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
             }
         }
         CSRS => {
-            let subresource = call.subresource.clone();
-            let errors = csr::prepare_update(&subresource, old, new, call.now);
-            if !errors.is_empty() {
-                return Err(call.invalid(&call.name, &errors));
+            let face = match call.subresource.as_str() {
+                "approval" => Face::Approval,
+                "status" => Face::Status,
+                _ => Face::Main,
+            };
+            *new = csr::prepare_update(old, std::mem::take(new), face, call.now)?;
+            let may = |it: &Attributes| call.server.may(&call.user, it);
+            match face {
+                Face::Approval => csr::check_signer_permission(old, "approve", may)?,
+                Face::Status if csr::needs_sign_permission(old, new) => csr::check_signer_permission(old, "sign", may)?,
+                Face::Status | Face::Main => {}
             }
-            check_signer(call, old, new)?;
         }
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,
@@ -81,30 +109,14 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
     Ok(())
 }
 
-/// Approving and signing need a permission on the signer.
-fn check_signer(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Status> {
-    let verb = match call.subresource.as_str() {
-        "approval" => "approve",
-        "status" if old["status"]["certificate"] != new["status"]["certificate"] => "sign",
-        _ => return Ok(()),
-    };
-    let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
-    if csr::signer_attributes(verb, signer).iter().any(|it| call.server.may(&call.user, it)) {
-        return Ok(());
-    }
-    let text = format!("user not permitted to {verb} requests with signerName \"{signer}\"");
-    Err(Status::forbidden(&call.resource.plural, &call.resource.group, &call.name, text))
-}
-
-/// Top-level fields that a write to this path neither changes nor owns.
-pub fn reset_fields(call: &Call<'_>) -> Vec<Vec<String>> {
-    let path = |it: &str| vec![it.to_owned()];
+/// Fields that a write to this path neither changes nor owns.
+pub fn reset_fields(call: &Call<'_>) -> &'static [&'static [&'static str]] {
     match (call.id().as_ref(), call.subresource.as_str()) {
-        (CSRS, "") => vec![path("spec"), path("status")],
-        (_, "") if call.served().status => vec![path("status")],
-        (_, "status") if call.resource.is_builtin() => vec![path("spec")],
-        (_, "status") => vec![path("spec"), path("metadata")],
-        _ => Vec::new(),
+        (CSRS, "") => &[&["spec"], &["status"]],
+        (_, "") if call.served().status => &[&["status"]],
+        (_, "status") if call.resource.is_builtin() => &[&["spec"]],
+        (_, "status") => &[&["spec"], &["metadata"]],
+        _ => &[],
     }
 }
 

@@ -1,17 +1,51 @@
-//! A Kubernetes API server around `kube-store`: HTTP and TLS, authentication and authorization, admission and the few
-//! controllers that Kubernetes itself supplies.
+//! The embedded Kubernetes API: the store with a face.
+//!
+//! HTTP, TLS, authentication, authorization, admission, persistence, discovery, and the few controllers that Kubernetes
+//! itself supplies. It knows no kind of Open Cluster Management: others can use it as a small Kubernetes of their own.
 
+pub mod admission;
 pub mod authn;
 pub mod authz;
+mod body;
+mod builtin;
 pub mod builtin_defaults;
 pub mod builtin_schemas;
+pub mod builtin_validation;
+mod call;
+mod content;
+pub mod controllers;
+mod convert;
+mod crd;
 pub mod csr;
+mod discovery;
+mod dispatch;
+mod ground;
 pub mod identity;
+pub mod in_process;
+mod kinds;
 pub mod listen;
+pub mod local;
+pub mod openapi;
+pub mod persist;
+mod pipeline;
 pub mod pki;
+pub mod registry;
+mod request;
+pub mod respond;
 pub mod reviews;
+mod scale;
+mod selection;
+pub mod server;
+mod service;
+mod shape;
+pub mod table;
 pub mod tls;
 pub mod tokens;
+mod verbs;
+mod wake;
 
 #[cfg(test)]
 mod fixture;
+
+pub use server::{OpenError, Options, Server};
+pub use wake::Subscription;

@@ -67,21 +67,25 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
 
 /// Records in `metadata.managedFields` who wrote what.
 pub fn track(call: &Call<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
-    let context = managed_context(call, &options.field_manager);
-    managed::update(old, new, &context);
+    with_context(call, &options.field_manager, |context| managed::update(old, new, context));
 }
 
-/// The context of field ownership for this call.
-pub fn managed_context(call: &Call<'_>, manager: &str) -> managed::Context {
-    managed::Context {
-        manager: manager.to_owned(),
-        api_version: call.resource.api_version(&call.version),
-        subresource: call.subresource.clone(),
-        schema: call.resource.schema(&call.version),
-        now: seconds(call.now),
-        reset: kinds::reset_fields(call),
-        builtin: call.resource.is_builtin(),
-    }
+/// Runs `f` with the context of field ownership for this call.
+pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::Ctx<'_>) -> T) -> T {
+    let schema = call.resource.schema(&call.version).unwrap_or_default();
+    let served: Vec<String> =
+        call.resource.versions.iter().filter(|it| it.served).map(|it| call.resource.api_version(&it.name)).collect();
+    let served: Vec<&str> = served.iter().map(String::as_str).collect();
+    f(&managed::Ctx {
+        manager,
+        api_version: &call.resource.api_version(&call.version),
+        subresource: &call.subresource,
+        schema: &schema,
+        now: call.now,
+        reset_fields: kinds::reset_fields(call),
+        built_in: call.resource.is_builtin(),
+        served: &served,
+    })
 }
 
 /// Runs the in-process admission plug-ins.
@@ -98,10 +102,11 @@ pub fn admit(
     let server = call.server.clone();
     let user = call.user.clone();
     let may = |attributes: &crate::identity::Attributes| server.may(&user, attributes);
-    for plugin in server.admission.iter().filter(|it| it.wants(call.id())) {
+    let id = call.id().clone();
+    for plugin in server.admission.iter().filter(|it| it.wants(&id)) {
         let review = Review {
             operation,
-            resource: call.id(),
+            resource: &id,
             version: &call.version,
             subresource: &call.subresource,
             namespace: &call.namespace,
@@ -151,6 +156,7 @@ pub async fn write_update(
     }
     admit(call, Operation::Update, Some(old), &mut new, options)?;
     content::validate(call, &new, Some(old))?;
+    kinds::check_grants(call, Some(old), &new)?;
     set_generation(call, old, &mut new);
     let name = call.name.clone();
     let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);

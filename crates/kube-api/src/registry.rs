@@ -4,27 +4,15 @@
 //! unless Kubernetes itself treats that kind specially.
 
 use crate::builtin;
-use kube_store::schema::Schema;
+use kube_store::schema::{Schema, metadata::NameRule};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
-/// How `metadata.name` is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NameRule {
-    /// DNS-1123 subdomain of at most 253 characters.
-    #[default]
-    Subdomain,
-    /// DNS-1123 label of at most 63 characters.
-    Label,
-    /// Anything that can be one segment of a path; RBAC names.
-    PathSegment,
-}
-
 /// What Kubernetes does differently for a kind.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Traits {
     pub name_rule: NameRule,
     /// `/status` exists; the main resource ignores changes to `status` and the other way round.
@@ -210,7 +198,7 @@ impl Resource {
             scale: versions.iter().any(|it| it.scale.is_some()),
             generation: true,
             version_required: true,
-            ..Traits::default()
+            ..builtin::PLAIN
         };
         Some(Self {
             id: format!("{plural}.{group}").into(),

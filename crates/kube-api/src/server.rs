@@ -173,7 +173,7 @@ impl Server {
         let server = Self { inner };
         let wanted = controllers::Bootstrap {
             client_ca: server.inner.pki.ca_pem().to_owned(),
-            policy: authz::bootstrap_policy(),
+            policy: authz::bootstrap::policy(),
             address: options.address,
         };
         let local = server.local();

@@ -150,6 +150,12 @@ fn read_metadata(metadata: &Value) -> (Box<str>, Box<str>, Box<str>, Labels, Box
     )
 }
 
+impl crate::selector::Labels for Object {
+    fn label(&self, key: &str) -> Option<&str> {
+        Object::label(self, key)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,13 +15,12 @@ use serde_json::Value;
 /// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
 pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
     check(call, &mut config)?;
-    let context = pipeline::managed_context(call, &options.field_manager);
     loop {
         let Ok(current) = call.newest() else {
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
-            let created = managed::apply(None, &config, &context, options.force)?;
+            let created = pipeline::with_context(call, &options.field_manager, |it| managed::apply(None, &config, it, options.force))?;
             match Box::pin(verbs::create::create_applied(call, created, options)).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
                 result => return result,
@@ -32,7 +31,9 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
         if !wanted.is_empty() && wanted != pipeline::metadata_text(&old, "resourceVersion") {
             return Err(call.stale());
         }
-        let new = managed::apply(Some(&old), &config, &context, options.force)?;
+        let new = pipeline::with_context(call, &options.field_manager, |it| {
+            managed::apply(Some(&old), &config, it, options.force)
+        })?;
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Apply).await? {
             return Ok(written);
         }

@@ -107,6 +107,7 @@ async fn create_named(
     }
     pipeline::admit(call, Operation::Create, None, &mut value, options)?;
     content::validate(call, &value, None)?;
+    kinds::check_grants(call, None, &value)?;
     kinds::finish_create(call, &mut value)?;
     if options.dry_run {
         if call.server.store.newest(call.id(), call.store_namespace(), &name).is_some() {
