@@ -22,3 +22,17 @@ pub const CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash"
 pub const TYPED_SPEC_HASH: &str = "operator.openshift.io/spec-hash";
 /// Prefix of the annotations that are copied to logs and CloudEvents.
 pub const LOGGING_PREFIX: &str = "logging.open-cluster-management.io/";
+/// On a ManagedClusterAddOn: the cluster its agent runs on instead.
+pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hosting-cluster-name";
+/// On a manifest of an add-on: `managed`, `hosting` or `none`.
+pub const ADDON_HOSTED_MANIFEST_LOCATION: &str = "addon.open-cluster-management.io/hosted-manifest-location";
+/// On a Job or Pod of an add-on: run it before the add-on goes.
+pub const ADDON_PRE_DELETE: &str = "addon.open-cluster-management.io/addon-pre-delete";
+/// On a manifest of an add-on: leave it when the add-on goes.
+pub const ADDON_DELETION_ORPHAN: &str = "addon.open-cluster-management.io/deletion-orphan";
+/// On a ManagedClusterAddOn: values for its manifests, as JSON.
+pub const ADDON_VALUES: &str = "addon.open-cluster-management.io/values";
+/// On a ManagedClusterAddOn read as `v1beta1`: what `v1alpha1` keeps in `spec.installNamespace`.
+pub const ADDON_INSTALL_NAMESPACE: &str = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+/// On a ClusterManagementAddOn: `self` or `addon-manager`.
+pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";

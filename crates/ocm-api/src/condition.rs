@@ -76,8 +76,10 @@ impl Wanted {
 
     /// The condition as if nothing had been there before.
     pub fn since(self, now: Timestamp) -> Condition {
+        // The wire carries whole seconds. Keeping more in memory would make what we wrote differ from what we read back.
+        let seconds = Timestamp::from_second(now.as_second()).expect("a timestamp's own seconds are in range");
         Condition {
-            last_transition_time: Time(now),
+            last_transition_time: Time(seconds),
             message: self.message,
             observed_generation: self.observed_generation,
             reason: self.reason,
@@ -163,6 +165,13 @@ mod tests {
             one
         ));
         assert_eq!(conditions[0].last_transition_time, Time(one));
+    }
+
+    #[test]
+    fn a_condition_equals_itself_after_a_trip_over_the_wire() {
+        let condition = wanted("Joined", true, "A", "a").since(at("2026-01-01T12:00:00.123456Z"));
+        let json = serde_json::to_value(&condition).unwrap();
+        assert_eq!(serde_json::from_value::<Condition>(json).unwrap(), condition);
     }
 
     #[test]

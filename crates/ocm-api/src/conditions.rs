@@ -135,3 +135,64 @@ pub mod manifest_work_replica_set {
         pub const INVALID_MANIFEST_WORK_NAME: &str = "InvalidManifestWorkName";
     }
 }
+
+/// Conditions of a Placement.
+pub mod placement {
+    pub const SATISFIED: &str = "PlacementSatisfied";
+    pub const MISCONFIGURED: &str = "PlacementMisconfigured";
+
+    /// Reasons.
+    pub mod reason {
+        pub const MISCONFIGURED: &str = "Misconfigured";
+        pub const SUCCEED_CONFIGURED: &str = "Succeedconfigured";
+        pub const NO_MANAGED_CLUSTER_SET_BINDINGS: &str = "NoManagedClusterSetBindings";
+        pub const NO_INTERSECTION: &str = "NoIntersection";
+        pub const ALL_MANAGED_CLUSTER_SETS_EMPTY: &str = "AllManagedClusterSetsEmpty";
+        pub const NO_MANAGED_CLUSTER_MATCHED: &str = "NoManagedClusterMatched";
+        pub const ALL_DECISIONS_SCHEDULED: &str = "AllDecisionsScheduled";
+        pub const NOT_ALL_DECISIONS_SCHEDULED: &str = "NotAllDecisionsScheduled";
+    }
+}
+
+/// Conditions of a ManagedClusterAddOn.
+pub mod managed_cluster_add_on {
+    pub const AVAILABLE: &str = "Available";
+    pub const DEGRADED: &str = "Degraded";
+    pub const CONFIGURED: &str = "Configured";
+    pub const PROGRESSING: &str = "Progressing";
+    pub const MANIFEST_APPLIED: &str = "ManifestApplied";
+    pub const HOOK_MANIFEST_COMPLETED: &str = "HookManifestCompleted";
+    pub const HOSTING_MANIFEST_APPLIED: &str = "HostingManifestApplied";
+    pub const HOSTING_CLUSTER_VALIDITY: &str = "HostingClusterValidity";
+    pub const REGISTRATION_APPLIED: &str = "RegistrationApplied";
+    pub const CERTIFICATE_ROTATED: &str = "ClusterCertificateRotated";
+    pub const TOKEN_REFRESHED: &str = "TokenRefreshed";
+    pub const TOKEN_INFRASTRUCTURE_READY: &str = "TokenInfrastructureReady";
+}
+
+/// Conditions of a ClusterManager.
+pub mod cluster_manager {
+    pub const APPLIED: &str = "Applied";
+    pub const PROGRESSING: &str = "Progressing";
+    pub const VALID_FEATURE_GATES: &str = "ValidFeatureGates";
+    pub const HUB_REGISTRATION_DEGRADED: &str = "HubRegistrationDegraded";
+    pub const HUB_PLACEMENT_DEGRADED: &str = "HubPlacementDegraded";
+    pub const MIGRATION_SUCCEEDED: &str = "MigrationSucceeded";
+}
+
+/// Conditions of a Klusterlet.
+pub mod klusterlet {
+    pub const APPLIED: &str = "Applied";
+    pub const READY_TO_APPLY: &str = "ReadyToApply";
+    pub const VALID_FEATURE_GATES: &str = "ValidFeatureGates";
+    pub const AVAILABLE: &str = "Available";
+    pub const REGISTRATION_DESIRED_DEGRADED: &str = "RegistrationDesiredDegraded";
+    pub const WORK_DESIRED_DEGRADED: &str = "WorkDesiredDegraded";
+    pub const HUB_CONNECTION_DEGRADED: &str = "HubConnectionDegraded";
+}
+
+/// Conditions of a ClusterProfile.
+pub mod cluster_profile {
+    pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
+    pub const JOINED: &str = "Joined";
+}

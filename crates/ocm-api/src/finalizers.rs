@@ -10,3 +10,9 @@ pub const MANIFEST_WORK: &str = "cluster.open-cluster-management.io/manifest-wor
 pub const APPLIED_MANIFEST_WORK: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
 /// On a ManifestWorkReplicaSet: its works.
 pub const MANIFEST_WORK_REPLICA_SET: &str = "work.open-cluster-management.io/manifest-work-cleanup";
+/// On a ManagedClusterAddOn: its pre-delete hooks.
+pub const ADDON_PRE_DELETE: &str = "addon.open-cluster-management.io/addon-pre-delete";
+/// On a ManagedClusterAddOn: its pre-delete hooks on the hosting cluster.
+pub const ADDON_HOSTING_PRE_DELETE: &str = "addon.open-cluster-management.io/hosting-addon-pre-delete";
+/// On a ManagedClusterAddOn: its manifests on the hosting cluster.
+pub const ADDON_HOSTING_MANIFESTS: &str = "addon.open-cluster-management.io/hosting-manifests-cleanup";

@@ -26,3 +26,9 @@ pub const MANIFEST_WORK_PLACEMENT: &str = "work.open-cluster-management.io/place
 pub const CLUSTER_MANAGER: &str = "x-k8s.io/cluster-manager";
 /// On a ClusterProfile: the set its cluster belongs to.
 pub const PROFILE_CLUSTER_SET: &str = "multicluster.x-k8s.io/clusterset";
+/// On works of a hosted add-on: the namespace of its ManagedClusterAddOn.
+pub const ADDON_NAMESPACE: &str = "open-cluster-management.io/addon-namespace";
+/// `"true"` on a namespace that wants copies of the pull secret and the TLS profile.
+pub const ADDON_WANTS_COPIES: &str = "addon.open-cluster-management.io/namespace";
+/// On the RBAC objects of an AddOnTemplate.
+pub const ADDON_TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";

@@ -97,7 +97,7 @@ pub fn build() -> Vec<(Place, Value)> {
 }
 
 /// A kind with two versions, the first of which is stored.
-/// No conversion is named: the embedded API converts in process, and the operator adds its webhook where there is one.
+/// No conversion is named: who serves the definition knows whether it converts in process or through a webhook.
 fn both<Stored: Kind, Served: Kind>() -> Value {
     let mut served = version::<Served>();
     served["storage"] = false.into();
