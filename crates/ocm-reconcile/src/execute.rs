@@ -1,5 +1,6 @@
 //! Carries out a plan. The only place that calls write verbs, and it makes no choices.
 
+use futures::StreamExt;
 use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, Client, Resource,
@@ -204,6 +205,14 @@ pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
         outcome.stages.push(results);
     }
     outcome
+}
+
+/// Tries steps that do not depend on each other side by side, a bounded number at a time. The results come in the order of the steps.
+pub async fn together(clients: &Clients, steps: &[Step]) -> Vec<Result<Done, StepError>> {
+    // Enough to hide the round trips of one reconciler's run, few enough that it leaves the connection to others.
+    const AT_ONCE: usize = 16;
+    let trials: Vec<_> = steps.iter().map(|step| perform(clients, step)).collect();
+    futures::stream::iter(trials).buffered(AT_ONCE).collect().await
 }
 
 async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {

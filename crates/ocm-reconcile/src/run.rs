@@ -35,6 +35,15 @@ pub trait Reconciler: Send + Sync + 'static {
         let _ = (seen, outcome);
         Plan::new()
     }
+
+    /// One run; returns when to look again. Override it where a run takes several rounds of observe, plan and execute,
+    /// because what to do next depends on what the API server answered.
+    async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<std::time::Duration>, RunError>
+    where
+        Self: Sized,
+    {
+        once(self, clients, key).await
+    }
 }
 
 /// A reconciler that was started.
@@ -90,7 +99,7 @@ pub async fn run<R: Reconciler>(
                     key: &key,
                     over: false,
                 };
-                match once(&*reconciler, &clients, &key).await {
+                match reconciler.turn(&clients, &key).await {
                     Ok(again) => turn.done(again),
                     Err(error) => {
                         let delay = turn.failed();
