@@ -1,0 +1,302 @@
+//! Whether the ServiceAccount a work names as its executor may do what the work asks for.
+//! Upstream: ocm pkg/work/spoke/auth. The agent writes as itself; the executor is a gate in front of it.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use futures::future::{join_all, try_join_all};
+use kube::{Client, api::PostParams, core::Request};
+use ocm_api::work::{ManifestWorkExecutor, ManifestWorkExecutorSubjectType};
+use ocm_reconcile::access::{self, Attributes, Subject};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::manifest::{Gvk, Key, api_version};
+
+/// How long an answer stands for one generation of a work. Events make us look often; asking five questions each time would
+/// be most of the traffic.
+const ANSWER_HOLDS: Duration = Duration::from_secs(60);
+
+/// After a refusal the executor's rights are looked at again this much later.
+pub const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+/// Why a manifest may not be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The executor lacks a right; it may be granted later.
+    NotAllowed(String),
+    /// The work does not name an executor we can check, or the check failed.
+    Unchecked(String),
+}
+
+impl Refusal {
+    /// What the manifest's condition says.
+    pub fn message(&self) -> &str {
+        match self {
+            Refusal::NotAllowed(text) | Refusal::Unchecked(text) => text,
+        }
+    }
+}
+
+/// What one manifest needs of an executor.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    pub gvk: &'a Gvk,
+    pub key: &'a Key,
+    /// Whether the object goes with the work, so that the right to delete is needed too.
+    pub owned: bool,
+    /// The manifest, for the escalation check.
+    pub object: &'a Value,
+    /// Of the work: a new generation is always checked anew.
+    pub generation: Option<i64>,
+}
+
+/// The verbs an executor needs, in the order in which upstream asks.
+pub fn verbs(owned: bool) -> &'static [&'static str] {
+    if owned {
+        &["create", "update", "patch", "get", "delete"]
+    } else {
+        &["create", "update", "patch", "get"]
+    }
+}
+
+/// The executor as the API server of the cluster sees it.
+pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
+    // Only this type exists today; upstream's message for another one is kept for the day there is one.
+    let ManifestWorkExecutorSubjectType::ServiceAccount = executor.subject.r#type;
+    let Some(account) = &executor.subject.service_account else {
+        return Err(Refusal::Unchecked("the executor service account is nil".to_owned()));
+    };
+    Ok(Subject {
+        user: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
+        groups: vec![
+            "system:serviceaccounts".to_owned(),
+            "system:authenticated".to_owned(),
+            format!("system:serviceaccounts:{}", account.namespace),
+        ],
+        ..Subject::default()
+    })
+}
+
+/// Whether a manifest could grant rights, so that the executor must hold them itself.
+pub fn grants_rights(key: &Key) -> bool {
+    key.group == "rbac.authorization.k8s.io"
+        && matches!(
+            key.resource.as_str(),
+            "roles" | "rolebindings" | "clusterroles" | "clusterrolebindings"
+        )
+}
+
+/// Upstream's sentence for a denial.
+pub fn not_allowed(key: &Key, escalation: bool) -> Refusal {
+    let Key {
+        group,
+        resource,
+        namespace,
+        name,
+        ..
+    } = key;
+    let reason = if escalation {
+        ", error: permission escalation"
+    } else {
+        ""
+    };
+    Refusal::NotAllowed(format!(
+        "not allowed to apply the resource {group} {resource}, {namespace} {name}{reason}, will try again in 1m0s"
+    ))
+}
+
+type Question = (String, Key, bool, Option<i64>);
+
+/// Asks the cluster, and remembers the answers for a short while.
+pub struct Executors {
+    client: Client,
+    answers: Mutex<HashMap<Question, (Instant, Result<(), Refusal>)>>,
+}
+
+impl Executors {
+    /// Nothing was asked yet.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            answers: Mutex::default(),
+        }
+    }
+
+    /// Whether the executor may apply this manifest.
+    pub async fn permit(&self, executor: &ManifestWorkExecutor, request: Wish<'_>) -> Result<(), Refusal> {
+        let subject = subject(executor)?;
+        let question = (
+            subject.user.clone(),
+            request.key.clone(),
+            request.owned,
+            request.generation,
+        );
+        if let Some((at, answer)) = self.answers.lock().get(&question)
+            && at.elapsed() < ANSWER_HOLDS
+        {
+            return answer.clone();
+        }
+        let answer = self.ask(&subject, &request).await;
+        let mut answers = self.answers.lock();
+        answers.retain(|_, (at, _)| at.elapsed() < ANSWER_HOLDS);
+        if !matches!(answer, Err(Refusal::Unchecked(_))) {
+            answers.insert(question, (Instant::now(), answer.clone()));
+        }
+        answer
+    }
+
+    async fn ask(&self, subject: &Subject, request: &Wish<'_>) -> Result<(), Refusal> {
+        let key = request.key;
+        let questions = verbs(request.owned).iter().map(|verb| async move {
+            let attributes = Attributes {
+                verb: (*verb).to_owned(),
+                group: key.group.clone(),
+                resource: key.resource.clone(),
+                subresource: None,
+                namespace: (!key.namespace.is_empty()).then(|| key.namespace.clone()),
+                name: Some(key.name.clone()),
+            };
+            access::may(&self.client, subject, &attributes).await
+        });
+        let answers = try_join_all(questions)
+            .await
+            .map_err(|error| Refusal::Unchecked(error.to_string()))?;
+        if !answers.into_iter().all(|it| it) {
+            return Err(not_allowed(key, false));
+        }
+        if grants_rights(key) {
+            self.try_as(subject, request).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A dry run of the creation as the executor: the API server itself says whether it would be an escalation.
+    async fn try_as(&self, subject: &Subject, request: &Wish<'_>) -> Result<(), Refusal> {
+        let key = request.key;
+        let collection = collection_path(key);
+        let params = PostParams {
+            dry_run: true,
+            field_manager: None,
+        };
+        let body = serde_json::to_vec(request.object).map_err(|it| Refusal::Unchecked(it.to_string()))?;
+        let unchecked = |it: String| Refusal::Unchecked(it);
+        let mut http = Request::new(collection)
+            .create(&params, body)
+            .map_err(|it| unchecked(it.to_string()))?;
+        let user = subject
+            .user
+            .parse()
+            .map_err(|_| unchecked("the executor's name fits no header".to_owned()))?;
+        http.headers_mut().insert("Impersonate-User", user);
+        for group in &subject.groups {
+            let group = group
+                .parse()
+                .map_err(|_| unchecked("the executor's group fits no header".to_owned()))?;
+            http.headers_mut().append("Impersonate-Group", group);
+        }
+        match self.client.request::<Value>(http).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 403 => Err(not_allowed(key, true)),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) => Err(unchecked(error.to_string())),
+        }
+    }
+
+    /// Several manifests at once; the answers come in the order of the requests.
+    pub async fn permit_all(
+        &self,
+        executor: &ManifestWorkExecutor,
+        requests: Vec<Wish<'_>>,
+    ) -> Vec<Result<(), Refusal>> {
+        join_all(requests.into_iter().map(|it| self.permit(executor, it))).await
+    }
+}
+
+fn collection_path(key: &Key) -> String {
+    let root = if key.group.is_empty() { "/api" } else { "/apis" };
+    let version = api_version(&key.group, &key.version);
+    match key.namespace.as_str() {
+        "" => format!("{root}/{version}/{}", key.resource),
+        namespace => format!("{root}/{version}/namespaces/{namespace}/{}", key.resource),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::work::{ManifestWorkExecutorSubject, ManifestWorkSubjectServiceAccount};
+
+    use super::*;
+
+    fn key(group: &str, resource: &str) -> Key {
+        Key {
+            group: group.into(),
+            version: "v1".into(),
+            resource: resource.into(),
+            namespace: "default".into(),
+            name: "a".into(),
+        }
+    }
+
+    #[test]
+    fn an_executor_is_the_user_and_the_groups_of_its_account() {
+        let account = ManifestWorkSubjectServiceAccount {
+            namespace: "ns".into(),
+            name: "sa".into(),
+        };
+        let executor = ManifestWorkExecutor {
+            subject: ManifestWorkExecutorSubject {
+                service_account: Some(account),
+                ..Default::default()
+            },
+        };
+        let subject = subject(&executor).unwrap();
+        assert_eq!(subject.user, "system:serviceaccount:ns:sa");
+        assert_eq!(
+            subject.groups,
+            [
+                "system:serviceaccounts",
+                "system:authenticated",
+                "system:serviceaccounts:ns"
+            ]
+        );
+        assert_eq!(
+            super::subject(&ManifestWorkExecutor::default()).unwrap_err().message(),
+            "the executor service account is nil"
+        );
+    }
+
+    #[test]
+    fn a_denial_is_told_in_upstreams_words() {
+        assert_eq!(
+            not_allowed(&key("apps", "deployments"), false).message(),
+            "not allowed to apply the resource apps deployments, default a, will try again in 1m0s"
+        );
+        assert_eq!(
+            not_allowed(&key("rbac.authorization.k8s.io", "roles"), true).message(),
+            "not allowed to apply the resource rbac.authorization.k8s.io roles, default a, error: permission escalation, will try again in 1m0s"
+        );
+        assert_eq!(verbs(true).last(), Some(&"delete"));
+        assert_eq!(verbs(false).len(), 4);
+        assert!(grants_rights(&key("rbac.authorization.k8s.io", "roles")));
+        assert!(!grants_rights(&key("", "roles")));
+    }
+
+    #[test]
+    fn the_dry_run_goes_to_the_collection() {
+        assert_eq!(
+            collection_path(&key("apps", "deployments")),
+            "/apis/apps/v1/namespaces/default/deployments"
+        );
+        assert_eq!(
+            collection_path(&Key {
+                namespace: String::new(),
+                ..key("", "nodes")
+            }),
+            "/api/v1/nodes"
+        );
+    }
+}

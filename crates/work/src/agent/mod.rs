@@ -1,0 +1,163 @@
+//! The agent half: what a hub asks for is put on the cluster, kept there, reported on and removed again.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use kube::{Api, Client, ResourceExt};
+use ocm_api::work::{AppliedManifestWork, ManifestWork};
+use ocm_reconcile::{Cache, Clients, Queue};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span};
+
+pub mod agreement;
+pub mod config;
+pub mod discovery;
+pub mod executor;
+pub mod feedback;
+pub mod ignore;
+pub mod jq;
+pub mod jsonpath;
+pub mod manifest;
+mod md5;
+pub mod objects;
+pub mod ownership;
+pub mod plan;
+pub mod report;
+pub mod rules;
+pub mod strategy;
+mod turn;
+
+use discovery::Discovery;
+use executor::Executors;
+use feedback::RawJson;
+use objects::Objects;
+use plan::Identity;
+use turn::WorkAgent;
+
+/// How long the objects of a work that vanished from the hub stay: upstream's default.
+pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);
+
+/// A watch that nobody needs is kept for this long, in case the next work needs it again.
+const IDLE_WATCH: Duration = Duration::from_secs(120);
+
+/// What the agent half needs.
+#[derive(Clone)]
+pub struct WorkAgentOptions {
+    /// Speaks to the hub as the agent.
+    pub hub: Client,
+    /// Speaks to the cluster.
+    pub cluster: Client,
+    /// The cluster's name, and its namespace on the hub.
+    pub cluster_name: String,
+    /// Tells this agent from others on the cluster, and survives a change of the hub's address. Empty: the hub hash.
+    pub agent_id: String,
+    /// See [`hub_hash`].
+    pub hub_hash: String,
+    /// How long the objects of a work that vanished from the hub stay.
+    pub eviction_grace: Duration,
+    /// What to do with feedback that is neither text, whole number nor boolean.
+    pub raw_feedback: RawJson,
+    /// How many works are looked at at the same time.
+    pub workers: usize,
+}
+
+impl WorkAgentOptions {
+    /// Upstream's defaults for everything that has one.
+    pub fn new(hub: Client, cluster: Client, cluster_name: &str, hub_hash: &str) -> Self {
+        Self {
+            hub,
+            cluster,
+            cluster_name: cluster_name.to_owned(),
+            agent_id: String::new(),
+            hub_hash: hub_hash.to_owned(),
+            eviction_grace: EVICTION_GRACE,
+            raw_feedback: RawJson::Refused,
+            workers: 32,
+        }
+    }
+}
+
+/// Lower-case hex SHA-256 of the hub's address, byte for byte as the kubeconfig has it.
+pub fn hub_hash(address: &str) -> String {
+    Sha256::digest(address.as_bytes())
+        .iter()
+        .map(|it| format!("{it:02x}"))
+        .collect()
+}
+
+/// Runs until cancelled, then waits for the runs under way.
+pub async fn run(options: WorkAgentOptions, cancel: CancellationToken) {
+    let span = info_span!("work", cluster = %options.cluster_name);
+    serve(options, cancel).instrument(span).await;
+}
+
+async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
+    let WorkAgentOptions {
+        hub,
+        cluster,
+        cluster_name,
+        agent_id,
+        hub_hash,
+        eviction_grace,
+        raw_feedback,
+        workers,
+    } = options;
+    let identity = Arc::new(Identity {
+        agent_id: if agent_id.is_empty() {
+            hub_hash.clone()
+        } else {
+            agent_id
+        },
+        hub_hash,
+        eviction_grace,
+        raw: raw_feedback,
+    });
+    let stop = cancel.child_token();
+    let queue = Queue::new();
+    let works: Cache<ManifestWork> = Cache::start(Api::namespaced(hub.clone(), &cluster_name), stop.clone());
+    let traces: Cache<AppliedManifestWork> = Cache::start(Api::all(cluster.clone()), stop.clone());
+    // A trace whose work is not in the cache is taken for abandoned, so nothing is decided before both lists are whole.
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = async { works.synced().await; traces.synced().await } => {}
+    }
+    info!(works = works.len(), "work agent started");
+    let names = identity.clone();
+    works.subscribe(&queue, move |old, new| {
+        old.or(new).map(|it| names.trace_name(&it.name_any()))
+    });
+    traces.subscribe_by_name(&queue);
+    let objects = Objects::new(cluster.clone(), queue.clone(), stop.clone());
+    tokio::spawn(tidy(objects.clone(), stop.clone()));
+    let agent = WorkAgent {
+        identity,
+        namespace: cluster_name,
+        cluster: cluster.clone(),
+        works,
+        traces,
+        objects,
+        discovery: Discovery::new(cluster.clone()),
+        executors: Executors::new(cluster.clone()),
+        retries: Mutex::new(HashMap::new()),
+    };
+    ocm_reconcile::run(
+        Arc::new(agent),
+        Clients::both(hub, cluster),
+        queue,
+        workers,
+        cancel.clone(),
+    )
+    .await;
+    stop.cancel();
+}
+
+async fn tidy(objects: Objects, cancel: CancellationToken) {
+    let mut ticks = tokio::time::interval(IDLE_WATCH);
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            _ = ticks.tick() => objects.rest(IDLE_WATCH),
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! The objects that works care about, kept current by one watch per resource in use, shared among all works.
+//! A watch shows every object of its resource; only those that some work follows are kept, so memory grows with the works
+//! and not with the cluster.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, pin_mut};
+use kube::{
+    Api, Client, ResourceExt,
+    api::DynamicObject,
+    core::ApiResource,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use ocm_api::namespaces::WORK_FIELD_MANAGER;
+use ocm_reconcile::Queue;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span, warn};
+
+use super::{
+    manifest::{Key, api_version},
+    strategy::{Live, Written},
+};
+
+/// Another writer that keeps undoing us is answered at once this often; after that we wait longer each time.
+const REPAIRS_AT_ONCE: u32 = 20;
+const REPAIR_WAIT_MAX: Duration = Duration::from_secs(300);
+/// After this long without a repair the count starts anew.
+const REPAIRS_FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
+/// One object, whatever the version it is reached by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Id {
+    group: String,
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+impl From<&Key> for Id {
+    fn from(key: &Key) -> Self {
+        Self {
+            group: key.group.clone(),
+            resource: key.resource.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        }
+    }
+}
+
+/// Group, version and plural of a watched resource.
+type Served = (String, String, String);
+
+#[derive(Default)]
+struct State {
+    watches: HashMap<Served, Watch>,
+    entries: HashMap<Id, Entry>,
+    followed: HashMap<String, BTreeSet<Key>>,
+}
+
+struct Watch {
+    cancel: CancellationToken,
+    /// Whether the first list arrived and nothing failed since.
+    current: bool,
+    /// Objects that were followed when the list now arriving was asked for, and have not come yet.
+    awaited: HashSet<Id>,
+    /// When the last object let go of it.
+    idle_since: Option<Instant>,
+}
+
+struct Entry {
+    served: Served,
+    works: BTreeSet<String>,
+    live: Live,
+    /// When `live` was set, to trust an answer of our own for the run it was given in.
+    learned: Instant,
+    written: HashMap<String, Written>,
+    repairs: HashMap<String, (u32, Instant)>,
+}
+
+/// Shared by all works of one agent. Cloning shares it.
+#[derive(Clone)]
+pub struct Objects {
+    client: Client,
+    queue: Queue,
+    cancel: CancellationToken,
+    state: Arc<Mutex<State>>,
+}
+
+impl Objects {
+    /// Follows nothing yet. Works whose objects change are added to `queue`.
+    pub fn new(client: Client, queue: Queue, cancel: CancellationToken) -> Self {
+        Self {
+            client,
+            queue,
+            cancel,
+            state: Arc::default(),
+        }
+    }
+
+    /// From now on the work follows exactly these objects.
+    pub fn follow(&self, work: &str, keys: BTreeSet<Key>) {
+        let mut state = self.state.lock();
+        if state.followed.get(work).is_some_and(|it| *it == keys)
+            || (keys.is_empty() && !state.followed.contains_key(work))
+        {
+            return;
+        }
+        let before = state.followed.remove(work).unwrap_or_default();
+        for key in &keys {
+            let served = (key.group.clone(), key.version.clone(), key.resource.clone());
+            let entry = state.entries.entry(Id::from(key)).or_insert_with(|| Entry {
+                served: served.clone(),
+                works: BTreeSet::new(),
+                live: Live::Unknown,
+                learned: Instant::now(),
+                written: HashMap::new(),
+                repairs: HashMap::new(),
+            });
+            entry.works.insert(work.to_owned());
+            let served = entry.served.clone();
+            self.watch(&mut state, served);
+        }
+        for key in before.difference(&keys) {
+            let id = Id::from(key);
+            // The same object may be followed on under another version.
+            if keys.iter().any(|it| Id::from(it) == id) {
+                continue;
+            }
+            if let Some(entry) = state.entries.get_mut(&id) {
+                entry.works.remove(work);
+                entry.written.remove(work);
+                entry.repairs.remove(work);
+                if entry.works.is_empty() {
+                    state.entries.remove(&id);
+                }
+            }
+        }
+        if !keys.is_empty() {
+            state.followed.insert(work.to_owned(), keys);
+        }
+    }
+
+    /// Ends watches that nobody has needed for a while.
+    pub fn rest(&self, after: Duration) {
+        let mut state = self.state.lock();
+        let State { watches, entries, .. } = &mut *state;
+        let needed: HashSet<&Served> = entries.values().map(|it| &it.served).collect();
+        watches.retain(|served, watch| {
+            if needed.contains(served) {
+                watch.idle_since = None;
+                return true;
+            }
+            let idle = watch.idle_since.get_or_insert_with(Instant::now).elapsed() >= after;
+            if idle {
+                watch.cancel.cancel();
+            }
+            !idle
+        });
+    }
+
+    /// What is known of an object. Without a current watch only what was learned since `since` counts.
+    pub fn look(&self, key: &Key, since: Instant) -> Live {
+        let state = self.state.lock();
+        let Some(entry) = state.entries.get(&Id::from(key)) else {
+            return Live::Unknown;
+        };
+        let current = state.watches.get(&entry.served).is_some_and(|it| it.current);
+        if current || entry.learned >= since {
+            entry.live.clone()
+        } else {
+            Live::Unknown
+        }
+    }
+
+    /// Whether changes of the object come to us by themselves.
+    pub fn is_watched(&self, key: &Key) -> bool {
+        let state = self.state.lock();
+        let Some(entry) = state.entries.get(&Id::from(key)) else {
+            return false;
+        };
+        state.watches.get(&entry.served).is_some_and(|it| it.current)
+    }
+
+    /// Reads an object from the cluster and remembers it.
+    pub async fn fetch(&self, key: &Key) -> Result<Live, kube::Error> {
+        let found = self.api(key).get_opt(&key.name).await?.map(|it| kept(to_value(&it)));
+        self.learn(key, found.clone());
+        Ok(found.map_or(Live::Absent, |it| Live::Present(Arc::new(it))))
+    }
+
+    fn api(&self, key: &Key) -> Api<DynamicObject> {
+        let resource = api_resource(&key.group, &key.version, &key.resource);
+        if key.namespace.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+        }
+    }
+
+    /// Remembers what the cluster answered to a read or a write of ours; nobody is told, because we are the ones who know.
+    pub fn learn(&self, key: &Key, object: Option<Value>) {
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
+            return;
+        };
+        entry.live = match object {
+            None => Live::Absent,
+            Some(object) if entry.live.object().is_some_and(|it| is_older(&object, it)) => entry.live.clone(),
+            Some(object) => Live::Present(Arc::new(kept(object))),
+        };
+        entry.learned = Instant::now();
+        let served = entry.served.clone();
+        // A list that was asked for before our write may not have it yet; its silence proves nothing.
+        if let Some(watch) = state.watches.get_mut(&served) {
+            watch.awaited.remove(&Id::from(key));
+        }
+    }
+
+    /// What is known about the object no longer holds.
+    pub fn unlearn(&self, key: &Key) {
+        if let Some(entry) = self.state.lock().entries.get_mut(&Id::from(key)) {
+            entry.live = Live::Unknown;
+        }
+    }
+
+    /// What this work wrote last.
+    pub fn written(&self, work: &str, key: &Key) -> Option<Written> {
+        self.state
+            .lock()
+            .entries
+            .get(&Id::from(key))?
+            .written
+            .get(work)
+            .cloned()
+    }
+
+    /// Remembers a write. Writing the same content again means that somebody undid it.
+    pub fn wrote(&self, work: &str, key: &Key, written: Written, content: bool) {
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
+            return;
+        };
+        let before = entry.written.insert(work.to_owned(), written.clone());
+        let again = |it: Written| it.hash == written.hash && it.resource_version != written.resource_version;
+        if content && before.is_some_and(again) {
+            let repairs = entry.repairs.entry(work.to_owned()).or_insert((0, Instant::now()));
+            let count = if repairs.1.elapsed() > REPAIRS_FORGOTTEN_AFTER {
+                0
+            } else {
+                repairs.0
+            };
+            *repairs = (count + 1, Instant::now());
+        }
+    }
+
+    /// How long to leave an object as another writer made it, because undoing it did not last.
+    pub fn hold(&self, work: &str, key: &Key) -> Option<Duration> {
+        let state = self.state.lock();
+        let (count, last) = *state.entries.get(&Id::from(key))?.repairs.get(work)?;
+        let wait = Duration::from_secs(1).saturating_mul(1 << count.checked_sub(REPAIRS_AT_ONCE)?.min(9));
+        wait.min(REPAIR_WAIT_MAX).checked_sub(last.elapsed())
+    }
+
+    fn watch(&self, state: &mut State, served: Served) {
+        if let Some(watch) = state.watches.get_mut(&served) {
+            watch.idle_since = None;
+            return;
+        }
+        let cancel = self.cancel.child_token();
+        let watch = Watch {
+            cancel: cancel.clone(),
+            current: false,
+            awaited: HashSet::new(),
+            idle_since: None,
+        };
+        state.watches.insert(served.clone(), watch);
+        let span = info_span!("watch", group = %served.0, resource = %served.2);
+        tokio::spawn(self.clone().feed(served, cancel).instrument(span));
+    }
+
+    async fn feed(self, served: Served, cancel: CancellationToken) {
+        let resource = api_resource(&served.0, &served.1, &served.2);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        // As in ocm_reconcile::Cache: below the idle timeout of common load balancers.
+        let config = watcher::Config::default().timeout(200);
+        let stream = watcher::watcher(api, config).default_backoff();
+        pin_mut!(stream);
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
+                item = stream.next() => item,
+            };
+            match item {
+                Some(Ok(Event::Init)) => self.list_begins(&served),
+                Some(Ok(Event::InitApply(object) | Event::Apply(object))) => self.seen(&served, &object),
+                Some(Ok(Event::InitDone)) => self.list_ends(&served),
+                Some(Ok(Event::Delete(object))) => self.gone(&served, &object),
+                Some(Err(error)) => {
+                    let was_current = self.lost(&served, &error);
+                    if was_current {
+                        warn!(%error, "watch failed, will retry");
+                    } else {
+                        debug!(%error, "watch failed again, will retry");
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn list_begins(&self, served: &Served) {
+        let mut state = self.state.lock();
+        let followed = state
+            .entries
+            .iter()
+            .filter(|(_, it)| it.served == *served)
+            .map(|(id, _)| id.clone())
+            .collect();
+        if let Some(watch) = state.watches.get_mut(served) {
+            watch.awaited = followed;
+        }
+    }
+
+    fn seen(&self, served: &Served, object: &DynamicObject) {
+        let id = id_of(served, object);
+        let mut state = self.state.lock();
+        if let Some(watch) = state.watches.get_mut(served) {
+            watch.awaited.remove(&id);
+        }
+        let Some(entry) = state.entries.get_mut(&id) else {
+            return;
+        };
+        let object = kept(to_value(object));
+        let news = match entry.live.object() {
+            Some(before) if is_older(&object, before) => return,
+            Some(before) => before["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"],
+            None => true,
+        };
+        entry.live = Live::Present(Arc::new(object));
+        entry.learned = Instant::now();
+        if news {
+            entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+        }
+    }
+
+    fn gone(&self, served: &Served, object: &DynamicObject) {
+        let id = id_of(served, object);
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(&id) else {
+            return;
+        };
+        // The end of an earlier object of this name says nothing about its successor.
+        let successor = entry
+            .live
+            .object()
+            .is_some_and(|it| it["metadata"]["uid"].as_str() != object.uid().as_deref());
+        if successor || entry.live == Live::Absent {
+            return;
+        }
+        entry.live = Live::Absent;
+        entry.learned = Instant::now();
+        entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+    }
+
+    fn list_ends(&self, served: &Served) {
+        let mut state = self.state.lock();
+        let Some(watch) = state.watches.get_mut(served) else {
+            return;
+        };
+        watch.current = true;
+        for id in std::mem::take(&mut watch.awaited) {
+            let Some(entry) = state.entries.get_mut(&id) else {
+                continue;
+            };
+            if entry.live != Live::Absent {
+                entry.live = Live::Absent;
+                entry.learned = Instant::now();
+                entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+            }
+        }
+    }
+
+    /// Returns whether the watch was in order until now.
+    fn lost(&self, served: &Served, error: &watcher::Error) -> bool {
+        let mut state = self.state.lock();
+        let Some(watch) = state.watches.get_mut(served) else {
+            return false;
+        };
+        // A watch that breaks in the middle is taken up where it stopped; only a list that fails leaves us in the dark.
+        let dark = matches!(
+            error,
+            watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion
+        );
+        let was_current = watch.current;
+        if dark {
+            watch.current = false;
+        }
+        was_current
+    }
+}
+
+fn api_resource(group: &str, version: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: api_version(group, version),
+        // Only printed, never sent: paths are made of the plural.
+        kind: plural.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+fn id_of(served: &Served, object: &DynamicObject) -> Id {
+    Id {
+        group: served.0.clone(),
+        resource: served.2.clone(),
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+    }
+}
+
+fn to_value(object: &DynamicObject) -> Value {
+    serde_json::to_value(object).expect("a Kubernetes object serializes: its keys are strings")
+}
+
+/// The object without what nobody here reads: of the field managers only our own count.
+fn kept(mut object: Value) -> Value {
+    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
+        entries.retain(|it| {
+            it["manager"]
+                .as_str()
+                .is_some_and(|it| it.starts_with(WORK_FIELD_MANAGER))
+        });
+    }
+    object
+}
+
+/// Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
+fn is_older(new: &Value, present: &Value) -> bool {
+    let number = |it: &Value| {
+        it["metadata"]["resourceVersion"]
+            .as_str()
+            .and_then(|it| it.parse::<u64>().ok())
+    };
+    new["metadata"]["uid"] == present["metadata"]["uid"]
+        && matches!((number(new), number(present)), (Some(new), Some(present)) if new < present)
+}
+
+#[cfg(test)]
+#[path = "objects_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+use serde_json::json;
+
+use super::*;
+
+fn key(name: &str) -> Key {
+    Key {
+        version: "v1".into(),
+        resource: "configmaps".into(),
+        namespace: "default".into(),
+        name: name.into(),
+        ..Default::default()
+    }
+}
+
+fn served() -> Served {
+    (String::new(), "v1".into(), "configmaps".into())
+}
+
+fn object(name: &str, uid: &str, version: &str) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "uid": uid, "resourceVersion": version}
+    }))
+    .unwrap()
+}
+
+/// An API that answers nothing, so that only what a test says happens.
+fn objects() -> Objects {
+    let never = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+    });
+    Objects::new(Client::new(never, "default"), Queue::new(), CancellationToken::new())
+}
+
+fn follow(objects: &Objects, work: &str, names: &[&str]) {
+    objects.follow(work, names.iter().map(|it| key(it)).collect());
+}
+
+#[tokio::test]
+async fn what_a_list_does_not_show_is_absent_and_what_was_followed_later_is_unknown() {
+    let objects = objects();
+    let start = Instant::now();
+    follow(&objects, "w", &["a", "b"]);
+    objects.list_begins(&served());
+    objects.seen(&served(), &object("a", "1", "5"));
+    follow(&objects, "v", &["c"]);
+    objects.list_ends(&served());
+    assert!(objects.look(&key("a"), start).object().is_some());
+    assert_eq!(objects.look(&key("b"), start), Live::Absent);
+    assert_eq!(objects.look(&key("c"), start), Live::Unknown);
+    assert_eq!(objects.queue.len(), 1);
+}
+
+#[tokio::test]
+async fn our_own_write_is_no_news_and_the_list_from_before_it_proves_nothing() {
+    let objects = objects();
+    let start = Instant::now();
+    follow(&objects, "w", &["a"]);
+    objects.list_begins(&served());
+    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "1", "9")).unwrap()));
+    objects.list_ends(&served());
+    assert!(objects.look(&key("a"), start).object().is_some());
+    objects.seen(&served(), &object("a", "1", "9"));
+    objects.seen(&served(), &object("a", "1", "8"));
+    assert!(objects.queue.is_empty());
+    objects.seen(&served(), &object("a", "1", "10"));
+    assert_eq!(objects.queue.len(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_an_earlier_object_does_not_touch_its_successor() {
+    let objects = objects();
+    let start = Instant::now();
+    follow(&objects, "w", &["a"]);
+    objects.list_begins(&served());
+    objects.seen(&served(), &object("a", "2", "9"));
+    objects.list_ends(&served());
+    objects.gone(&served(), &object("a", "1", "8"));
+    assert!(objects.look(&key("a"), start).object().is_some());
+    objects.gone(&served(), &object("a", "2", "10"));
+    assert_eq!(objects.look(&key("a"), start), Live::Absent);
+}
+
+#[tokio::test]
+async fn an_object_is_kept_as_long_as_a_work_follows_it() {
+    let objects = objects();
+    follow(&objects, "w", &["a"]);
+    follow(&objects, "v", &["a"]);
+    follow(&objects, "w", &[]);
+    assert_eq!(objects.state.lock().entries.len(), 1);
+    follow(&objects, "v", &[]);
+    assert_eq!(objects.state.lock().entries.len(), 0);
+    objects.rest(Duration::ZERO);
+    assert!(objects.state.lock().watches.is_empty());
+}
+
+#[tokio::test]
+async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
+    let objects = objects();
+    follow(&objects, "w", &["a"]);
+    let write = |version: u32| {
+        objects.wrote(
+            "w",
+            &key("a"),
+            Written {
+                hash: "h".into(),
+                resource_version: version.to_string(),
+            },
+            true,
+        );
+    };
+    (0..20).for_each(write);
+    assert_eq!(objects.hold("w", &key("a")), None);
+    (20..23).for_each(write);
+    let held = objects.hold("w", &key("a")).unwrap();
+    assert!(
+        held > Duration::from_secs(3) && held <= Duration::from_secs(4),
+        "{held:?}"
+    );
+}

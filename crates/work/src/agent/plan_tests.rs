@@ -1,0 +1,463 @@
+use ocm_reconcile::Step;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agent::manifest::Gvk;
+
+const NOON: &str = "2026-01-01T12:00:00Z";
+
+fn identity() -> Arc<Identity> {
+    Arc::new(Identity {
+        hub_hash: "hub".into(),
+        agent_id: "agent".into(),
+        eviction_grace: Duration::from_secs(3600),
+        raw: RawJson::Refused,
+    })
+}
+
+fn work(changes: Value) -> Arc<ManifestWork> {
+    let mut object = json!({
+        "metadata": {
+            "name": "web", "namespace": "cluster1", "uid": "w", "resourceVersion": "1", "generation": 1,
+            "labels": {"team": "a"}, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]
+        },
+        "spec": {"workload": {"manifests": []}}
+    });
+    json_patch(&mut object, &changes);
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+fn trace(changes: Value) -> Arc<AppliedManifestWork> {
+    let mut object = json!({
+        "metadata": {
+            "name": "hub-web", "uid": "t", "resourceVersion": "1",
+            "finalizers": ["cluster.open-cluster-management.io/applied-manifest-work-cleanup"]
+        },
+        "spec": {"hubHash": "hub", "agentID": "agent", "manifestWorkName": "web"}
+    });
+    json_patch(&mut object, &changes);
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+/// RFC 7386, enough for fixtures.
+fn json_patch(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                json_patch(base.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}
+
+fn record(name: &str, uid: &str) -> Value {
+    json!({"group": "", "version": "v1", "resource": "configmaps", "namespace": "default", "name": name, "uid": uid})
+}
+
+fn live(name: &str, owner: &str) -> Live {
+    Live::Present(Arc::new(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "5",
+            "ownerReferences": [ownership::reference("hub-web", owner)],
+            "managedFields": [{"manager": "work-agent/hub/web", "operation": "Apply", "fieldsV1": {}}]
+        },
+        "data": {"k": "v"}
+    })))
+}
+
+fn item(ordinal: usize, name: &str, live: Live) -> Item {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}
+    });
+    let gvk = Gvk {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+    };
+    Item {
+        manifest: manifest::parse(ordinal, &object),
+        resource: Ok(Resource {
+            gvk,
+            plural: "configmaps".into(),
+            namespaced: true,
+        }),
+        key: Some(Key {
+            version: "v1".into(),
+            resource: "configmaps".into(),
+            namespace: "default".into(),
+            name: name.into(),
+            ..Default::default()
+        }),
+        config: Config::default(),
+        owned: true,
+        complete: false,
+        permitted: Ok(()),
+        live,
+        unreadable: None,
+        watched: true,
+        written: None,
+        tried: Tried::default(),
+        hold: None,
+    }
+}
+
+fn unknown_kind(ordinal: usize, name: &str) -> Item {
+    let object = json!({"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": name, "namespace": "default"}});
+    Item {
+        manifest: manifest::parse(ordinal, &object),
+        resource: Err("the server doesn't have a resource type \"Gadget\"".into()),
+        key: None,
+        ..item(ordinal, name, Live::Unknown)
+    }
+}
+
+fn leaving(name: &str, uid: &str, live: Live) -> Leaving {
+    Leaving {
+        record: serde_json::from_value(record(name, uid)).unwrap(),
+        live,
+        problem: None,
+        watched: true,
+    }
+}
+
+fn seen(work: Option<Arc<ManifestWork>>, trace: Option<Arc<AppliedManifestWork>>) -> Seen {
+    Seen {
+        now: NOON.parse().unwrap(),
+        identity: identity(),
+        key: "hub-web".into(),
+        work,
+        trace,
+        items: vec![],
+        leaving: vec![],
+        blocked: None,
+    }
+}
+
+#[track_caller]
+fn check(seen: &Seen, expected: &str) {
+    assert_eq!(plan(seen).to_string().trim_end(), expected);
+}
+
+#[test]
+fn nothing_is_applied_before_finalizer_and_trace_are_there() {
+    let fresh = work(json!({"metadata": {"finalizers": []}}));
+    let mut it = seen(Some(fresh), None);
+    it.items = vec![item(0, "a", Live::Unknown)];
+    check(
+        &it,
+        "hub: patch ManifestWork cluster1/web\ncluster: create AppliedManifestWork hub-web",
+    );
+    let Step::Create { object, .. } = &plan(&it).stages[0][1] else {
+        panic!("the second step creates the trace")
+    };
+    assert_eq!(
+        (&object["metadata"]["labels"], &object["spec"]),
+        (
+            &json!({"team": "a"}),
+            &json!({"hubHash": "hub", "agentID": "agent", "manifestWorkName": "web"})
+        )
+    );
+}
+
+#[test]
+fn a_trace_of_an_earlier_agent_is_taken_over() {
+    let mut it = seen(
+        Some(work(json!({}))),
+        Some(trace(json!({"spec": {"agentID": "earlier"}}))),
+    );
+    it.items = vec![item(0, "a", Live::Unknown)];
+    check(&it, "cluster: patch AppliedManifestWork hub-web");
+}
+
+#[test]
+fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    let mut namespace = item(2, "default", Live::Unknown);
+    let gvk = Gvk {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Namespace".into(),
+    };
+    namespace.manifest = manifest::parse(
+        2,
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}),
+    );
+    namespace.resource = Ok(Resource {
+        gvk,
+        plural: "namespaces".into(),
+        namespaced: false,
+    });
+    namespace.key = Some(Key {
+        version: "v1".into(),
+        resource: "namespaces".into(),
+        name: "default".into(),
+        ..Default::default()
+    });
+    it.items = vec![item(0, "a", Live::Absent), item(1, "b", Live::Absent), namespace];
+    check(
+        &it,
+        "stage 1\n\
+         cluster: apply Namespace default as work-agent/hub/web, force\n\
+         stage 2\n\
+         cluster: apply ConfigMap default/a as work-agent/hub/web, force\n\
+         cluster: apply ConfigMap default/b as work-agent/hub/web, force",
+    );
+}
+
+#[test]
+fn what_agrees_is_left_alone_and_the_status_says_so_once() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    it.items = vec![item(0, "a", live("a", "t"))];
+    check(&it, "nothing to do");
+    assert_eq!(
+        conclude(&it).to_string(),
+        "hub: patch ManifestWork cluster1/web status\ncluster: patch AppliedManifestWork hub-web status\n"
+    );
+    let status = |step: usize| match &conclude(&it).stages[0][step] {
+        Step::MergePatch { patch, .. } => patch["status"].clone(),
+        other => panic!("{other} is no patch"),
+    };
+    assert_eq!(status(1), json!({"appliedResources": [record("a", "uid-a")]}));
+    let (of_work, of_trace) = (status(0), status(1));
+    it.work = Some(work(json!({"status": of_work})));
+    it.trace = Some(trace(json!({"status": of_trace})));
+    assert_eq!(conclude(&it).to_string(), "nothing to do\n");
+}
+
+#[test]
+fn the_status_names_each_manifest_as_upstream_does() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    it.items = vec![item(0, "a", live("a", "t"))];
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][0] else {
+        panic!("the first step patches the work")
+    };
+    let manifest = &patch["status"]["resourceStatus"]["manifests"][0];
+    assert_eq!(
+        manifest["resourceMeta"],
+        json!({
+            "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+            "name": "a", "namespace": "default"
+        })
+    );
+}
+
+#[test]
+fn a_manifest_that_left_the_work_is_pruned_after_the_rest_is_applied() {
+    let recorded = json!({"status": {"appliedResources": [record("a", "uid-a"), record("old", "uid-old")]}});
+    let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
+    it.items = vec![item(0, "a", Live::Absent)];
+    it.leaving = vec![leaving("old", "uid-old", live("old", "t"))];
+    check(&it, "cluster: apply ConfigMap default/a as work-agent/hub/web, force");
+    it.items = vec![item(0, "a", live("a", "t"))];
+    check(&it, "cluster: delete ConfigMap default/old background");
+    it.leaving = vec![leaving("old", "uid-old", Live::Absent)];
+    check(&it, "nothing to do");
+}
+
+#[test]
+fn a_manifest_of_unknown_kind_stops_neither_the_others_nor_pruning() {
+    let trace = trace(json!({"status": {"appliedResources": [record("x", "uid-x"), record("old", "uid-old")]}}));
+    let items = vec![item(0, "a", live("a", "t")), unknown_kind(1, "x")];
+    let names: Vec<_> = unwanted(&trace, &items).map(|it| it.name.as_str()).collect();
+    // What the unreadable manifest may have been is kept; the rest goes.
+    assert_eq!(names, ["old"]);
+    let mut it = seen(Some(work(json!({}))), Some(trace));
+    it.items = items;
+    it.leaving = vec![leaving("old", "uid-old", live("old", "t"))];
+    check(&it, "cluster: delete ConfigMap default/old background");
+    it.leaving = vec![];
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][0] else {
+        panic!("the first step patches the work")
+    };
+    let conditions = &patch["status"]["resourceStatus"]["manifests"][1]["conditions"];
+    assert_eq!(
+        conditions[0]["message"],
+        "Failed to apply manifest: the server doesn't have a resource type \"Gadget\""
+    );
+    assert_eq!(conditions[1]["reason"], "IncompleteResourceMeta");
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][1] else {
+        panic!("the second step patches the trace")
+    };
+    assert_eq!(
+        patch["status"]["appliedResources"],
+        json!([record("a", "uid-a"), record("x", "uid-x")])
+    );
+}
+
+#[test]
+fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    let refusal = Refusal::NotAllowed("not allowed".into());
+    it.items = vec![
+        Item {
+            permitted: Err(refusal),
+            ..item(0, "a", Live::Absent)
+        },
+        item(1, "b", Live::Absent),
+    ];
+    check(&it, "cluster: apply ConfigMap default/b as work-agent/hub/web, force");
+    assert_eq!(conclude(&it).again, Some(Duration::from_secs(60)));
+    assert!(!is_worth_retrying(&it));
+}
+
+#[test]
+fn a_complete_work_is_left_as_it_is() {
+    let complete = work(json!({"status": {"conditions": [{
+        "type": "Complete", "status": "True", "reason": "ConditionRulesAggregated", "message": "m",
+        "observedGeneration": 1, "lastTransitionTime": NOON
+    }]}}));
+    let mut it = seen(Some(complete), Some(trace(json!({}))));
+    it.items = vec![item(0, "a", Live::Absent)];
+    check(
+        &it,
+        "nothing to do\nnote: every manifest is complete: the objects are left as they are",
+    );
+}
+
+#[test]
+fn a_work_that_goes_takes_its_objects_its_trace_and_then_its_finalizer() {
+    let going = || Some(work(json!({"metadata": {"deletionTimestamp": NOON}})));
+    let recorded = json!({"appliedResources": [record("a", "uid-a")]});
+    let mut it = seen(going(), Some(trace(json!({"status": recorded}))));
+    it.leaving = vec![leaving("a", "uid-a", live("a", "t"))];
+    check(
+        &it,
+        "hub: patch ManifestWork cluster1/web status\ncluster: delete AppliedManifestWork hub-web",
+    );
+    it.trace = Some(trace(
+        json!({"metadata": {"deletionTimestamp": NOON}, "status": recorded}),
+    ));
+    check(&it, "cluster: delete ConfigMap default/a background");
+    it.leaving = vec![leaving("a", "uid-a", Live::Absent)];
+    check(&it, "cluster: patch AppliedManifestWork hub-web");
+    it.trace = None;
+    check(&it, "hub: patch ManifestWork cluster1/web");
+}
+
+#[test]
+fn an_object_with_finalizers_holds_the_work() {
+    let going = Some(work(json!({"metadata": {"deletionTimestamp": NOON}})));
+    let mut it = seen(going, Some(trace(json!({"metadata": {"deletionTimestamp": NOON}}))));
+    let Live::Present(object) = live("a", "t") else {
+        panic!("live makes a present object")
+    };
+    let mut object = (*object).clone();
+    object["metadata"]["deletionTimestamp"] = json!(NOON);
+    it.leaving = vec![leaving("a", "uid-a", Live::Present(Arc::new(object)))];
+    check(
+        &it,
+        "nothing to do\nwaits: configmaps default/a is being deleted and waits for its finalizers",
+    );
+}
+
+#[test]
+fn an_object_that_another_work_owns_too_is_only_let_go() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    let Live::Present(object) = live("a", "t") else {
+        panic!("live makes a present object")
+    };
+    let mut object = (*object).clone();
+    object["metadata"]["ownerReferences"]
+        .as_array_mut()
+        .unwrap()
+        .push(ownership::reference("hub-other", "o"));
+    it.leaving = vec![leaving("a", "uid-a", Live::Present(Arc::new(object)))];
+    check(&it, "cluster: patch ConfigMap default/a");
+    it.leaving = vec![leaving("a", "uid-a", live("a", "somebody-else"))];
+    check(&it, "nothing to do");
+}
+
+#[test]
+fn a_trace_that_was_deleted_by_hand_takes_its_objects_and_is_made_anew() {
+    let mut it = seen(
+        Some(work(json!({}))),
+        Some(trace(json!({"metadata": {"deletionTimestamp": NOON}}))),
+    );
+    it.leaving = vec![leaving("a", "uid-a", live("a", "t"))];
+    check(
+        &it,
+        "cluster: delete ConfigMap default/a background\n\
+         waits: the earlier AppliedManifestWork takes its objects along; then the work is applied anew",
+    );
+}
+
+#[test]
+fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
+    let mut it = seen(None, Some(trace(json!({}))));
+    check(&it, "cluster: patch AppliedManifestWork hub-web status");
+    let since = |at: &str| Some(trace(json!({"status": {"evictionStartTime": at}})));
+    it.trace = since("2026-01-01T11:30:00Z");
+    check(
+        &it,
+        "nothing to do\nwaits: its work is gone from the hub; its objects are removed in 1800s\nagain in 1800s",
+    );
+    it.trace = since("2026-01-01T11:00:00Z");
+    check(&it, "cluster: delete AppliedManifestWork hub-web");
+    it.identity = Arc::new(Identity {
+        eviction_grace: NEVER,
+        ..(*identity()).clone()
+    });
+    check(
+        &it,
+        "cluster: patch AppliedManifestWork hub-web status\n\
+         note: its work is gone from the hub; eviction is off, so its objects stay",
+    );
+    it.identity = Arc::new(Identity {
+        agent_id: "another".into(),
+        ..(*identity()).clone()
+    });
+    check(&it, "nothing to do\nnote: belongs to agent agent");
+}
+
+#[test]
+fn a_work_that_came_back_is_no_longer_evicted() {
+    let evicting = trace(json!({"status": {"evictionStartTime": NOON, "appliedResources": [record("a", "uid-a")]}}));
+    let mut it = seen(Some(work(json!({}))), Some(evicting));
+    it.items = vec![item(0, "a", live("a", "t"))];
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][1] else {
+        panic!("the second step patches the trace")
+    };
+    assert_eq!(patch["status"], json!({"evictionStartTime": null}));
+}
+
+#[test]
+fn a_trace_that_cannot_be_made_is_told_on_every_manifest() {
+    let mut it = seen(Some(work(json!({}))), None);
+    it.items = vec![item(0, "a", Live::Unknown)];
+    it.blocked = Some("metadata.name: must be no more than 253 characters".into());
+    check(
+        &it,
+        "nothing to do\nwaits: the work could not be begun: metadata.name: must be no more than 253 characters",
+    );
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][0] else {
+        panic!("the first step patches the work")
+    };
+    assert_eq!(
+        patch["status"]["resourceStatus"]["manifests"][0]["conditions"][0]["message"],
+        "Failed to apply manifest: metadata.name: must be no more than 253 characters"
+    );
+}
+
+#[test]
+fn a_fight_with_another_writer_is_slowed_down_and_said() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    it.items = vec![Item {
+        hold: Some(Duration::from_secs(3)),
+        ..item(0, "a", Live::Absent)
+    }];
+    check(
+        &it,
+        "nothing to do\nwaits: another writer keeps changing configmaps default/a; it is repaired again in 4s\nagain in 3s",
+    );
+}
+
+#[test]
+fn names_of_traces_belong_to_one_hub() {
+    let it = identity();
+    assert_eq!(it.trace_name("web"), "hub-web");
+    assert_eq!(it.work_name("hub-web"), Some("web"));
+    assert_eq!(it.work_name("hub-"), None);
+    assert_eq!(it.work_name("hubx-web"), None);
+}

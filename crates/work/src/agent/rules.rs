@@ -1,0 +1,296 @@
+//! Conditions that a work derives from the state of its objects: rules known for the kind, or CEL expressions.
+//! Upstream: ocm pkg/work/spoke/conditions. We differ in one thing: there is no cost counter in our CEL engine, so the
+//! length of an expression is bounded instead.
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{Context, Program, Value as Cel, objects::Key},
+};
+use ocm_api::{
+    condition::{Status, Wanted},
+    conditions::manifest_work::{COMPLETE, manifest_reason as reason},
+    work::{ConditionRule, ConditionRuleType},
+};
+use serde_json::Value;
+
+use super::manifest::Gvk;
+
+/// Twice what upstream's cost limit lets through for a condition that only looks at fields.
+const EXPRESSION_LENGTH_MAX: usize = 16 * 1024;
+
+/// The conditions that the rules give, in the order of the rules.
+pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: Option<i64>) -> Vec<Wanted> {
+    rules
+        .iter()
+        .filter_map(|rule| one(rule, gvk, object))
+        .map(|it| it.at_generation(generation))
+        .collect()
+}
+
+fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Wanted> {
+    let wanted = |condition: &str, status: Status, reason: &str, message: String| Wanted {
+        r#type: condition.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message,
+        observed_generation: None,
+    };
+    match rule.r#type {
+        ConditionRuleType::WellKnownConditions => {
+            let (condition, result, message) = well_known(rule, gvk, object)?;
+            let message = message_of(rule, object, result).unwrap_or(message);
+            Some(wanted(
+                condition,
+                result.into(),
+                reason::CONDITION_RULE_EVALUATED,
+                message,
+            ))
+        }
+        ConditionRuleType::CEL => Some(match all_true(&rule.cel_expressions, object) {
+            Ok(result) => {
+                let message = message_of(rule, object, result).unwrap_or_else(|| {
+                    let not = if result { "" } else { "not " };
+                    format!("Manifest is {not}{}", rule.condition)
+                });
+                wanted(
+                    &rule.condition,
+                    result.into(),
+                    reason::CONDITION_RULE_EVALUATED,
+                    message,
+                )
+            }
+            Err(error) => wanted(
+                &rule.condition,
+                Status::False,
+                reason::CONDITION_RULE_EXPRESSION_ERROR,
+                error,
+            ),
+        }),
+    }
+}
+
+/// Type, result and message of the built-in rule, if there is one for this kind.
+fn well_known(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<(&'static str, bool, String)> {
+    if !rule.condition.is_empty() && rule.condition != COMPLETE {
+        return None;
+    }
+    match (gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()) {
+        ("batch", "v1", "Job") => {
+            let finished = object["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|it| matches!(it["type"].as_str(), Some("Complete" | "Failed")) && it["status"] == "True");
+            let message = if finished {
+                "Job is finished"
+            } else {
+                "Job is not finished"
+            };
+            Some((COMPLETE, finished, message.to_owned()))
+        }
+        ("", "v1", "Pod") => {
+            let phase = object["status"]["phase"].as_str().unwrap_or_default();
+            Some((
+                COMPLETE,
+                matches!(phase, "Succeeded" | "Failed"),
+                format!("Pod is in phase {phase}"),
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn all_true(expressions: &[String], object: &Value) -> Result<bool, String> {
+    if expressions.is_empty() {
+        return Ok(true);
+    }
+    let context = context(object);
+    for expression in expressions {
+        match run(expression, &context)? {
+            Cel::Bool(true) => {}
+            Cel::Bool(false) => return Ok(false),
+            other => return Err(format!("expected bool result, got {}", other.type_of())),
+        }
+    }
+    Ok(true)
+}
+
+fn message_of(rule: &ConditionRule, object: &Value, result: bool) -> Option<String> {
+    if !rule.message_expression.is_empty() {
+        let mut context = context(object);
+        context.add_variable_from_value("result", result);
+        match run(&rule.message_expression, &context) {
+            Ok(Cel::String(text)) if !text.is_empty() => return Some(text.to_string()),
+            Err(error) if Program::compile(&rule.message_expression).is_err() => return Some(error),
+            _ => {}
+        }
+    }
+    (!rule.message.is_empty()).then(|| rule.message.clone())
+}
+
+fn run(expression: &str, context: &Context<'_>) -> Result<Cel, String> {
+    if expression.len() > EXPRESSION_LENGTH_MAX {
+        return Err(format!("the expression is longer than {EXPRESSION_LENGTH_MAX} bytes"));
+    }
+    let program = Program::compile(expression).map_err(|it| it.to_string())?;
+    program.execute(context).map_err(|it| it.to_string())
+}
+
+fn context(object: &Value) -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("hasConditions", has_conditions);
+    context.add_variable_from_value("object", cel(object));
+    context
+}
+
+/// Whether a status map has a list of conditions with anything in it.
+fn has_conditions(status: Cel) -> bool {
+    let Cel::Map(status) = status else { return false };
+    matches!(status.map.get(&Key::from("conditions")), Some(Cel::List(items)) if !items.is_empty())
+}
+
+/// JSON as CEL. Whole numbers become `int`, so that a rule can compare them with literals.
+fn cel(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(it) => Cel::Bool(*it),
+        Value::Number(it) => match (it.as_i64(), it.as_u64()) {
+            (Some(it), _) => Cel::Int(it),
+            (None, Some(it)) => Cel::UInt(it),
+            (None, None) => Cel::Float(it.as_f64().unwrap_or_default()),
+        },
+        Value::String(it) => Cel::String(Arc::new(it.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel).collect())),
+        Value::Object(fields) => {
+            let fields: HashMap<String, Cel> = fields.iter().map(|(key, value)| (key.clone(), cel(value))).collect();
+            Cel::Map(fields.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(condition: &str, expressions: &[&str]) -> ConditionRule {
+        ConditionRule {
+            condition: condition.into(),
+            r#type: ConditionRuleType::CEL,
+            cel_expressions: expressions.iter().map(|it| it.to_string()).collect(),
+            message: String::new(),
+            message_expression: String::new(),
+        }
+    }
+
+    fn show(rule: ConditionRule, kind: &str, object: Value) -> String {
+        let (group, version) = match kind {
+            "Job" => ("batch", "v1"),
+            _ => ("", "v1"),
+        };
+        let gvk = Gvk {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        };
+        let shown = |it: Wanted| format!("{}={} {} {}", it.r#type, it.status, it.reason, it.message);
+        evaluate(&[rule], &gvk, &object, Some(2))
+            .into_iter()
+            .map(shown)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn all_expressions_have_to_be_true() {
+        let object = json!({"spec": {"replicas": 3}, "status": {"readyReplicas": 3, "conditions": [{"type": "A", "status": "True"}]}});
+        let table = [
+            (
+                vec!["object.status.readyReplicas == object.spec.replicas"],
+                "Ready=True ConditionRuleEvaluated Manifest is Ready",
+            ),
+            (
+                vec!["object.spec.replicas == 3", "object.spec.replicas > 3"],
+                "Ready=False ConditionRuleEvaluated Manifest is not Ready",
+            ),
+            (
+                vec!["hasConditions(object.status)"],
+                "Ready=True ConditionRuleEvaluated Manifest is Ready",
+            ),
+            (
+                vec!["object.status.conditions.exists(c, c.type == 'A' && c.status == 'True')"],
+                "Ready=True ConditionRuleEvaluated Manifest is Ready",
+            ),
+            (vec![], "Ready=True ConditionRuleEvaluated Manifest is Ready"),
+            (
+                vec!["object.spec.replicas"],
+                "Ready=False ConditionRuleExpressionError expected bool result, got int",
+            ),
+        ];
+        for (expressions, expected) in table {
+            assert_eq!(show(rule("Ready", &expressions), "ConfigMap", object.clone()), expected);
+        }
+        let broken = show(rule("Ready", &["object."]), "ConfigMap", object.clone());
+        assert!(
+            broken.starts_with("Ready=False ConditionRuleExpressionError "),
+            "{broken}"
+        );
+        let missing = show(rule("Ready", &["object.absent.x == 1"]), "ConfigMap", object);
+        assert!(
+            missing.starts_with("Ready=False ConditionRuleExpressionError "),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn the_message_may_be_an_expression() {
+        let with = |message: &str, expression: &str| ConditionRule {
+            message: message.into(),
+            message_expression: expression.into(),
+            ..rule("Ready", &["object.a == 1"])
+        };
+        let object = || json!({"a": 1});
+        assert_eq!(
+            show(
+                with("said", "result ? 'yes ' + string(object.a) : 'no'"),
+                "ConfigMap",
+                object()
+            ),
+            "Ready=True ConditionRuleEvaluated yes 1"
+        );
+        assert_eq!(
+            show(with("said", "''"), "ConfigMap", object()),
+            "Ready=True ConditionRuleEvaluated said"
+        );
+    }
+
+    #[test]
+    fn jobs_and_pods_are_known() {
+        let known = |kind, object| {
+            let rule = ConditionRule {
+                r#type: ConditionRuleType::WellKnownConditions,
+                ..rule("Complete", &[])
+            };
+            show(rule, kind, object)
+        };
+        assert_eq!(
+            known(
+                "Job",
+                json!({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+            ),
+            "Complete=True ConditionRuleEvaluated Job is finished"
+        );
+        assert_eq!(
+            known("Job", json!({})),
+            "Complete=False ConditionRuleEvaluated Job is not finished"
+        );
+        assert_eq!(
+            known("Pod", json!({"status": {"phase": "Running"}})),
+            "Complete=False ConditionRuleEvaluated Pod is in phase Running"
+        );
+        assert_eq!(known("ConfigMap", json!({})), "");
+    }
+}

@@ -1,0 +1,508 @@
+//! What to write for one manifest, by its update strategy. Pure: live object in, steps out.
+//! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs a
+//! table of kinds to know what may be compared. Here it is a forced server-side apply under a manager of the work's own, so
+//! that a field of another hand stays, a field the manifest dropped goes, and the API server needs no table.
+//! `docs/decisions/work-update-is-apply.md` tells what that changes for whom.
+
+use std::sync::Arc;
+
+use ocm_api::{conditions, namespaces::WORK_FIELD_MANAGER, work::UpdateStrategyType};
+use ocm_reconcile::{Propagation, Site, Step, Target};
+use serde_json::{Map, Value, json};
+
+use super::{
+    agreement,
+    config::Config,
+    ignore,
+    manifest::{Gvk, Key, Resource, metadata_mut},
+    md5, ownership,
+};
+
+/// What is known of an object on the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Live {
+    /// Nobody looked yet.
+    Unknown,
+    Absent,
+    Present(Arc<Value>),
+}
+
+impl Live {
+    /// The object, if it is known to be there.
+    pub fn object(&self) -> Option<&Value> {
+        match self {
+            Live::Present(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// What we wrote last, and what it became: the API server may write a value differently, and then only this tells that
+/// nothing is left to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub hash: String,
+    pub resource_version: String,
+}
+
+/// How the last try in this run went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// The answer of the API server, when it said no.
+    pub failure: Option<Failure>,
+    /// Whether the API server could not read the manifest as typed fields, so that it is written the plain way.
+    pub plain: bool,
+    /// How many writes failed.
+    pub failures: u32,
+}
+
+/// An answer that was no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub code: Option<u16>,
+    pub message: String,
+}
+
+/// Everything the steps for one manifest follow from.
+pub struct Subject<'a> {
+    pub manifest: &'a Value,
+    pub resource: &'a Resource,
+    pub key: &'a Key,
+    pub config: &'a Config,
+    /// Whether the object goes with the work.
+    pub owned: bool,
+    /// Name and uid of the AppliedManifestWork.
+    pub trace: (&'a str, &'a str),
+    /// The work's own field manager.
+    pub manager: &'a str,
+    pub live: &'a Live,
+    pub written: Option<&'a Written>,
+    pub tried: &'a Tried,
+}
+
+/// What to do about one manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// The object says what the work says.
+    Agrees,
+    /// One write; look again afterwards. The hash is what it will have been a write of.
+    Write { step: Box<Step>, hash: String },
+    /// It cannot be applied, and why.
+    Failed(String),
+    /// The fields to ignore cannot be worked out.
+    BadIgnoreFields(String),
+}
+
+/// Whether the strategy has to know the object before it can write. All others write blindly: one round trip less.
+pub fn must_look_first(config: &Config) -> bool {
+    match config.update() {
+        UpdateStrategyType::Update | UpdateStrategyType::CreateOnly => false,
+        UpdateStrategyType::ReadOnly => true,
+        UpdateStrategyType::ServerSideApply => config
+            .strategy
+            .server_side_apply
+            .as_ref()
+            .is_some_and(|it| !it.ignore_fields.is_empty()),
+    }
+}
+
+/// The work's own field manager: works that share an object must not take each other's fields away, as they would under one name.
+pub fn field_manager(hub_hash: &str, work: &str) -> String {
+    let hub = hub_hash.get(..8).unwrap_or(hub_hash);
+    let name = format!("{WORK_FIELD_MANAGER}/{hub}/{work}");
+    // The API server takes at most 128 characters.
+    if name.len() <= 128 {
+        name
+    } else {
+        format!("{WORK_FIELD_MANAGER}/{}", md5::hex(name.as_bytes()))
+    }
+}
+
+/// Where the object is, for a step.
+pub fn target(key: &Key, kind: &str) -> Target {
+    let Key {
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+    } = key;
+    Target {
+        site: Site::Cluster,
+        api_resource: kube::core::ApiResource {
+            group: group.clone(),
+            version: version.clone(),
+            api_version: super::manifest::api_version(group, version),
+            kind: kind.to_owned(),
+            plural: resource.clone(),
+        },
+        namespace: (!namespace.is_empty()).then(|| namespace.clone()),
+        name: name.clone(),
+    }
+}
+
+/// Decides about one manifest.
+pub fn decide(subject: &Subject<'_>) -> Decision {
+    if subject.resource.namespaced && subject.key.namespace.is_empty() {
+        return Decision::Failed("an empty namespace may not be set during creation".to_owned());
+    }
+    if let Some(failure) = subject.tried.failure.as_ref() {
+        if let Some(step) = start_over(subject, failure) {
+            return Decision::Write {
+                step: Box::new(step),
+                hash: String::new(),
+            };
+        }
+        return Decision::Failed(failure.message.clone());
+    }
+    match subject.config.update() {
+        UpdateStrategyType::ReadOnly => Decision::Agrees,
+        UpdateStrategyType::CreateOnly => create_only(subject),
+        UpdateStrategyType::ServerSideApply => server_side_apply(subject),
+        UpdateStrategyType::Update => update(subject),
+    }
+}
+
+fn update(subject: &Subject<'_>) -> Decision {
+    let body = match body(subject) {
+        Ok(body) => body,
+        Err(why) => return Decision::Failed(why),
+    };
+    let hash = hash(&body);
+    if let Some(live) = subject.live.object() {
+        if must_be_replaced(&subject.resource.gvk, live, &body) {
+            return write(delete(subject, live), hash);
+        }
+        let written = subject
+            .written
+            .is_some_and(|it| it.hash == hash && is_at(live, &it.resource_version));
+        let agrees = agreement::agrees(live, &body)
+            && agreement::was_applied_by(live, subject.manager)
+            && !agreement::has_leftover(live, subject.manager, &body);
+        if written || agrees {
+            if let Some(step) = remove_marked(subject, live) {
+                return write(step, hash);
+            }
+            return own(subject, live, &hash);
+        }
+    }
+    let target = target(subject.key, &subject.resource.gvk.kind);
+    if subject.tried.plain {
+        let step = match subject.live.object() {
+            None => Step::Create { target, object: body },
+            Some(live) => Step::Replace {
+                target,
+                subresource: None,
+                object: laid_over(live, &body),
+            },
+        };
+        return write(step, hash);
+    }
+    write(
+        Step::Apply {
+            target,
+            object: body,
+            field_manager: subject.manager.to_owned(),
+            force: true,
+        },
+        hash,
+    )
+}
+
+fn create_only(subject: &Subject<'_>) -> Decision {
+    match (subject.live.object(), body(subject)) {
+        (Some(live), _) => own(subject, live, ""),
+        (None, Err(why)) => Decision::Failed(why),
+        (None, Ok(body)) => {
+            let hash = hash(&body);
+            write(
+                Step::Create {
+                    target: target(subject.key, &subject.resource.gvk.kind),
+                    object: body,
+                },
+                hash,
+            )
+        }
+    }
+}
+
+fn server_side_apply(subject: &Subject<'_>) -> Decision {
+    let settings = subject.config.strategy.server_side_apply.clone().unwrap_or_default();
+    let manager = if settings.field_manager.is_empty() {
+        WORK_FIELD_MANAGER
+    } else {
+        &settings.field_manager
+    };
+    let manifest = addressed(subject);
+    let target = target(subject.key, &subject.resource.gvk.kind);
+    let apply = |object: Value, hash: String| {
+        let step = Step::Apply {
+            target: target.clone(),
+            object,
+            field_manager: manager.to_owned(),
+            force: settings.force,
+        };
+        write(step, hash)
+    };
+    let live = subject.live.object();
+    if !settings.ignore_fields.is_empty() {
+        let ignoring = match ignore::ignoring(&manifest, &settings.ignore_fields) {
+            Ok(ignoring) => ignoring,
+            Err(why) => return Decision::BadIgnoreFields(why),
+        };
+        return match live {
+            None => apply(ignoring.whole, ignoring.hash),
+            Some(live) if ignore::carries(live, &ignoring.hash) => own(subject, live, &ignoring.hash),
+            Some(_) => apply(ignoring.reduced, ignoring.hash),
+        };
+    }
+    let hash = hash(&json!([manager, settings.force, manifest]));
+    if let Some(live) = live {
+        let written = subject
+            .written
+            .is_some_and(|it| it.hash == hash && is_at(live, &it.resource_version));
+        let agrees = agreement::agrees(live, &manifest)
+            && agreement::was_applied_by(live, manager)
+            && !agreement::has_leftover(live, manager, &manifest);
+        if written || agrees {
+            return own(subject, live, &hash);
+        }
+    }
+    apply(manifest, hash)
+}
+
+/// Puts our owner reference on an object, or takes it off, where the write itself did not.
+fn own(subject: &Subject<'_>, live: &Value, hash: &str) -> Decision {
+    let (name, uid) = subject.trace;
+    let references = if subject.owned {
+        ownership::with_owner(live, name, uid)
+    } else {
+        ownership::without_owner(live, name)
+    };
+    match references {
+        None => Decision::Agrees,
+        Some(references) => write(
+            set_owners(subject.key, &subject.resource.gvk.kind, live, references),
+            hash.to_owned(),
+        ),
+    }
+}
+
+/// Writes the list of owner references, guarded because a list is always written whole.
+pub fn set_owners(key: &Key, kind: &str, live: &Value, references: Vec<Value>) -> Step {
+    let metadata = &live["metadata"];
+    Step::MergePatch {
+        target: target(key, kind),
+        subresource: None,
+        patch: json!({"metadata": {
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
+            "ownerReferences": references,
+        }}),
+    }
+}
+
+/// Removes labels and annotations that the manifest marks with a trailing dash.
+fn remove_marked(subject: &Subject<'_>, live: &Value) -> Option<Step> {
+    let mut metadata = Map::new();
+    for part in ["labels", "annotations"] {
+        let marked = subject.manifest["metadata"][part].as_object().into_iter().flatten();
+        let gone: Map<String, Value> = marked
+            .filter_map(|(key, _)| key.strip_suffix('-'))
+            .filter(|key| live["metadata"][part].get(key).is_some())
+            .map(|key| (key.to_owned(), Value::Null))
+            .collect();
+        if !gone.is_empty() {
+            metadata.insert(part.to_owned(), Value::Object(gone));
+        }
+    }
+    (!metadata.is_empty()).then(|| Step::MergePatch {
+        target: target(subject.key, &subject.resource.gvk.kind),
+        subresource: None,
+        patch: json!({"metadata": metadata}),
+    })
+}
+
+/// What `Update` and `CreateOnly` write: the manifest with exactly our owner reference, and with the corrections that some
+/// kinds need.
+fn body(subject: &Subject<'_>) -> Result<Value, String> {
+    let mut body = addressed(subject);
+    let metadata = metadata_mut(&mut body);
+    metadata.remove("ownerReferences");
+    if subject.owned {
+        let (name, uid) = subject.trace;
+        metadata.insert("ownerReferences".to_owned(), json!([ownership::reference(name, uid)]));
+    }
+    for part in ["labels", "annotations"] {
+        if let Some(entries) = metadata.get_mut(part).and_then(Value::as_object_mut) {
+            entries.retain(|key, _| !key.ends_with('-'));
+        }
+    }
+    let gvk = &subject.resource.gvk;
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "Secret") => fold_string_data(&mut body)?,
+        // The API server fills in the rules of an aggregated role; ours would only fight with it.
+        ("rbac.authorization.k8s.io", "ClusterRole") if !body["aggregationRule"].is_null() => {
+            body.as_object_mut().map(|it| it.remove("rules"));
+        }
+        _ => {}
+    }
+    Ok(body)
+}
+
+/// The manifest where it belongs: an object of a kind without namespaces has none.
+fn addressed(subject: &Subject<'_>) -> Value {
+    let mut manifest = subject.manifest.clone();
+    if !subject.resource.namespaced {
+        metadata_mut(&mut manifest).remove("namespace");
+    }
+    manifest
+}
+
+/// A Secret's `stringData` becomes `data` here, so that what was applied can be compared with what is there.
+fn fold_string_data(body: &mut Value) -> Result<(), String> {
+    let Some(fields) = body.as_object_mut() else {
+        return Ok(());
+    };
+    let Some(Value::Object(texts)) = fields.remove("stringData") else {
+        return Ok(());
+    };
+    let data = fields.entry("data").or_insert_with(|| json!({}));
+    let Some(data) = data.as_object_mut() else {
+        return Err("data of a Secret must be a map".to_owned());
+    };
+    for (key, text) in texts {
+        let Some(text) = text.as_str() else {
+            return Err(format!("stringData.{key} of a Secret must be a text"));
+        };
+        let encoded = Value::String(base64(text.as_bytes()));
+        if data.get(&key).is_some_and(|it| *it != encoded) {
+            return Err(format!(
+                "Secret has both data.{key} and stringData.{key}, and they differ"
+            ));
+        }
+        data.insert(key, encoded);
+    }
+    Ok(())
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk
+            .iter()
+            .enumerate()
+            .fold(0u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
+        for place in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Some fields can only be changed by making the object anew; upstream does so for these kinds.
+fn must_be_replaced(gvk: &Gvk, live: &Value, body: &Value) -> bool {
+    let differs =
+        |field: &str| !body[field].is_null() && !live[field].is_null() && !agreement::says(&live[field], &body[field]);
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "Secret") => {
+            let kind = |it: &Value| match it["type"].as_str() {
+                None | Some("") => "Opaque".to_owned(),
+                Some(kind) => kind.to_owned(),
+            };
+            kind(live) != kind(body)
+        }
+        ("storage.k8s.io", "StorageClass") => ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"]
+            .into_iter()
+            .any(differs),
+        ("storage.k8s.io", "CSIDriver") => differs("spec"),
+        _ => false,
+    }
+}
+
+/// After a refusal that only a new object can get around: delete it, so that the next look creates it.
+fn start_over(subject: &Subject<'_>, failure: &Failure) -> Option<Step> {
+    let live = subject.live.object()?;
+    let gvk = &subject.resource.gvk;
+    let replaceable = matches!(
+        (gvk.group.as_str(), gvk.kind.as_str()),
+        ("", "Secret") | ("storage.k8s.io", "StorageClass") | ("storage.k8s.io", "CSIDriver")
+    );
+    let immutable = failure.message.contains("field is immutable");
+    (subject.config.update() == UpdateStrategyType::Update && replaceable && immutable && subject.tried.failures < 2)
+        .then(|| delete(subject, live))
+}
+
+fn delete(subject: &Subject<'_>, live: &Value) -> Step {
+    Step::Delete {
+        target: target(subject.key, &subject.resource.gvk.kind),
+        uid: live["metadata"]["uid"].as_str().map(str::to_owned),
+        propagation: Some(Propagation::Background),
+    }
+}
+
+/// The plain way: the object as it is with the manifest laid over it. Maps are merged, lists are replaced.
+fn laid_over(live: &Value, body: &Value) -> Value {
+    let mut next = live.clone();
+    lay_over(&mut next, body);
+    if let Some(owners) = body["metadata"]["ownerReferences"].as_array() {
+        let mut all: Vec<Value> = live["metadata"]["ownerReferences"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        all.retain(|it| {
+            !owners
+                .iter()
+                .any(|ours| ours["name"] == it["name"] && ours["kind"] == it["kind"])
+        });
+        all.extend(owners.iter().cloned());
+        next["metadata"]["ownerReferences"] = Value::Array(all);
+    }
+    if let Some(metadata) = next["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    next
+}
+
+fn lay_over(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                match base.get_mut(key) {
+                    Some(present) => lay_over(present, value),
+                    None => {
+                        base.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}
+
+fn write(step: Step, hash: String) -> Decision {
+    Decision::Write {
+        step: Box::new(step),
+        hash,
+    }
+}
+
+fn is_at(live: &Value, resource_version: &str) -> bool {
+    live["metadata"]["resourceVersion"] == resource_version
+}
+
+/// Tells one wanted state from another; serde_json's maps are sorted, so equal values have equal texts.
+fn hash(value: &Value) -> String {
+    md5::hex(value.to_string().as_bytes())
+}
+
+/// Whether the work says it is done with this manifest for good.
+pub fn is_complete(conditions: &[ocm_api::Condition]) -> bool {
+    ocm_api::condition::is_true(conditions, conditions::manifest_work::COMPLETE)
+}
+
+#[cfg(test)]
+#[path = "strategy_tests.rs"]
+mod tests;

@@ -1,0 +1,526 @@
+//! One run for one key: rounds of observe, plan, execute until the page is empty, then conclude.
+//! Only here are the pure parts joined to caches and clients.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::{Api, Client, api::DynamicObject};
+use ocm_api::{
+    finalizers,
+    work::{AppliedManifestWork, ManifestWork},
+};
+use ocm_reconcile::{
+    Cache, Clients, Done, ObserveError, Outcome, Plan, Reconciler, Site, Step, StepError,
+    execute::{sentence, together},
+    run::RunError,
+};
+use parking_lot::Mutex;
+use rand::RngExt;
+use tracing::debug;
+
+use super::{
+    config::{self, Config},
+    discovery::Discovery,
+    executor::{Executors, Wish},
+    manifest::{self, Key},
+    objects::Objects,
+    ownership,
+    plan::{self, Identity, Item, Leaving, Phase, Seen},
+    strategy::{self, Failure, Live, Tried, Written},
+};
+
+/// More than any path through a run needs; a guard against two rules that undo each other.
+const ROUNDS_MAX: usize = 12;
+
+/// A write that met another writer is tried this often before it counts as failed.
+const CONFLICTS_MAX: u32 = 4;
+
+/// Doubling from the first to the last, with each run that leaves something failed.
+const RETRY_MIN: Duration = Duration::from_millis(20);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Objects that the cluster does not let us watch are looked at this often, as upstream looks at all.
+const POLL: Duration = Duration::from_secs(10);
+
+/// The safety net under the watches.
+const RESYNC: Duration = Duration::from_secs(30 * 60);
+
+/// The reconciler of works on one cluster.
+pub(crate) struct WorkAgent {
+    pub identity: Arc<Identity>,
+    /// The cluster's namespace on the hub.
+    pub namespace: String,
+    pub cluster: Client,
+    pub works: Cache<ManifestWork>,
+    pub traces: Cache<AppliedManifestWork>,
+    pub objects: Objects,
+    pub discovery: Discovery,
+    pub executors: Executors,
+    pub retries: Mutex<HashMap<String, u32>>,
+}
+
+/// What one run has learned by trying.
+struct Tries {
+    since: Instant,
+    by_key: HashMap<Key, Tried>,
+    /// Objects whose state must be read before the next decision.
+    unsure: HashSet<Key>,
+    /// Objects on record that could not be removed.
+    problems: HashMap<Key, String>,
+    /// Work and trace that went with our last write, though a cache may still show them.
+    gone: HashSet<String>,
+    blocked: Option<String>,
+    /// Failures that no manifest's condition tells.
+    errors: Vec<String>,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            by_key: HashMap::new(),
+            unsure: HashSet::new(),
+            problems: HashMap::new(),
+            gone: HashSet::new(),
+            blocked: None,
+            errors: Vec::new(),
+        }
+    }
+}
+
+#[ocm_reconcile::async_trait]
+impl Reconciler for WorkAgent {
+    const NAME: &'static str = "work-agent";
+
+    type Seen = Seen;
+
+    async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
+        Ok(self.look(key, &mut Tries::new()).await)
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        plan::plan(seen)
+    }
+
+    fn conclude(seen: &Seen, _: &Outcome) -> Plan {
+        plan::conclude(seen)
+    }
+
+    async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
+        let mut tries = Tries::new();
+        let mut seen = self.look(key, &mut tries).await;
+        let mut page = plan::plan(&seen);
+        for _ in 0..ROUNDS_MAX {
+            if page.is_empty() || !tries.errors.is_empty() {
+                break;
+            }
+            debug!(steps = page.len(), plan = %page, "executes a plan");
+            for stage in &page.stages {
+                let results = together(clients, stage).await;
+                for (step, result) in stage.iter().zip(results) {
+                    self.absorb(&seen, step, result, &mut tries).await;
+                }
+            }
+            seen = self.look(key, &mut tries).await;
+            page = plan::plan(&seen);
+        }
+        let last = plan::conclude(&seen);
+        for stage in &last.stages {
+            let results = together(clients, stage).await;
+            for (step, result) in stage.iter().zip(results) {
+                self.absorb(&seen, step, result, &mut tries).await;
+            }
+        }
+        if !tries.errors.is_empty() {
+            return Err(RunError::Execute(tries.errors.join("; ")));
+        }
+        Ok(self.again(key, &seen, [page.again, last.again]))
+    }
+}
+
+impl WorkAgent {
+    /// When to look again though nothing happens.
+    fn again(&self, key: &str, seen: &Seen, wanted: [Option<Duration>; 2]) -> Option<Duration> {
+        let mut again = wanted.into_iter().flatten().min();
+        let mut sooner = |delay: Duration| again = Some(again.map_or(delay, |it| it.min(delay)));
+        let mut retries = self.retries.lock();
+        if plan::is_worth_retrying(seen) {
+            let count = retries.entry(key.to_owned()).or_insert(0);
+            sooner(RETRY_MIN.saturating_mul(1 << (*count).min(20)).min(RETRY_MAX));
+            *count += 1;
+        } else {
+            retries.remove(key);
+        }
+        let unwatched = seen.items.iter().any(|it| it.key.is_some() && !it.watched);
+        if unwatched {
+            sooner(POLL.mul_f64(rand::rng().random_range(1.0..1.9)));
+        }
+        if seen.work.is_some() || seen.trace.is_some() {
+            sooner(RESYNC.mul_f64(rand::rng().random_range(0.7..1.3)));
+        }
+        again
+    }
+
+    async fn look(&self, key: &str, tries: &mut Tries) -> Seen {
+        let is_there = |uid: Option<&String>| uid.is_none_or(|it| !tries.gone.contains(it));
+        let work = self
+            .identity
+            .work_name(key)
+            .and_then(|name| self.works.get(&self.namespace, name))
+            .filter(|it| is_there(it.metadata.uid.as_ref()));
+        let trace = self.traces.named(key).filter(|it| is_there(it.metadata.uid.as_ref()));
+        let phase = plan::phase(work.as_deref(), trace.as_deref(), &self.identity);
+        let mut items = match (&work, phase) {
+            (Some(work), Phase::Applying | Phase::Complete) => self.items(work).await,
+            _ => vec![],
+        };
+        let recorded = || {
+            trace
+                .iter()
+                .filter_map(|it| it.status.as_ref())
+                .flat_map(|it| &it.applied_resources)
+        };
+        let leaving: Vec<_> = match (&trace, phase) {
+            (Some(trace), Phase::Applying) => plan::unwanted(trace, &items).cloned().collect(),
+            (Some(_), Phase::Renewing | Phase::Leaving | Phase::Finishing) => recorded().cloned().collect(),
+            _ => vec![],
+        };
+        let mut followed: BTreeSet<Key> = items.iter().filter_map(|it| it.key.clone()).collect();
+        for record in recorded().map(plan::key_of_record) {
+            if !followed.iter().any(|it| it.same_object(&record)) {
+                followed.insert(record);
+            }
+        }
+        self.objects.follow(key, followed);
+        let prepared = trace.is_some()
+            && work.as_ref().is_some_and(|it| {
+                it.metadata
+                    .finalizers
+                    .iter()
+                    .flatten()
+                    .any(|it| it == finalizers::MANIFEST_WORK)
+            });
+        if prepared && let Some(work) = &work {
+            self.permit(work, &mut items).await;
+        }
+        let on_record: HashSet<Key> = recorded().map(plan::key_of_record).collect();
+        self.look_at_items(key, &mut items, tries, prepared, &on_record).await;
+        let leaving = join_all(leaving.into_iter().map(|record| self.look_at_leaving(record, tries))).await;
+        Seen {
+            now: Timestamp::now(),
+            identity: self.identity.clone(),
+            key: key.to_owned(),
+            work,
+            trace,
+            items,
+            leaving,
+            blocked: tries.blocked.clone(),
+        }
+    }
+
+    /// The manifests, read and resolved.
+    async fn items(&self, work: &ManifestWork) -> Vec<Item> {
+        let old = work
+            .status
+            .as_ref()
+            .map(|it| it.resource_status.manifests.as_slice())
+            .unwrap_or_default();
+        let reading = work
+            .spec
+            .workload
+            .manifests
+            .iter()
+            .enumerate()
+            .map(|(ordinal, raw)| async move {
+                let manifest = manifest::parse(ordinal, &raw.0);
+                let resource = match &manifest {
+                    Ok(it) => self.discovery.resolve(&it.gvk).await.map_err(|it| it.to_string()),
+                    Err(it) => Err(it.why.clone()),
+                };
+                let key = match (&manifest, &resource) {
+                    (Ok(manifest), Ok(resource)) => Some(Key {
+                        group: resource.gvk.group.clone(),
+                        version: resource.gvk.version.clone(),
+                        resource: resource.plural.clone(),
+                        namespace: if resource.namespaced {
+                            manifest.namespace.clone()
+                        } else {
+                            String::new()
+                        },
+                        name: manifest.name.clone(),
+                    }),
+                    _ => None,
+                };
+                let config = key
+                    .as_ref()
+                    .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it));
+                let owned = key
+                    .as_ref()
+                    .is_some_and(|it| ownership::owned_by_work(work.spec.delete_option.as_ref(), it));
+                Item {
+                    manifest,
+                    resource,
+                    key,
+                    config,
+                    owned,
+                    complete: false,
+                    permitted: Ok(()),
+                    live: Live::Unknown,
+                    unreadable: None,
+                    watched: false,
+                    written: None,
+                    tried: Tried::default(),
+                    hold: None,
+                }
+            });
+        let mut items = join_all(reading).await;
+        for item in &mut items {
+            let meta = plan::meta(item);
+            let same = old.iter().find(|it| {
+                let it = &it.resource_meta;
+                (&it.group, &it.version, &it.kind, &it.resource, &it.namespace, &it.name)
+                    == (
+                        &meta.group,
+                        &meta.version,
+                        &meta.kind,
+                        &meta.resource,
+                        &meta.namespace,
+                        &meta.name,
+                    )
+            });
+            item.complete = same.is_some_and(|it| strategy::is_complete(&it.conditions));
+        }
+        items
+    }
+
+    /// Asks whether the executor may do what the manifests ask for, where the work names one.
+    async fn permit(&self, work: &ManifestWork, items: &mut [Item]) {
+        let Some(executor) = &work.spec.executor else { return };
+        let answers = {
+            let wishes = items
+                .iter()
+                .filter_map(|it| match (&it.manifest, &it.key, it.complete) {
+                    (Ok(manifest), Some(key), false) => Some(Wish {
+                        gvk: &manifest.gvk,
+                        key,
+                        owned: it.owned,
+                        object: &manifest.object,
+                        generation: work.metadata.generation,
+                    }),
+                    _ => None,
+                });
+            self.executors.permit_all(executor, wishes.collect()).await
+        };
+        let asked = items
+            .iter_mut()
+            .filter(|it| it.manifest.is_ok() && it.key.is_some() && !it.complete);
+        for (item, answer) in asked.zip(answers) {
+            item.permitted = answer;
+        }
+    }
+
+    async fn look_at_items(
+        &self,
+        work: &str,
+        items: &mut [Item],
+        tries: &mut Tries,
+        prepared: bool,
+        on_record: &HashSet<Key>,
+    ) {
+        for item in items.iter_mut() {
+            let Some(key) = &item.key else { continue };
+            item.live = self.objects.look(key, tries.since);
+            item.watched = self.objects.is_watched(key);
+            item.written = self.objects.written(work, key);
+            item.hold = self.objects.hold(work, key);
+            item.tried = tries.by_key.get(key).cloned().unwrap_or_default();
+        }
+        let unsure = std::mem::take(&mut tries.unsure);
+        let reading = items.iter().enumerate().filter_map(|(at, item)| {
+            let key = item.key.clone()?;
+            let blind = item.permitted.is_ok()
+                && !item.complete
+                && item.tried.failure.is_none()
+                && !strategy::must_look_first(&item.config)
+                && !on_record.contains(&key);
+            let must = unsure.contains(&key) || (prepared && item.live == Live::Unknown && !blind);
+            must.then_some(async move { (at, self.objects.fetch(&key).await) })
+        });
+        for (at, answer) in join_all(reading.collect::<Vec<_>>()).await {
+            match answer {
+                Ok(live) => items[at].live = live,
+                Err(error) => items[at].unreadable = Some(text_of(error)),
+            }
+        }
+    }
+
+    async fn look_at_leaving(&self, record: ocm_api::work::AppliedManifestResourceMeta, tries: &Tries) -> Leaving {
+        let key = plan::key_of_record(&record);
+        let mut problem = tries.problems.get(&key).cloned();
+        let mut live = self.objects.look(&key, tries.since);
+        if live == Live::Unknown {
+            match self.objects.fetch(&key).await {
+                Ok(found) => live = found,
+                Err(error) => problem = Some(text_of(error)),
+            }
+        }
+        Leaving {
+            watched: self.objects.is_watched(&key),
+            record,
+            live,
+            problem,
+        }
+    }
+
+    /// Takes in what became of a step, so that the next look sees it without asking.
+    async fn absorb(&self, seen: &Seen, step: &Step, result: Result<Done, StepError>, tries: &mut Tries) {
+        let Some(target) = step.target() else { return };
+        if target.site == Site::Hub {
+            match result {
+                Ok(done) => self.absorb_work(done, tries),
+                // A work that is gone, or not the one we saw, is seen to be so by the watch.
+                Err(error) => tries.errors.push(format!("{step}: {}", sentence(&error))),
+            }
+            return;
+        }
+        match plan::key_of_target(target) {
+            None => self.absorb_trace(step, result, tries).await,
+            Some(key) => self.absorb_object(seen, step, key, result, tries),
+        }
+    }
+
+    fn absorb_work(&self, done: Done, tries: &mut Tries) {
+        let Done::Object(object) = done else { return };
+        if is_gone(&object) {
+            tries.gone.extend(object.metadata.uid.clone());
+        } else if let Ok(work) = object.try_parse::<ManifestWork>() {
+            self.works.put(work);
+        }
+    }
+
+    async fn absorb_trace(&self, step: &Step, result: Result<Done, StepError>, tries: &mut Tries) {
+        match result {
+            Ok(Done::Object(object)) if is_gone(&object) => tries.gone.extend(object.metadata.uid.clone()),
+            Ok(Done::Object(object)) => {
+                if let Ok(trace) = object.try_parse::<AppliedManifestWork>() {
+                    self.traces.put(trace);
+                }
+            }
+            Ok(Done::Gone) => {
+                if let Step::Delete { uid: Some(uid), .. } = step {
+                    tries.gone.insert(uid.clone());
+                }
+            }
+            // The watch is behind: it was made by an earlier run that did not live to see it.
+            Ok(Done::AlreadyExists) => {
+                let name = step.target().map(|it| it.name.clone()).unwrap_or_default();
+                match Api::<AppliedManifestWork>::all(self.cluster.clone()).get(&name).await {
+                    Ok(trace) => self.traces.put(trace),
+                    Err(error) => tries.errors.push(text_of(error)),
+                }
+            }
+            Ok(Done::Told) => {}
+            // A trace that cannot be made is told on the work: its name may be too long for the cluster.
+            Err(error) if matches!(step, Step::Create { .. }) && error.code().is_some() => {
+                tries.blocked = Some(sentence(&error));
+            }
+            Err(error) => tries.errors.push(format!("{step}: {}", sentence(&error))),
+        }
+    }
+
+    fn absorb_object(&self, seen: &Seen, step: &Step, key: Key, result: Result<Done, StepError>, tries: &mut Tries) {
+        let is_leaving = seen.leaving.iter().any(|it| it.key().same_object(&key));
+        match result {
+            Ok(Done::Object(object)) => {
+                let value = serde_json::to_value(&*object).unwrap_or_default();
+                if matches!(step, Step::Delete { .. }) {
+                    self.objects.learn(&key, remains(&object).then_some(value));
+                    return;
+                }
+                if let (Some(hash), Some(version)) =
+                    (plan::hash_of_write(seen, &key), &object.metadata.resource_version)
+                {
+                    let written = Written {
+                        hash,
+                        resource_version: version.clone(),
+                    };
+                    self.objects.learn(&key, Some(value));
+                    self.objects
+                        .wrote(&seen.key, &key, written, !matches!(step, Step::MergePatch { .. }));
+                } else {
+                    self.objects.learn(&key, Some(value));
+                }
+            }
+            Ok(Done::Gone) => self.objects.learn(&key, None),
+            Ok(Done::AlreadyExists) => {
+                tries.unsure.insert(key);
+            }
+            Ok(Done::Told) => {}
+            Err(error) => {
+                let code = error.code();
+                let message = sentence(&error);
+                let applies = matches!(step, Step::Apply { .. });
+                self.objects.unlearn(&key);
+                if is_leaving {
+                    // Another incarnation, or somebody was faster: the next look tells which.
+                    let tried = tries.by_key.entry(key.clone()).or_default();
+                    tried.failures += 1;
+                    if !matches!(code, Some(404 | 409)) || tried.failures >= CONFLICTS_MAX {
+                        tries.problems.insert(key, message);
+                    }
+                    return;
+                }
+                if code == Some(404) && is_unserved(&message) {
+                    self.discovery.forget(&key.group, &key.version);
+                }
+                let tried = tries.by_key.entry(key.clone()).or_default();
+                tried.failures += 1;
+                let raced = matches!(code, Some(404 | 409)) && !applies && tried.failures < CONFLICTS_MAX;
+                let untyped = applies && !tried.plain && is_untyped(&message);
+                if untyped {
+                    tried.plain = true;
+                } else if !raced || matches!(step, Step::Create { .. }) {
+                    tried.failure = Some(Failure { code, message });
+                }
+                tries.unsure.insert(key);
+            }
+        }
+    }
+}
+
+fn text_of(error: kube::Error) -> String {
+    sentence(&StepError::from(error))
+}
+
+/// The last answer about an object whose last finalizer was taken off.
+fn is_gone(object: &DynamicObject) -> bool {
+    object.metadata.deletion_timestamp.is_some() && object.metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Whether an object that the API server answered a deletion with is still there: it waits for finalizers, or is given time to end.
+fn remains(object: &DynamicObject) -> bool {
+    let waits = object.metadata.finalizers.as_ref().is_some_and(|it| !it.is_empty());
+    let ends = object.metadata.deletion_grace_period_seconds.is_some_and(|it| it > 0);
+    object.metadata.deletion_timestamp.is_some() && (waits || ends)
+}
+
+/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes does not
+/// know, or two list items under one key. A work that a Go agent can apply must not fail here.
+fn is_untyped(message: &str) -> bool {
+    [
+        "failed to create typed patch object",
+        "field not declared in schema",
+        "duplicate entries for key",
+    ]
+    .iter()
+    .any(|it| message.contains(it))
+}
+
+fn is_unserved(message: &str) -> bool {
+    message.contains("could not find the requested resource") || message.contains("404 page not found")
+}

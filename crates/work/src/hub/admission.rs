@@ -1,0 +1,286 @@
+//! Which works the hub takes. Pure rules that an API server calls in-process or behind a webhook.
+//! Upstream: ocm pkg/work/webhook/v1/manifestwork_validating.go and pkg/work/webhook/common.
+
+use std::collections::BTreeSet;
+
+use ocm_reconcile::access::Attributes;
+use serde_json::{Value, json};
+
+/// Upstream's limit for all manifests of a work together.
+pub const MANIFESTS_BYTES_MAX: usize = 500 * 1024;
+
+/// What is being done with the work. Deletions are not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+}
+
+/// What can be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub manifests_bytes_max: usize,
+    /// Gate `NilExecutorValidating`: a work without an executor is checked like one with the agent's own account.
+    pub nil_executor_is_checked: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            manifests_bytes_max: MANIFESTS_BYTES_MAX,
+            nil_executor_is_checked: false,
+        }
+    }
+}
+
+/// Why a work is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Denial {
+    /// The HTTP status, always 400 as upstream.
+    pub code: u16,
+    pub message: String,
+}
+
+impl Denial {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            code: 400,
+            message: message.into(),
+        }
+    }
+}
+
+/// What the requesting user must be allowed, before the work is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub attributes: Attributes,
+    /// What to answer when the user is not.
+    pub denial: Denial,
+}
+
+/// Checks a work. What the rules alone cannot decide is asked of `may`: whether the requesting user has a right.
+///
+/// `object` and `old` are whole ManifestWorks; `user` is the requesting user's name.
+pub fn review(
+    rules: &Rules,
+    user: &str,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    may: impl FnOnce(&Attributes) -> bool,
+) -> Result<(), Denial> {
+    match check(rules, user, operation, object, old)? {
+        Some(question) if !may(&question.attributes) => Err(question.denial),
+        _ => Ok(()),
+    }
+}
+
+/// The same for callers who cannot answer at once: everything but the answer.
+pub fn check(
+    rules: &Rules,
+    user: &str,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<Option<Question>, Denial> {
+    let none = Vec::new();
+    manifests(
+        rules,
+        object
+            .pointer("/spec/workload/manifests")
+            .and_then(Value::as_array)
+            .unwrap_or(&none),
+    )?;
+    executor(rules, user, operation, object, old)
+}
+
+/// Checks the manifests of a work, or of the template of a ManifestWorkReplicaSet.
+pub fn manifests(rules: &Rules, manifests: &[Value]) -> Result<(), Denial> {
+    if manifests.is_empty() {
+        return Err(Denial::new("manifests should not be empty"));
+    }
+    let size: usize = manifests.iter().map(size_of).sum();
+    let limit = rules.manifests_bytes_max;
+    if size > limit {
+        return Err(Denial::new(format!(
+            "the size of manifests is {size} bytes which exceeds the {limit} limit"
+        )));
+    }
+    let mut known = BTreeSet::new();
+    for manifest in manifests {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (kind, version) = (text("/kind"), text("/apiVersion"));
+        if kind.is_empty() {
+            return Err(Denial::new(format!("Object 'Kind' is missing in '{manifest}'")));
+        }
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        if name.is_empty() {
+            return Err(Denial::new("name must be set in manifest"));
+        }
+        if !text("/metadata/generateName").is_empty() {
+            return Err(Denial::new("generateName must not be set in manifest"));
+        }
+        if !known.insert((version, kind, namespace, name)) {
+            return Err(Denial::new(format!(
+                "duplicate manifest for resource {namespace}/{name} with resource type {version}.{kind}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// As upstream counts: the protobuf size of the embedded JSON, which is a tag, the length as varint, and the text.
+fn size_of(manifest: &Value) -> usize {
+    let length = manifest.to_string().len();
+    let bits = usize::BITS - (length | 1).leading_zeros();
+    1 + bits.div_ceil(7) as usize + length
+}
+
+fn executor(
+    rules: &Rules,
+    user: &str,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<Option<Question>, Denial> {
+    let of = |work: &Value| work.pointer("/spec/executor").filter(|it| !it.is_null()).cloned();
+    let wanted = of(object);
+    if operation == Operation::Update && wanted == old.and_then(of) {
+        return Ok(None);
+    }
+    let executor = match wanted {
+        Some(executor) => executor,
+        None if rules.nil_executor_is_checked => {
+            json!({"subject": {"serviceAccount": {"namespace": "", "name": "klusterlet-work-sa"}}})
+        }
+        None => return Ok(None),
+    };
+    let Some(account) = executor.pointer("/subject/serviceAccount").filter(|it| !it.is_null()) else {
+        return Err(Denial::new("executor service account can not be nil"));
+    };
+    let text = |field: &str| account[field].as_str().unwrap_or_default();
+    let (account_namespace, account_name) = (text("namespace"), text("name"));
+    let namespace = object
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    Ok(Some(Question {
+        attributes: Attributes {
+            verb: "execute-as".to_owned(),
+            group: ocm_api::work::GROUP.to_owned(),
+            resource: "manifestworks".to_owned(),
+            subresource: None,
+            namespace: Some(namespace.to_owned()),
+            name: Some(format!("system:serviceaccount:{account_namespace}:{account_name}")),
+        },
+        denial: Denial::new(format!(
+            "user {user} cannot manipulate the Manifestwork with executor {account_namespace}/{account_name} in namespace {namespace}"
+        )),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config_map(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
+    }
+
+    fn work(manifests: &[Value], executor: Value) -> Value {
+        json!({"metadata": {"namespace": "cluster1"}, "spec": {"workload": {"manifests": manifests}, "executor": executor}})
+    }
+
+    fn create(manifests: &[Value]) -> String {
+        let object = work(manifests, Value::Null);
+        review(&Rules::default(), "user", Operation::Create, &object, None, |_| true)
+            .map_or_else(|it| format!("{} {it}", it.code), |()| "taken".to_owned())
+    }
+
+    #[test]
+    fn manifests_that_cannot_be_applied_are_refused_at_the_door() {
+        let mut generated = config_map("a");
+        generated["metadata"]["generateName"] = json!("a-");
+        let mut unnamed = config_map("");
+        unnamed["metadata"]["generateName"] = json!("a-");
+        let table = [
+            (vec![config_map("a"), config_map("b")], "taken"),
+            (vec![], "400 manifests should not be empty"),
+            (
+                vec![json!({"metadata": {}})],
+                "400 Object 'Kind' is missing in '{\"metadata\":{}}'",
+            ),
+            (vec![unnamed], "400 name must be set in manifest"),
+            (vec![generated], "400 generateName must not be set in manifest"),
+            (
+                vec![config_map("a"), config_map("a")],
+                "400 duplicate manifest for resource default/a with resource type v1.ConfigMap",
+            ),
+        ];
+        for (manifests, expected) in table {
+            assert_eq!(create(&manifests), expected);
+        }
+        let mut big = config_map("a");
+        big["data"] = json!({"k": "x".repeat(500 * 1024)});
+        let shown = create(&[big]);
+        assert!(
+            shown.starts_with("400 the size of manifests is 512") && shown.ends_with("exceeds the 512000 limit"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_size_is_counted_as_upstream_counts_it() {
+        let manifest = json!({"k": "x".repeat(192)});
+        assert_eq!(manifest.to_string().len(), 200);
+        assert_eq!(size_of(&manifest), 203);
+    }
+
+    #[test]
+    fn naming_an_executor_needs_the_right_to_execute_as_it() {
+        let executor =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "sa"}}});
+        let object = work(&[config_map("a")], executor.clone());
+        let mut asked = None;
+        let denial = review(&Rules::default(), "bob", Operation::Create, &object, None, |it| {
+            asked = Some(it.clone());
+            false
+        });
+        assert_eq!(
+            denial.unwrap_err().message,
+            "user bob cannot manipulate the Manifestwork with executor ns/sa in namespace cluster1"
+        );
+        let asked = asked.unwrap();
+        assert_eq!(
+            (asked.verb.as_str(), asked.name.as_deref()),
+            ("execute-as", Some("system:serviceaccount:ns:sa"))
+        );
+        let unchanged = review(
+            &Rules::default(),
+            "bob",
+            Operation::Update,
+            &object,
+            Some(&object),
+            |_| false,
+        );
+        assert_eq!(unchanged, Ok(()));
+        let without = work(&[config_map("a")], Value::Null);
+        assert_eq!(
+            review(&Rules::default(), "bob", Operation::Create, &without, None, |_| false),
+            Ok(())
+        );
+        let strict = Rules {
+            nil_executor_is_checked: true,
+            ..Rules::default()
+        };
+        assert!(review(&strict, "bob", Operation::Create, &without, None, |_| false).is_err());
+        let nobody = work(&[config_map("a")], json!({"subject": {"type": "ServiceAccount"}}));
+        assert_eq!(
+            review(&Rules::default(), "bob", Operation::Create, &nobody, None, |_| true)
+                .unwrap_err()
+                .message,
+            "executor service account can not be nil"
+        );
+    }
+}
