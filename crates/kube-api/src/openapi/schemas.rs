@@ -1,18 +1,14 @@
-//! Schema trees as OpenAPI definitions, in the dialects of v2 and v3.
+//! Definitions of kinds, in the dialects of v2 and v3.
 
-use crate::registry::{Registry, Resource};
-use kube_store::schema::{Checks, ListType, Schema, Type};
+use crate::{builtin_schemas, registry::Resource};
 use serde_json::{Map, Value, json};
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Name of the one definition that every kind refers to.
-pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-/// Nodes with fewer properties are written where they stand: a reference would be as long.
-const SHARED_PROPERTIES_MIN: usize = 3;
+const V3: &str = "#/components/schemas/";
+const V2: &str = "#/definitions/";
 
 /// Which OpenAPI is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +19,8 @@ pub(super) enum Dialect {
 
 impl Dialect {
     pub fn reference(self, name: &str) -> Value {
-        match self {
-            Self::V2 => json!({"$ref": format!("#/definitions/{name}")}),
-            Self::V3 => json!({"$ref": format!("#/components/schemas/{name}")}),
-        }
+        let root = if self == Self::V2 { V2 } else { V3 };
+        json!({"$ref": format!("{root}{name}")})
     }
 }
 
@@ -51,85 +45,70 @@ fn kinds(resource: &Resource, version: &str, kind: &str) -> Value {
     json!([{"group": resource.group, "version": version, "kind": kind}])
 }
 
-/// Writes trees of one document. A node that occurs twice becomes a definition of its own.
-struct Writer {
-    dialect: Dialect,
-    /// How often each shared node is met, by address: trees share nodes by pointer.
-    met: HashMap<*const Schema, usize>,
-    names: HashMap<*const Schema, String>,
-    definitions: BTreeMap<String, Value>,
-}
-
 /// All definitions of the given resources, each in one version.
 pub(super) fn definitions(
-    registry: &Registry,
     resources: &[(&Arc<Resource>, &str)],
     dialect: Dialect,
-) -> BTreeMap<String, Value> {
-    let mut writer = Writer {
-        dialect,
-        met: HashMap::new(),
-        names: HashMap::new(),
-        definitions: BTreeMap::new(),
-    };
-    let meta = registry.by_kind("v1", "ConfigMap").and_then(|it| it.schema("v1"));
-    let meta = meta.and_then(|it| it.properties.get("metadata").cloned());
-    if let Some(meta) = &meta {
-        writer.names.insert(Arc::as_ptr(meta), OBJECT_META.into());
-        let definition = writer.node(meta, OBJECT_META);
-        writer.definitions.insert(OBJECT_META.into(), definition);
-    } else {
-        writer.definitions.insert(OBJECT_META.into(), json!({"type": "object"}));
+) -> Map<String, Value> {
+    let mut definitions = Map::new();
+    let builtin = resources.iter().filter(|(it, _)| it.is_builtin());
+    let groups: BTreeSet<_> = builtin.map(|(it, version)| (it.group.as_str(), *version)).collect();
+    for (group, version) in groups {
+        if let Some(Value::Object(found)) = builtin_schemas::openapi_v3(group, version) {
+            definitions.extend(found);
+        }
     }
-    writer.definitions.insert(LIST_META.into(), list_meta());
-    let schemas: Vec<_> = resources
-        .iter()
-        .map(|(it, version)| it.is_builtin().then(|| it.schema(version)).flatten())
-        .collect();
-    for schema in schemas.iter().flatten() {
-        writer.count(schema);
+    if !definitions.contains_key(OBJECT_META) {
+        let core = builtin_schemas::openapi_v3("", "v1").unwrap_or_default();
+        copy(&core, OBJECT_META, &mut definitions);
     }
-    for ((resource, version), schema) in resources.iter().zip(&schemas) {
+    definitions.entry(LIST_META).or_insert_with(list_meta);
+    for (resource, version) in resources {
         let name = kind_name(resource, version);
-        let mut definition = match schema {
-            Some(schema) => writer.node(schema, &name),
-            None if resource.is_builtin() => json!({"type": "object"}),
-            None => custom(resource.raw_schema(version), dialect),
-        };
-        let properties = definition
-            .as_object_mut()
-            .map(|it| it.entry("properties").or_insert_with(|| json!({})));
-        if let Some(properties) = properties.and_then(Value::as_object_mut) {
-            for (key, text) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-                properties.insert(key.into(), json!({"type": "string", "description": text}));
-            }
-            if !resource.traits.review || schema.as_ref().is_some_and(|it| it.properties.contains_key("metadata")) {
-                properties.insert(
-                    "metadata".into(),
-                    described(dialect, OBJECT_META, "Standard object's metadata."),
-                );
-            }
+        if !resource.is_builtin() {
+            definitions.insert(name.clone(), custom(resource, version));
         }
+        // A kind without a schema is at least an object.
+        let definition = definitions.entry(name.clone()).or_insert_with(|| json!({"type": "object"}));
         definition["x-kubernetes-group-version-kind"] = kinds(resource, version, &resource.kind);
-        writer.definitions.insert(name.clone(), definition);
         if !resource.traits.review {
-            let list = list_of(resource, version, &name, dialect);
-            writer.definitions.insert(format!("{name}List"), list);
+            definitions.insert(format!("{name}List"), list_of(resource, version, &name));
         }
     }
-    writer.definitions
+    if dialect == Dialect::V2 {
+        definitions.values_mut().for_each(plainer);
+    }
+    definitions
+}
+
+/// Copies a definition and those it refers to.
+fn copy(from: &Value, name: &str, to: &mut Map<String, Value>) {
+    let Some(definition) = from.get(name).filter(|_| !to.contains_key(name)) else { return };
+    to.insert(name.to_owned(), definition.clone());
+    let mut found = Vec::new();
+    references(definition, &mut found);
+    for reference in found {
+        copy(from, reference.trim_start_matches(V3), to);
+    }
+}
+
+fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get("$ref").and_then(Value::as_str));
+            map.values().for_each(|it| references(it, found));
+        }
+        Value::Array(all) => all.iter().for_each(|it| references(it, found)),
+        _ => {}
+    }
 }
 
 const API_VERSION: &str = "Version of the schema of this representation, as group/version.";
 const KIND: &str = "Kind of the object that this representation describes, in CamelCase.";
 
-fn described(dialect: Dialect, name: &str, description: &str) -> Value {
-    let reference = dialect.reference(name);
-    match dialect {
-        // A v3 reference has no siblings.
-        Dialect::V3 => json!({"allOf": [reference], "default": {}, "description": description}),
-        Dialect::V2 => json!({"$ref": reference["$ref"], "description": description}),
-    }
+fn described(name: &str, description: &str) -> Value {
+    // A v3 reference has no siblings.
+    json!({"allOf": [Dialect::V3.reference(name)], "description": description})
 }
 
 fn list_meta() -> Value {
@@ -142,59 +121,70 @@ fn list_meta() -> Value {
     })
 }
 
-fn list_of(resource: &Resource, version: &str, name: &str, dialect: Dialect) -> Value {
+fn list_of(resource: &Resource, version: &str, name: &str) -> Value {
     json!({
         "type": "object", "description": format!("{} is a list of {}.", resource.list_kind, resource.kind),
         "required": ["items"],
         "properties": {
             "apiVersion": {"type": "string", "description": API_VERSION},
             "kind": {"type": "string", "description": KIND},
-            "metadata": described(dialect, LIST_META, "Standard list metadata."),
-            "items": {"type": "array", "items": dialect.reference(name)},
+            "metadata": described(LIST_META, "Standard list metadata."),
+            "items": {"type": "array", "items": Dialect::V3.reference(name)},
         },
         "x-kubernetes-group-version-kind": kinds(resource, version, &resource.list_kind),
     })
 }
 
-/// The schema of a custom resource as its definition wrote it. v2 knows less: there, what it cannot say is left out.
-fn custom(raw: &Value, dialect: Dialect) -> Value {
-    if raw.is_null() {
-        return json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    }
-    let mut definition = raw.clone();
-    if dialect == Dialect::V2 {
-        plainer(&mut definition);
-    }
+/// The schema of a custom resource as its definition wrote it, with what every object has.
+fn custom(resource: &Resource, version: &str) -> Value {
+    let raw = resource.raw_schema(version);
+    let mut definition = if raw.is_object() {
+        raw.clone()
+    } else {
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+    };
+    let properties = &mut definition["properties"];
+    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
+    properties["kind"] = json!({"type": "string", "description": KIND});
+    properties["metadata"] = described(OBJECT_META, "Standard object's metadata.");
     definition
 }
 
-/// Takes out of a v3 schema what v2 cannot say. Upstream: apiextensions-apiserver pkg/controller/openapi/v2/conversion.go,
+/// Turns a v3 schema into v2, which knows less. Upstream: apiextensions-apiserver pkg/controller/openapi/v2/conversion.go,
 /// which also drops the type of a nullable node and everything below a node that preserves unknown fields.
 fn plainer(node: &mut Value) {
     let Some(map) = node.as_object_mut() else { return };
-    for key in ["nullable", "anyOf", "oneOf", "not", "x-kubernetes-validations"] {
-        let removed = map.remove(key);
-        if key == "nullable" && removed == Some(Value::Bool(true)) {
-            map.remove("type");
-            map.remove("items");
-            map.remove("properties");
-        }
+    let one = map.get("allOf").and_then(Value::as_array).filter(|it| it.len() == 1).map(|it| it[0]["$ref"].clone());
+    if let Some(reference) = one.filter(Value::is_string) {
+        map.remove("allOf");
+        map.remove("default");
+        map.insert("$ref".into(), reference);
     }
-    if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+    if let Some(Value::String(reference)) = map.get_mut("$ref") {
+        *reference = reference.replacen(V3, V2, 1);
+    }
+    let either = map.contains_key("oneOf") || map.contains_key("anyOf");
+    let textual = map.get("format").is_some_and(|it| it == "int-or-string")
+        || map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true))
+        || (either && !map.contains_key("type") && !map.contains_key("properties"));
+    let nullable = map.remove("nullable") == Some(Value::Bool(true));
+    for key in ["anyOf", "oneOf", "not", "x-kubernetes-validations"] {
+        map.remove(key);
+    }
+    if textual {
+        map.insert("type".into(), "string".into());
+    }
+    let open = map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    if nullable {
+        map.remove("type");
+    }
+    if nullable || open {
         map.remove("items");
         map.remove("properties");
     }
-    if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
-        map.insert("type".into(), "string".into());
-        map.insert("format".into(), "int-or-string".into());
-    }
     for (key, child) in map.iter_mut() {
         match key.as_str() {
-            "properties" => child
-                .as_object_mut()
-                .into_iter()
-                .flatten()
-                .for_each(|(_, it)| plainer(it)),
+            "properties" => child.as_object_mut().into_iter().flatten().for_each(|(_, it)| plainer(it)),
             "items" | "additionalProperties" => plainer(child),
             "allOf" => child.as_array_mut().into_iter().flatten().for_each(plainer),
             _ => {}
@@ -202,178 +192,25 @@ fn plainer(node: &mut Value) {
     }
 }
 
-impl Writer {
-    fn count(&mut self, schema: &Arc<Schema>) {
-        let met = self.met.entry(Arc::as_ptr(schema)).or_default();
-        *met += 1;
-        if *met > 1 {
-            return; // what is below was counted already and will be written once
-        }
-        for child in schema
-            .properties
-            .values()
-            .chain(schema.items.iter())
-            .chain(schema.additional.iter())
-        {
-            self.count(child);
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// A child: written here, or referred to. `path` names it if it becomes a definition.
-    fn child(&mut self, schema: &Arc<Schema>, path: &str) -> Value {
-        let pointer = Arc::as_ptr(schema);
-        if !self.names.contains_key(&pointer) {
-            let shared = self.met.get(&pointer).is_some_and(|it| *it > 1);
-            if !shared || schema.properties.len() < SHARED_PROPERTIES_MIN {
-                return self.node(schema, path);
-            }
-            self.names.insert(pointer, path.to_owned());
-            let definition = self.node(schema, path);
-            self.definitions.insert(path.to_owned(), definition);
-        }
-        self.dialect.reference(&self.names[&pointer])
-    }
-
-    /// The node itself.
-    fn node(&mut self, schema: &Schema, path: &str) -> Value {
-        let mut map = Map::new();
-        if let Some(text) = &schema.description {
-            map.insert("description".into(), text.as_ref().into());
-        }
-        if let Some(format) = &schema.format {
-            map.insert("format".into(), format.as_ref().into());
-        }
-        match schema.ty {
-            Type::Any if schema.int_or_string => {
-                map.insert("format".into(), "int-or-string".into());
-                match self.dialect {
-                    Dialect::V2 => map.insert("type".into(), "string".into()),
-                    Dialect::V3 => map.insert("oneOf".into(), json!([{"type": "integer"}, {"type": "string"}])),
-                };
-            }
-            Type::Any => {}
-            ty => {
-                map.insert("type".into(), type_name(ty).into());
-            }
-        }
-        if !schema.properties.is_empty() {
-            let mut properties = Map::new();
-            for (name, child) in &schema.properties {
-                properties.insert(name.clone(), self.child(child, &format!("{path}.{name}")));
-            }
-            map.insert("properties".into(), properties.into());
-        }
-        if let Some(values) = &schema.additional {
-            map.insert(
-                "additionalProperties".into(),
-                self.child(values, &format!("{path}.values")),
-            );
-        }
-        match &schema.items {
-            Some(items) => {
-                map.insert("items".into(), self.child(items, &format!("{path}.items")));
-            }
-            None if schema.ty == Type::Array => {
-                map.insert("items".into(), json!({}));
-            }
-            None => {}
-        }
-        if !schema.required.is_empty() {
-            map.insert("required".into(), schema.required.clone().into());
-        }
-        if let Some(default) = &schema.default {
-            map.insert("default".into(), default.clone());
-        }
-        extensions(schema, &mut map);
-        if let Some(checks) = &schema.checks {
-            limits(checks, &mut map);
-        }
-        if schema.nullable && self.dialect == Dialect::V3 {
-            map.insert("nullable".into(), true.into());
-        }
-        map.into()
-    }
-}
-
-fn type_name(ty: Type) -> &'static str {
-    match ty {
-        Type::Object | Type::Any => "object",
-        Type::Array => "array",
-        Type::String => "string",
-        Type::Integer => "integer",
-        Type::Number => "number",
-        Type::Boolean => "boolean",
-    }
-}
-
-/// What server-side apply and strategic merge need to know.
-fn extensions(schema: &Schema, map: &mut Map<String, Value>) {
-    if schema.preserve_unknown {
-        map.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
-    }
-    if schema.embedded_resource {
-        map.insert("x-kubernetes-embedded-resource".into(), true.into());
-    }
-    if schema.atomic_map {
-        map.insert("x-kubernetes-map-type".into(), "atomic".into());
-    }
-    if schema.ty == Type::Array {
-        let kind = match schema.list_type {
-            ListType::Atomic => "atomic",
-            ListType::Set => "set",
-            ListType::Map => "map",
-        };
-        map.insert("x-kubernetes-list-type".into(), kind.into());
-        if !schema.list_map_keys.is_empty() {
-            map.insert("x-kubernetes-list-map-keys".into(), schema.list_map_keys.clone().into());
-        }
-    }
-    let strategies = [
-        (schema.patch_merge, "merge"),
-        (schema.patch_retain_keys, "retainKeys"),
-        (schema.patch_replace, "replace"),
-    ];
-    let strategies: Vec<_> = strategies
-        .into_iter()
-        .filter(|(on, _)| *on)
-        .map(|(_, name)| name)
-        .collect();
-    if !strategies.is_empty() {
-        map.insert("x-kubernetes-patch-strategy".into(), strategies.join(",").into());
-    }
-    if let Some(key) = &schema.patch_merge_key {
-        map.insert("x-kubernetes-patch-merge-key".into(), key.clone().into());
-    }
-}
-
-fn limits(checks: &Checks, map: &mut Map<String, Value>) {
-    if !checks.enumeration.is_empty() {
-        map.insert("enum".into(), checks.enumeration.clone().into());
-    }
-    if let Some(pattern) = &checks.pattern {
-        map.insert("pattern".into(), pattern.as_str().into());
-    }
-    let numbers = [
-        ("minimum", checks.minimum),
-        ("maximum", checks.maximum),
-        ("multipleOf", checks.multiple_of),
-    ];
-    for (key, value) in numbers {
-        if let Some(value) = value {
-            map.insert(key.into(), value.into());
-        }
-    }
-    let counts = [
-        ("minLength", checks.min_length),
-        ("maxLength", checks.max_length),
-        ("minItems", checks.min_items),
-        ("maxItems", checks.max_items),
-        ("minProperties", checks.min_properties),
-        ("maxProperties", checks.max_properties),
-    ];
-    for (key, value) in counts {
-        if let Some(value) = value {
-            map.insert(key.into(), value.into());
-        }
+    #[test]
+    fn what_v2_cannot_say_is_left_out() {
+        let mut node = json!({"type": "object", "properties": {
+            "a": {"allOf": [{"$ref": "#/components/schemas/X"}], "default": {}, "description": "d"},
+            "b": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+            "c": {"type": "object", "nullable": true, "properties": {"d": {"type": "string"}}},
+            "e": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        }});
+        plainer(&mut node);
+        let expected = json!({"type": "object", "properties": {
+            "a": {"$ref": "#/definitions/X", "description": "d"},
+            "b": {"format": "int-or-string", "type": "string"},
+            "c": {},
+            "e": {"x-kubernetes-int-or-string": true, "type": "string"},
+        }});
+        assert_eq!(node, expected);
     }
 }

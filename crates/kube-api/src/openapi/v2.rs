@@ -26,7 +26,7 @@ pub(super) fn document(registry: &Registry) -> Value {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},
         "paths": paths,
-        "definitions": schemas::definitions(registry, &pairs, Dialect::V2),
+        "definitions": schemas::definitions(&pairs, Dialect::V2),
         "securityDefinitions": {
             "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"},
         },

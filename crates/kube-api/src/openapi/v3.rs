@@ -87,7 +87,7 @@ pub(super) fn document(registry: &Registry, group: &str, version: &str) -> Value
         "info": {"title": "Kubernetes", "version": "v1.36.0"},
         "paths": paths,
         "components": {
-            "schemas": schemas::definitions(registry, &pairs, Dialect::V3),
+            "schemas": schemas::definitions(&pairs, Dialect::V3),
             "securitySchemes": {
                 "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"},
             },
