@@ -1,6 +1,6 @@
 //! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
 
-use crate::local::Local;
+use crate::{local::Local, pki::certificate};
 use kube_store::status::Status;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// Roles and bindings with this annotation get back at start what was taken from them.
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+const PROXY_CA: &str = "requestheader-client-ca-file";
+const TEN_YEARS_SECONDS: i64 = 10 * 365 * 24 * 3600;
 
 /// What [`bootstrap`] writes besides the namespaces.
 #[derive(Clone, Debug, Default)]
@@ -41,16 +43,14 @@ pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> 
         ensure(local, id, &namespace, object.clone(), policy_patch).await
     });
     super::all(writes.collect()).await?;
-    let data_patch =
-        |live: &Value, wanted: &Value| (live["data"] != wanted["data"]).then(|| json!({"data": wanted["data"]}));
-    ensure(
-        local,
-        "configmaps",
-        "kube-system",
-        authentication(&wanted.client_ca),
-        data_patch,
-    )
-    .await?;
+    let incomplete = |live: &Value, wanted: &Value| {
+        let same = live["data"]["client-ca-file"] == wanted["data"]["client-ca-file"];
+        // The proxy's CA is another one each time it is made.
+        let complete = same && live["data"][PROXY_CA].is_string();
+        (!complete).then(|| json!({"data": wanted["data"]}))
+    };
+    let published = authentication(&wanted.client_ca);
+    ensure(local, "configmaps", "kube-system", published, incomplete).await?;
     ensure(local, "services", "default", service(), |_, _| None).await?;
     if let Some(address) = wanted.address {
         let [endpoints, slice] = endpoints(address);
@@ -120,20 +120,30 @@ fn policy_patch(live: &Value, wanted: &Value) -> Option<Value> {
     patch.as_object().is_some_and(|it| !it.is_empty()).then_some(patch)
 }
 
+/// What aggregated API servers, and every program that delegates authentication, read at start; most of them give up
+/// when a key is missing.
 fn authentication(client_ca: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {
             "client-ca-file": client_ca,
-            // Aggregated API servers accept these headers only from a client with a certificate of this CA.
-            "requestheader-client-ca-file": client_ca,
+            PROXY_CA: nobodys_authority(),
             "requestheader-allowed-names": "[\"front-proxy-client\"]",
             "requestheader-username-headers": "[\"X-Remote-User\"]",
             "requestheader-group-headers": "[\"X-Remote-Group\"]",
             "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
         },
     })
+}
+
+/// An authority whose key is thrown away: there is no front proxy, and with the CA of clients in this place anyone with
+/// a certificate named `front-proxy-client` could speak for others.
+fn nobodys_authority() -> String {
+    use x509_cert::der::{EncodePem, pem::LineEnding};
+    let key = p256::elliptic_curve::Generate::generate_from_rng(&mut rand::rng());
+    let made = certificate::authority("front-proxy-ca", &key, jiff::Timestamp::now(), TEN_YEARS_SECONDS);
+    made.ok().and_then(|it| it.to_pem(LineEnding::LF).ok()).unwrap_or_default()
 }
 
 fn service() -> Value {

@@ -18,6 +18,9 @@ mod root_ca;
 mod service_account;
 mod token_secret;
 
+#[cfg(test)]
+mod tests;
+
 pub use bootstrap::{Bootstrap, bootstrap};
 
 use crate::{

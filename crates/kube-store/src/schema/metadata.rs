@@ -222,7 +222,9 @@ pub fn validate_metadata(
     }
     let mut warnings = Vec::new();
     for finalizer in finalizers(meta) {
-        const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+        // The last is what Kubernetes itself puts on every CustomResourceDefinition.
+        const STANDARD: [&str; 4] =
+            ["orphan", "foregroundDeletion", "kubernetes", "customresourcecleanup.apiextensions.k8s.io"];
         if finalizer.contains('/') || STANDARD.contains(&finalizer) || !qualified_name_errors(finalizer).is_empty() {
             continue;
         }
