@@ -169,7 +169,9 @@ pub async fn load(data: &Data, now: Timestamp) -> Result<Loaded, Problem> {
             user.client_key_data = Some(STANDARD.encode(key).into());
         }
     }
-    kubeconfig::load(PATH, kubeconfig, now).await
+    let loaded = kubeconfig::load(PATH, kubeconfig).await?;
+    loaded.check(now)?;
+    Ok(loaded)
 }
 
 fn some(text: &Option<String>) -> Option<&str> {

@@ -23,6 +23,10 @@ pub enum KubeconfigSource {
 /// A kubeconfig that can be used.
 #[derive(Clone, Debug)]
 pub struct Loaded {
+    /// How to name it in a sentence.
+    pub path: String,
+    /// What was read, to notice a change; empty when it was not read from a source.
+    pub text: String,
     /// What to connect with.
     pub config: Config,
     /// The file as it was, with paths made absolute.
@@ -178,11 +182,19 @@ impl KubeconfigSource {
 
     /// Reads and checks it.
     pub async fn load(&self, now: Timestamp) -> Result<Loaded, Problem> {
+        let loaded = self.read().await?;
+        loaded.check(now)?;
+        Ok(loaded)
+    }
+
+    /// Reads it, whether or not its certificate is still valid.
+    pub async fn read(&self) -> Result<Loaded, Problem> {
         let path = self.name();
-        let kubeconfig = match self {
+        let (text, kubeconfig) = match self {
             KubeconfigSource::Path(file) => {
-                // Looked at first, because the parser's own errors do not tell "missing" from "unreadable".
-                match tokio::fs::metadata(file).await {
+                // Read by ourselves first, because the parser's errors do not tell "missing" from "unreadable".
+                let text = match tokio::fs::read_to_string(file).await {
+                    Ok(text) => text,
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Problem::Missing(path)),
                     Err(error) => {
                         return Err(Problem::Unreadable {
@@ -190,19 +202,29 @@ impl KubeconfigSource {
                             why: error.to_string(),
                         });
                     }
-                    Ok(_) => {}
-                }
-                Kubeconfig::read_from(file)
+                };
+                (text, Kubeconfig::read_from(file))
             }
-            KubeconfigSource::Inline(text) => Kubeconfig::from_yaml(text),
-        }
-        .map_err(|error| problem(&path, error))?;
-        load(&path, kubeconfig, now).await
+            KubeconfigSource::Inline(text) => (text.clone(), Kubeconfig::from_yaml(text)),
+        };
+        let kubeconfig = kubeconfig.map_err(|error| problem(&path, error))?;
+        Ok(Loaded {
+            text,
+            ..load(&path, kubeconfig).await?
+        })
+    }
+}
+
+impl Loaded {
+    /// Whether its client certificate, if it has one, is valid now.
+    pub fn check(&self, now: Timestamp) -> Result<(), Problem> {
+        let (_, _, user) = current(&self.kubeconfig).expect("a loaded kubeconfig has a current context");
+        user.map_or(Ok(()), |user| check_client_certificate(&self.path, &user, now))
     }
 }
 
 /// Checks a kubeconfig that was read before. `path` is only for sentences.
-pub async fn load(path: &str, kubeconfig: Kubeconfig, now: Timestamp) -> Result<Loaded, Problem> {
+pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Problem> {
     let path = path.to_owned();
     if kubeconfig.clusters.is_empty() && kubeconfig.contexts.is_empty() {
         return Err(Problem::Malformed {
@@ -210,7 +232,7 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig, now: Timestamp) -> Result<
             why: "it has no clusters and no contexts".to_owned(),
         });
     }
-    let (cluster_name, cluster, user) = current(&kubeconfig).map_err(|why| Problem::NoContext {
+    let (cluster_name, cluster, _) = current(&kubeconfig).map_err(|why| Problem::NoContext {
         path: path.clone(),
         why,
     })?;
@@ -228,9 +250,6 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig, now: Timestamp) -> Result<
             what: "proxy-url".to_owned(),
         });
     }
-    if let Some(user) = &user {
-        check_client_certificate(&path, user, now)?;
-    }
     let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default())
         .await
         .map_err(|error| problem(&path, error))?;
@@ -241,6 +260,8 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig, now: Timestamp) -> Result<
         });
     }
     Ok(Loaded {
+        path,
+        text: String::new(),
         config,
         kubeconfig,
         cluster_name,

@@ -55,7 +55,50 @@ struct Inner<K> {
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
     changes: watch::Sender<u64>,
-    last_error: RwLock<Option<String>>,
+    failure: RwLock<Option<Failure>>,
+}
+
+/// Why a watch does not run at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status the API server answered with, if it answered.
+    pub code: Option<u16>,
+    /// What it said, or what the network said.
+    pub text: String,
+}
+
+impl Failure {
+    fn of(error: &watcher::Error) -> Self {
+        let code = match error {
+            watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            | watcher::Error::WatchFailed(kube::Error::Api(status))
+            | watcher::Error::WatchError(status) => Some(status.code),
+            _ => None,
+        };
+        Self {
+            code,
+            text: error.to_string(),
+        }
+    }
+}
+
+/// How a cache watches.
+#[derive(Clone)]
+pub struct Watching {
+    /// Label and field selectors, page size.
+    pub selection: watcher::Config,
+    /// The longest wait before a failed watch is tried again.
+    pub retry_max: Duration,
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        Self {
+            selection: watcher::Config::default(),
+            retry_max: RETRY_MAX,
+        }
+    }
 }
 
 impl<K> Cache<K>
@@ -69,13 +112,25 @@ where
     }
 
     /// Starts one watch with label or field selectors.
-    pub fn start_with(api: Api<K>, config: watcher::Config, cancel: CancellationToken) -> Self {
+    pub fn start_with(api: Api<K>, selection: watcher::Config, cancel: CancellationToken) -> Self {
+        Self::start_watching(
+            api,
+            Watching {
+                selection,
+                ..Watching::default()
+            },
+            cancel,
+        )
+    }
+
+    /// Starts one watch with everything chosen.
+    pub fn start_watching(api: Api<K>, watching: Watching, cancel: CancellationToken) -> Self {
         let cache = Self::empty();
         let kind = K::kind(&K::DynamicType::default()).into_owned();
         tokio::spawn(
             cache
                 .clone()
-                .feed(api, config, cancel)
+                .feed(api, watching, cancel)
                 .instrument(info_span!("watch", %kind)),
         );
         cache
@@ -94,7 +149,7 @@ where
                 listeners: RwLock::new(Vec::new()),
                 synced: watch::Sender::new(false),
                 changes: watch::Sender::new(0),
-                last_error: RwLock::new(None),
+                failure: RwLock::new(None),
             }),
         }
     }
@@ -108,8 +163,11 @@ where
     }
 
     /// Watches until cancelled. [`start`](Self::start) does this in a task.
-    pub async fn feed(self, api: Api<K>, config: watcher::Config, cancel: CancellationToken) {
-        let stream = watcher::watcher(api, config.timeout(WATCH_SECONDS_MAX)).backoff(Retry::default());
+    pub async fn feed(self, api: Api<K>, watching: Watching, cancel: CancellationToken) {
+        let stream = watcher::watcher(api, watching.selection.timeout(WATCH_SECONDS_MAX)).backoff(Retry {
+            next: RETRY_MIN,
+            max: watching.retry_max,
+        });
         pin_mut!(stream);
         let mut arriving: Option<HashMap<Name, K>> = None;
         loop {
@@ -127,14 +185,22 @@ where
                 }
                 Some(Ok(Event::InitDone)) => {
                     self.replace(arriving.take().unwrap_or_default());
-                    *self.inner.last_error.write() = None;
+                    *self.inner.failure.write() = None;
                     self.inner.synced.send_replace(true);
                 }
-                Some(Ok(Event::Apply(object))) => self.put(object),
-                Some(Ok(Event::Delete(object))) => self.remove(&name_of(&object)),
+                Some(Ok(Event::Apply(object))) => {
+                    self.recovered();
+                    self.put(object);
+                }
+                Some(Ok(Event::Delete(object))) => {
+                    self.recovered();
+                    self.remove(&name_of(&object));
+                }
                 Some(Err(error)) => {
-                    let text = error.to_string();
-                    let first = self.inner.last_error.write().replace(text.clone()).is_none();
+                    let failure = Failure::of(&error);
+                    let text = failure.text.clone();
+                    let first = self.inner.failure.write().replace(failure).is_none();
+                    self.inner.changes.send_modify(|count| *count += 1);
                     if first {
                         warn!(error = %text, "watch failed, will retry");
                     } else {
@@ -143,6 +209,13 @@ where
                 }
                 None => return,
             }
+        }
+    }
+
+    // A watch that was interrupted and goes on from where it was sends no new list, only the next change.
+    fn recovered(&self) {
+        if self.inner.failure.read().is_some() {
+            *self.inner.failure.write() = None;
         }
     }
 
@@ -258,8 +331,8 @@ where
     }
 
     /// Why the watch does not run at present, if it does not.
-    pub fn last_error(&self) -> Option<String> {
-        self.inner.last_error.read().clone()
+    pub fn failure(&self) -> Option<Failure> {
+        self.inner.failure.read().clone()
     }
 
     /// A counter that moves with every change, to wait on a state without sleeping.
@@ -344,12 +417,7 @@ fn is_older<K: Resource>(new: &K, present: &K) -> bool {
 /// Doubling, fully jittered waits.
 struct Retry {
     next: Duration,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self { next: RETRY_MIN }
-    }
+    max: Duration,
 }
 
 impl Iterator for Retry {
@@ -357,7 +425,7 @@ impl Iterator for Retry {
 
     fn next(&mut self) -> Option<Duration> {
         let delay = self.next;
-        self.next = (delay * 2).min(RETRY_MAX);
+        self.next = (delay * 2).min(self.max);
         Some(delay.mul_f64(rand::rng().random_range(0.5..1.5)))
     }
 }

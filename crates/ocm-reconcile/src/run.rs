@@ -30,6 +30,12 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Decides. A plain function on plain data.
     fn plan(seen: &Self::Seen) -> Plan;
 
+    /// Keeps in memory what only this process knows, such as the name the server gave to what was created. Called when the
+    /// plan was executed, before the conclusion.
+    fn remember(&self, seen: &Self::Seen, outcome: &Outcome) {
+        let _ = (seen, outcome);
+    }
+
     /// Decides what to say about it, once, when everything was tried: mostly one status patch.
     fn conclude(seen: &Self::Seen, outcome: &Outcome) -> Plan {
         let _ = (seen, outcome);
@@ -165,6 +171,7 @@ pub async fn once<R: Reconciler>(
     let plan = R::plan(&seen);
     report(&plan);
     let outcome = execute(clients, &plan).await;
+    reconciler.remember(&seen, &outcome);
     let last = R::conclude(&seen, &outcome);
     report(&last);
     let concluded = execute(clients, &last).await;

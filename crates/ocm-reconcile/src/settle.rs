@@ -20,6 +20,7 @@ pub async fn settle<R: Reconciler>(
         let seen = reconciler.observe(key).await?;
         let plan = R::plan(&seen);
         let outcome = execute(clients, &plan).await;
+        reconciler.remember(&seen, &outcome);
         let last = R::conclude(&seen, &outcome);
         let concluded = execute(clients, &last).await;
         let failures = [outcome.error_text(), concluded.error_text()].concat();

@@ -1,0 +1,96 @@
+//! Whether the cluster's API server is well.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use ocm_api::{
+    condition::{Wanted, wanted},
+    conditions::managed_cluster::{self, reason},
+};
+
+/// A failure counts when it has lasted this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How soon to look again while a failure does not count yet.
+pub(super) const AGAIN: Duration = Duration::from_secs(5);
+
+/// What the API server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It is well.
+    Ok,
+    /// It is not, with the status it answered (0 when it did not) and its words.
+    Failed { code: u16, text: String },
+}
+
+/// Asks `/livez`, and `/healthz` where the former does not exist or is forbidden.
+pub(super) async fn probe(client: &Client) -> Health {
+    match ask(client, "/livez").await {
+        Health::Failed { code: 404 | 403, .. } => ask(client, "/healthz").await,
+        health => health,
+    }
+}
+
+async fn ask(client: &Client, path: &str) -> Health {
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .expect("a path makes a request");
+    match client.request_text(request).await {
+        Ok(_) => Health::Ok,
+        Err(kube::Error::Api(status)) => Health::Failed {
+            code: status.code,
+            text: status.message.clone(),
+        },
+        Err(error) => Health::Failed {
+            code: 0,
+            text: error.to_string(),
+        },
+    }
+}
+
+/// What to say about it; `None` while a failure is too young to count.
+pub(super) fn verdict(health: &Health, failing_since: Option<Timestamp>, now: Timestamp) -> Option<Wanted> {
+    match health {
+        Health::Ok => Some(wanted(
+            managed_cluster::AVAILABLE,
+            true,
+            reason::AVAILABLE,
+            "Managed cluster is available",
+        )),
+        Health::Failed { code, text } => {
+            let lasted = failing_since
+                .map(|it| now.duration_since(it).unsigned_abs())
+                .unwrap_or_default();
+            (lasted >= PATIENCE).then(|| {
+                let message = format!("The kube-apiserver is not ok, status code: {code}, {text}");
+                wanted(
+                    managed_cluster::AVAILABLE,
+                    false,
+                    reason::KUBE_API_SERVER_UNAVAILABLE,
+                    message,
+                )
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_failure_says_nothing_and_a_long_one_does() {
+        let failed = Health::Failed {
+            code: 500,
+            text: "etcd is gone".to_owned(),
+        };
+        let start = Timestamp::from_second(1000).unwrap();
+        let after = |seconds| verdict(&failed, Some(start), start + Duration::from_secs(seconds));
+        assert_eq!(after(19), None);
+        assert_eq!(
+            after(20).map(|it| it.message),
+            Some("The kube-apiserver is not ok, status code: 500, etcd is gone".to_owned())
+        );
+        assert!(verdict(&Health::Ok, None, start).is_some());
+    }
+}

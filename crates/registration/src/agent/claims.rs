@@ -1,0 +1,69 @@
+//! Which claims of a cluster the hub is told, and in which order.
+//! Upstream: ocm `pkg/registration/spoke/managedcluster/claim_reconcile.go`.
+
+use kube::ResourceExt;
+use ocm_api::{
+    cluster::{ClusterClaim, ManagedClusterClaim, RESERVED_CLAIMS},
+    labels,
+};
+
+/// Reserved claims by name, then so many others by name.
+pub(super) fn told<'a>(
+    claims: impl IntoIterator<Item = &'a ClusterClaim>,
+    custom_max: usize,
+    reserved_suffixes: &[String],
+) -> Vec<ManagedClusterClaim> {
+    let (mut reserved, mut custom) = (Vec::new(), Vec::new());
+    for claim in claims
+        .into_iter()
+        .filter(|it| !it.labels().contains_key(labels::SPOKE_ONLY))
+    {
+        let name = claim.name_any();
+        let is_reserved =
+            RESERVED_CLAIMS.contains(&name.as_str()) || reserved_suffixes.iter().any(|it| name.ends_with(it.as_str()));
+        let list = if is_reserved { &mut reserved } else { &mut custom };
+        list.push(ManagedClusterClaim {
+            name,
+            value: claim.spec.value.clone(),
+        });
+    }
+    reserved.sort_by(|a, b| a.name.cmp(&b.name));
+    custom.sort_by(|a, b| a.name.cmp(&b.name));
+    custom.truncate(custom_max);
+    reserved.append(&mut custom);
+    reserved
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reserved_claims_come_first_and_are_never_cut() {
+        let claim = |name: &str| -> ClusterClaim {
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"value": "v"}})).unwrap()
+        };
+        let mut private = claim("a.private");
+        private
+            .labels_mut()
+            .insert(labels::SPOKE_ONLY.to_owned(), String::new());
+        let all = [
+            claim("z"),
+            claim("b"),
+            private,
+            claim("platform.open-cluster-management.io"),
+            claim("x.own"),
+            claim("id.k8s.io"),
+        ];
+        let names: Vec<_> = told(&all, 1, &[".own".to_owned()])
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
+        assert_eq!(
+            names,
+            ["id.k8s.io", "platform.open-cluster-management.io", "x.own", "b"]
+        );
+    }
+}

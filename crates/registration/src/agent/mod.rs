@@ -1,0 +1,132 @@
+//! The agent's half: joining a hub, keeping the right to speak to it, and telling it how the cluster is.
+//!
+//! [`run`] drives one cluster through its [`Phase`]s, again and again, in one process: a lost credential is a phase, not an
+//! exit. Whoever else speaks to the hub for this cluster (the work agent) takes its client from [`HubSession`], so that all
+//! of it is one HTTP/2 connection.
+
+mod availability;
+mod capacity;
+mod claims;
+mod drive;
+mod enrolment;
+mod joining;
+mod lease;
+mod namespaces;
+mod node;
+mod phase;
+mod quantity;
+mod session;
+mod state;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use credential::{KubeconfigSource, Problem};
+use kube::Client;
+use ocm_api::namespaces as names;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use drive::run;
+pub use phase::{Phase, Seen as PhaseSeen, phase};
+
+/// How an agent is told what it is and where.
+#[derive(Clone)]
+pub struct AgentOptions {
+    /// The kubeconfig to join with.
+    pub bootstrap: KubeconfigSource,
+    /// The cluster the agent's own objects live on; mostly the managed cluster.
+    pub management: Client,
+    /// The managed cluster.
+    pub cluster: Client,
+    /// Its name; `None` takes the one of an earlier run, or a random one.
+    pub cluster_name: Option<String>,
+    /// Which agent this is; `None` takes the one of an earlier run, or a random one.
+    pub agent_id: Option<String>,
+    /// Where the agent's own objects live; created when absent.
+    pub component_namespace: String,
+    /// The Secret that holds the credential.
+    pub hub_kubeconfig_secret: String,
+    /// How the hub's users could reach the cluster's API server.
+    pub external_server_urls: Vec<String>,
+    /// The certificates to trust there, PEM.
+    pub external_ca_bundle: Option<Vec<u8>>,
+    /// Annotations for the ManagedCluster; only those beginning with `agent.open-cluster-management.io` are used.
+    pub cluster_annotations: BTreeMap<String, String>,
+    /// The lease duration a new ManagedCluster is created with; `None` leaves the hub's default of 60 s.
+    pub lease_duration_seconds: Option<i32>,
+    /// The certificate lifetime to ask for; `None` leaves it to the signer.
+    pub client_cert_expiration_seconds: Option<i32>,
+    /// How often the cluster's health is looked at.
+    pub healthcheck_period: Duration,
+    /// How many claims that are not reserved are told to the hub.
+    pub custom_claims_max: usize,
+    /// Claims whose names end so are reserved as well.
+    pub reserved_claim_suffixes: Vec<String>,
+    /// Whether [`run`] gives up when the bootstrap kubeconfig does not work at the first try. A command line wants that; a
+    /// Deployment wants to go on trying.
+    pub fail_fast: bool,
+    /// Told of each phase as it begins.
+    pub on_phase: Arc<dyn Fn(&Phase) + Send + Sync>,
+    /// Where the session with the hub is published; `None` while there is none.
+    pub sessions: watch::Sender<Option<HubSession>>,
+}
+
+impl AgentOptions {
+    /// Upstream's defaults, one client for both clusters.
+    pub fn new(bootstrap: KubeconfigSource, cluster: Client) -> Self {
+        Self {
+            bootstrap,
+            management: cluster.clone(),
+            cluster,
+            cluster_name: None,
+            agent_id: None,
+            component_namespace: names::AGENT.to_owned(),
+            hub_kubeconfig_secret: names::HUB_KUBECONFIG_SECRET.to_owned(),
+            external_server_urls: Vec::new(),
+            external_ca_bundle: None,
+            cluster_annotations: BTreeMap::new(),
+            lease_duration_seconds: None,
+            client_cert_expiration_seconds: None,
+            healthcheck_period: Duration::from_secs(60),
+            custom_claims_max: 20,
+            reserved_claim_suffixes: Vec::new(),
+            fail_fast: false,
+            on_phase: Arc::new(|_| ()),
+            sessions: watch::Sender::new(None),
+        }
+    }
+}
+
+/// The right to speak to the hub as an accepted cluster, for as long as it lasts.
+#[derive(Clone)]
+pub struct HubSession {
+    /// The one connection to the hub. It follows a renewed certificate.
+    pub client: Client,
+    /// The cluster's name, which is its namespace on the hub.
+    pub cluster: String,
+    /// This agent's id.
+    pub agent: String,
+    /// The hub's address, as written in the kubeconfig.
+    pub server: String,
+    /// Cancelled when the session is over.
+    pub ended: CancellationToken,
+}
+
+/// Why an agent could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The bootstrap kubeconfig does not work.
+    #[error(transparent)]
+    Bootstrap(#[from] Problem),
+    /// The cluster's name is none.
+    #[error(
+        "{0:?} cannot be a cluster's name: use at most 63 lower case letters, digits and '-', and begin and end with a letter or digit"
+    )]
+    ClusterName(String),
+    /// The agent's id is none.
+    #[error("{0:?} cannot be an agent's id: it must not be empty nor contain ':'")]
+    AgentId(String),
+    /// The cluster the agent's own objects live on does not work.
+    #[error("the managed cluster does not let the agent keep its own objects: {0}")]
+    Management(#[source] kube::Error),
+}

@@ -1,0 +1,205 @@
+//! A session with the hub: everything an agent does while it has a credential.
+
+use std::{sync::Arc, time::Duration};
+
+use credential::{
+    Connection, Loaded,
+    enrol::{self, Decision},
+    hub_secret::{self, Data, TLS_CRT, Validity},
+};
+use jiff::Timestamp;
+use kube::{Api, runtime::watcher};
+use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster};
+use ocm_reconcile::{Cache, cache::Watching};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{
+    HubSession, PhaseSeen,
+    drive::{Agent, changed},
+    enrolment, lease, state,
+};
+use crate::status;
+
+/// How long at most until an agent that waits for its acceptance notices it.
+const ACCEPTANCE_RETRY_MAX: Duration = Duration::from_secs(5);
+/// Clocks are set and machines sleep, so that no wait for a certificate's end is longer than this.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(300);
+
+/// Why a session is over.
+pub(super) enum Ended {
+    /// The hub does not take the credential.
+    Refused(String),
+    /// Something that the session was made from is another now.
+    Changed(String),
+    /// We were told to stop.
+    Cancelled,
+}
+
+/// Keeps a session until it is over.
+pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, cancel: &CancellationToken) -> Ended {
+    let loaded = match hub_secret::load(data, Timestamp::now()).await {
+        Ok(loaded) => loaded,
+        Err(problem) => return broken(problem.to_string(), cancel).await,
+    };
+    let connection = match Connection::new(&loaded.config) {
+        Ok(connection) => connection,
+        Err(error) => return broken(error.to_string(), cancel).await,
+    };
+    let stop = cancel.child_token();
+    let hub = connection.client();
+    let watching = Watching {
+        selection: watcher::Config::default().fields(&format!("metadata.name={}", agent.cluster)),
+        retry_max: ACCEPTANCE_RETRY_MAX,
+    };
+    let clusters = Cache::<ManagedCluster>::start_watching(Api::all(hub.clone()), watching, stop.clone());
+    let lease = lease::start(agent, hub.clone(), &clusters, &stop);
+    let state = state::start(agent, hub.clone(), &loaded.server, &clusters, &stop);
+    let rotation = tokio::spawn(rotate(
+        agent.clone(),
+        bootstrap.clone(),
+        hub.clone(),
+        clusters.clone(),
+        stop.clone(),
+    ));
+
+    let ended = tokio::select! {
+        () = cancel.cancelled() => Ended::Cancelled,
+        ended = follow_hub(agent, &loaded, hub, &clusters, &stop) => ended,
+        ended = follow_secret(agent, bootstrap, &connection, data) => ended,
+        () = changed(&agent.options.bootstrap, bootstrap) => Ended::Changed("the bootstrap kubeconfig has changed".to_owned()),
+    };
+
+    agent.options.sessions.send_replace(None);
+    stop.cancel();
+    // They end by the token; a panic in one of them was reported when it happened.
+    let _ = tokio::join!(lease.finished, state.finished, rotation);
+    ended
+}
+
+// A credential that looks valid and cannot be used will not be usable in the next instant either.
+async fn broken(why: String, cancel: &CancellationToken) -> Ended {
+    warn!(%why, "the hub credential cannot be used");
+    tokio::select! {
+        () = cancel.cancelled() => Ended::Cancelled,
+        () = tokio::time::sleep(ACCEPTANCE_RETRY_MAX) => Ended::Changed(why),
+    }
+}
+
+// Tells the phase, and publishes the session while the cluster is accepted.
+async fn follow_hub(
+    agent: &Arc<Agent>,
+    loaded: &Loaded,
+    hub: kube::Client,
+    clusters: &Cache<ManagedCluster>,
+    stop: &CancellationToken,
+) -> Ended {
+    let mut changes = clusters.changes();
+    let mut published: Option<CancellationToken> = None;
+    loop {
+        changes.borrow_and_update();
+        let failure = clusters.failure();
+        if let Some(failure) = failure.as_ref().filter(|it| it.code == Some(401)) {
+            return Ended::Refused(failure.text.clone());
+        }
+        let cluster = clusters.named(&agent.cluster);
+        let accepted = cluster
+            .as_deref()
+            .map(|it| condition::is_true(status::conditions(it), managed_cluster::HUB_ACCEPTED));
+        agent.say(&PhaseSeen {
+            accepted,
+            hindrance: failure.filter(|_| cluster.is_none()).map(|it| it.text),
+            ..PhaseSeen::default()
+        });
+        match (accepted == Some(true), published.take()) {
+            (true, None) => {
+                let ended = stop.child_token();
+                published = Some(ended.clone());
+                agent.options.sessions.send_replace(Some(HubSession {
+                    client: hub.clone(),
+                    cluster: agent.cluster.clone(),
+                    agent: agent.id.clone(),
+                    server: loaded.server.clone(),
+                    ended,
+                }));
+            }
+            (true, before) => published = before,
+            (false, Some(ended)) => {
+                ended.cancel();
+                agent.options.sessions.send_replace(None);
+            }
+            (false, None) => {}
+        }
+        if changes.changed().await.is_err() {
+            return Ended::Changed("the watch of our ManagedCluster has ended".to_owned());
+        }
+    }
+}
+
+// Follows the Secret: a renewed certificate goes into the connection, anything else that changed ends the session.
+async fn follow_secret(agent: &Agent, bootstrap: &Loaded, connection: &Connection, data: &Data) -> Ended {
+    let mut certificate = data.get(TLS_CRT).cloned();
+    let mut changes = agent.secrets.changes();
+    loop {
+        changes.borrow_and_update();
+        let now = Timestamp::now();
+        let data = agent.data(None);
+        let chain = match hub_secret::validity(&data, bootstrap, &agent.cluster, &agent.id, now) {
+            Validity::Valid(chain) => chain,
+            Validity::Invalid(why) => return Ended::Changed(why),
+        };
+        if data.get(TLS_CRT) != certificate.as_ref() {
+            let loaded = match hub_secret::load(&data, now).await {
+                Ok(loaded) => loaded,
+                Err(problem) => return Ended::Changed(problem.to_string()),
+            };
+            if let Err(error) = connection.reload(&loaded.config) {
+                return Ended::Changed(error.to_string());
+            }
+            info!(until = %chain.not_after, "the connection to the hub uses the new certificate");
+            certificate = data.get(TLS_CRT).cloned();
+        }
+        let left = chain.not_after.duration_since(now).unsigned_abs().min(LOOK_AT_CLOCK);
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(left) => {}
+        }
+    }
+}
+
+// Renews the certificate in time, over and over.
+async fn rotate(
+    agent: Arc<Agent>,
+    bootstrap: Loaded,
+    hub: kube::Client,
+    clusters: Cache<ManagedCluster>,
+    stop: CancellationToken,
+) {
+    let mut changes = agent.secrets.changes();
+    while !stop.is_cancelled() {
+        changes.borrow_and_update();
+        let rules = enrolment::rules(&agent, &bootstrap, agent.data(None), None, 0);
+        let Decision::Keep { until } = enrol::decide(&rules) else {
+            info!(cluster = %agent.cluster, "the certificate is renewed");
+            let silent: enrolment::Tell = Arc::new(|_| ());
+            let known = Some(clusters.clone());
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = enrolment::obtain(&agent, &bootstrap, hub.clone(), known, None, silent, &stop) => {}
+            }
+            continue;
+        };
+        let left = until.duration_since(rules.now);
+        // A moment already past means that the threshold drawn last was the higher one: draw again a little later.
+        let left = if left.is_positive() {
+            left.unsigned_abs().min(LOOK_AT_CLOCK)
+        } else {
+            Duration::from_secs(1)
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(left) => {}
+        }
+    }
+}
