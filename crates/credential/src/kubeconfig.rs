@@ -359,7 +359,10 @@ pub fn explain(server: &str, error: &kube::Error) -> Problem {
     if let Some(tls) = tls_error(error) {
         return match tls {
             rustls::Error::InvalidCertificate(certificate) => match certificate {
-                CertificateError::UnknownIssuer => Problem::UnknownAuthority { server },
+                // A bad signature is that of a CA which only has the same name, such as that of a hub built anew.
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                    Problem::UnknownAuthority { server }
+                }
                 CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                     Problem::ServerExpired { server }
                 }

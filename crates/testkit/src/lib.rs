@@ -1,1 +1,3 @@
-//! testkit
+//! Worlds for tests: hubs and clusters on embedded APIs, in memory, on loopback.
+
+pub mod site;

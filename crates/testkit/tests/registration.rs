@@ -1,0 +1,390 @@
+//! Registration from end to end: a hub and a cluster in memory, an agent that joins over TLS with the bootstrap identity only.
+
+use std::{sync::Arc, time::Duration};
+
+use credential::KubeconfigSource;
+use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
+    coordination::v1::Lease,
+    core::v1::{Namespace, Secret},
+    rbac::v1::{ClusterRole, RoleBinding},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use ocm_api::{
+    cluster::{ManagedCluster, ManagedClusterSet},
+    condition::{self, Status},
+    conditions::managed_cluster,
+};
+use ocm_reconcile::Cache;
+use registration::{
+    agent::{AgentError, AgentOptions, HubSession, Phase},
+    hub::HubOptions,
+};
+use serde_json::json;
+use testkit::site::Site;
+use tokio::{sync::watch, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+const JOINER: &str = "joiner";
+const BOOTSTRAPPERS: &str = "system:bootstrappers:managedcluster";
+
+struct World {
+    hub: Site,
+    cluster: Site,
+    clusters: Cache<ManagedCluster>,
+    phases: watch::Sender<Vec<String>>,
+    cancel: CancellationToken,
+}
+
+struct Agent {
+    sessions: watch::Receiver<Option<HubSession>>,
+    finished: JoinHandle<Result<(), AgentError>>,
+    cancel: CancellationToken,
+}
+
+impl World {
+    async fn start(auto_accept: bool) -> Self {
+        let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
+        let cancel = CancellationToken::new();
+        let registration = HubOptions {
+            auto_accept,
+            auto_approved_csr_users: if auto_accept {
+                vec![JOINER.to_owned()]
+            } else {
+                Vec::new()
+            },
+            ..HubOptions::default()
+        };
+        let options = hub::Options {
+            registration,
+            ..hub::Options::default()
+        };
+        hub::start(hub.client(), options, cancel.clone()).await.unwrap();
+        let clusters = Cache::start(Api::all(hub.client()), cancel.clone());
+        Self {
+            hub,
+            cluster,
+            clusters,
+            phases: watch::Sender::new(Vec::new()),
+            cancel,
+        }
+    }
+
+    fn join(&self, name: &str) -> Agent {
+        let kubeconfig = self.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+        let phases = self.phases.clone();
+        let (sender, sessions) = watch::channel(None);
+        let cancel = self.cancel.child_token();
+        let options = AgentOptions {
+            cluster_name: Some(name.to_owned()),
+            fail_fast: true,
+            on_phase: Arc::new(move |it: &Phase| phases.send_modify(|all| all.push(it.to_string()))),
+            sessions: sender,
+            ..AgentOptions::new(KubeconfigSource::Inline(kubeconfig), self.cluster.client())
+        };
+        let finished = tokio::spawn(registration::agent::run(options, cancel.clone()));
+        Agent {
+            sessions,
+            finished,
+            cancel,
+        }
+    }
+
+    /// Waits until the cluster's condition says this, and fails with what there is when it does not within reason.
+    async fn until(&self, name: &str, type_: &str, status: Status) {
+        let state = |it: &Cache<ManagedCluster>| {
+            let cluster = it.named(name)?;
+            (condition::status(&cluster.status.as_ref()?.conditions, type_) == Some(status)).then_some(())
+        };
+        if tokio::time::timeout(Duration::from_secs(30), self.clusters.until(state))
+            .await
+            .is_err()
+        {
+            panic!(
+                "{type_} of {name} is not {status}: {:#?}\n{:#?}",
+                self.clusters.named(name),
+                *self.phases.borrow()
+            );
+        }
+    }
+
+    async fn phase(&self, beginning: &str) {
+        let mut phases = self.phases.subscribe();
+        let found = phases.wait_for(|all| all.iter().any(|it| it.starts_with(beginning)));
+        if tokio::time::timeout(Duration::from_secs(30), found).await.is_err() {
+            panic!("no phase {beginning}: {:#?}", *self.phases.borrow());
+        }
+    }
+
+    async fn patch(&self, name: &str, patch: serde_json::Value) {
+        let api: Api<ManagedCluster> = Api::all(self.hub.client());
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+}
+
+impl Agent {
+    async fn session(&mut self) -> HubSession {
+        let wait = self.sessions.wait_for(Option::is_some);
+        tokio::time::timeout(Duration::from_secs(30), wait)
+            .await
+            .expect("a session")
+            .unwrap()
+            .clone()
+            .unwrap()
+    }
+
+    async fn no_session(&mut self) {
+        let wait = self.sessions.wait_for(Option::is_none);
+        tokio::time::timeout(Duration::from_secs(30), wait)
+            .await
+            .expect("no session")
+            .unwrap();
+    }
+
+    async fn stop(self) {
+        self.cancel.cancel();
+        self.finished.await.unwrap().unwrap();
+    }
+}
+
+async fn secret(world: &World) -> Secret {
+    let api: Api<Secret> = Api::namespaced(world.cluster.client(), "open-cluster-management-agent");
+    api.get("hub-kubeconfig-secret").await.unwrap()
+}
+
+async fn gone<K>(api: Api<K>, name: &str)
+where
+    K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let gone = kube::runtime::wait::await_condition(api, name, |it: Option<&K>| it.is_none());
+    tokio::time::timeout(Duration::from_secs(30), gone)
+        .await
+        .expect(name)
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_joins_is_accepted_and_available_with_upstreams_objects() {
+    let world = World::start(true).await;
+    let mut agent = world.join("cluster1");
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    world
+        .until("cluster1", managed_cluster::CLOCK_SYNCED, Status::True)
+        .await;
+    let session = agent.session().await;
+    assert_eq!(session.cluster, "cluster1");
+
+    let cluster = world.clusters.named("cluster1").unwrap();
+    assert!(cluster.spec.hub_accepts_client);
+    let status = cluster.status.as_ref().unwrap();
+    assert!(condition::is_true(&status.conditions, managed_cluster::HUB_ACCEPTED));
+    assert!(condition::is_true(&status.conditions, managed_cluster::JOINED));
+    assert!(!status.version.kubernetes.is_empty());
+
+    let data = secret(&world).await.data.unwrap();
+    let keys: Vec<_> = data.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"]);
+
+    let client = world.hub.client();
+    let requests = Api::<CertificateSigningRequest>::all(client.clone())
+        .list(&ListParams::default())
+        .await
+        .unwrap();
+    assert_eq!(requests.items.len(), 1);
+    assert!(requests.items[0].name_any().starts_with("cluster1-"));
+    let approval = &requests.items[0].status.as_ref().unwrap().conditions.as_ref().unwrap()[0];
+    assert_eq!(
+        approval.reason.as_deref(),
+        Some("AutoApprovedByHubCSRApprovingController")
+    );
+    let namespace = Api::<Namespace>::all(client.clone()).get("cluster1").await.unwrap();
+    assert_eq!(
+        namespace.labels()["open-cluster-management.io/cluster-name"],
+        "cluster1"
+    );
+    Api::<Lease>::namespaced(client.clone(), "cluster1")
+        .get("managed-cluster-lease")
+        .await
+        .unwrap();
+    for name in ["registration", "work"] {
+        let name = format!("open-cluster-management:managedcluster:{name}");
+        Api::<ClusterRole>::all(client.clone()).get(&name).await.unwrap();
+    }
+    for name in ["default", "global"] {
+        Api::<ManagedClusterSet>::all(client.clone()).get(name).await.unwrap();
+    }
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_waits_for_both_consents_of_an_administrator() {
+    let world = World::start(false).await;
+    let agent = world.join("cluster1");
+    world
+        .phase("awaiting acceptance: the certificate signing request")
+        .await;
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": true}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::True)
+        .await;
+    let api: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    let mut request = api.list(&ListParams::default()).await.unwrap().items.remove(0);
+    request.status =
+        serde_json::from_value(json!({"conditions": [{"type": "Approved", "status": "True", "reason": "Admin"}]}))
+            .unwrap();
+    let name = request.name_any();
+    api.patch_approval(
+        &name,
+        &PatchParams::default(),
+        &Patch::Merge(json!({"status": request.status})),
+    )
+    .await
+    .unwrap();
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_cluster_loses_its_session_and_gets_it_back_when_accepted_again() {
+    let world = World::start(true).await;
+    let mut agent = world.join("cluster1");
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    let session = agent.session().await;
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": false}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::False)
+        .await;
+    agent.no_session().await;
+    assert!(session.ended.is_cancelled());
+    let leases: Api<Lease> = Api::namespaced(session.client.clone(), "cluster1");
+    let denied = leases
+        .get("managed-cluster-lease")
+        .await
+        .expect_err("a denied cluster may not read its namespace");
+    assert!(
+        matches!(&denied, kube::Error::Api(status) if status.code == 403),
+        "{denied}"
+    );
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": true}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::True)
+        .await;
+    agent.session().await;
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_credential_is_replaced_without_a_restart() {
+    let world = World::start(true).await;
+    let mut agent = world.join("cluster1");
+    agent.session().await;
+    let before = secret(&world).await;
+    let api: Api<Secret> = Api::namespaced(world.cluster.client(), "open-cluster-management-agent");
+    api.delete("hub-kubeconfig-secret", &DeleteParams::default())
+        .await
+        .unwrap();
+    agent.no_session().await;
+    agent.session().await;
+    let after = secret(&world).await;
+    let of = |secret: &Secret, key: &str| secret.data.as_ref().unwrap()[key].0.clone();
+    assert_ne!(of(&before, "tls.key"), of(&after, "tls.key"));
+    assert_eq!(of(&before, "agent-name"), of(&after, "agent-name"));
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_agent_uses_the_credential_it_has() {
+    let world = World::start(true).await;
+    let mut agent = world.join("cluster1");
+    agent.session().await;
+    agent.stop().await;
+    let before = secret(&world).await;
+    let mut agent = world.join("cluster1");
+    agent.session().await;
+    assert_eq!(
+        before.metadata.resource_version,
+        secret(&world).await.metadata.resource_version
+    );
+    let requests: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    assert_eq!(requests.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_cluster_leaves_no_rights_behind() {
+    let world = World::start(true).await;
+    let mut agent = world.join("cluster1");
+    agent.session().await;
+    agent.stop().await;
+    let client: Client = world.hub.client();
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    clusters.delete("cluster1", &DeleteParams::default()).await.unwrap();
+    gone(clusters, "cluster1").await;
+    let role = "open-cluster-management:managedcluster:cluster1";
+    gone(Api::<ClusterRole>::all(client.clone()), role).await;
+    for which in ["registration", "work"] {
+        gone(
+            Api::<RoleBinding>::namespaced(client.clone(), "cluster1"),
+            &format!("{role}:{which}"),
+        )
+        .await;
+    }
+    gone(
+        Api::<ClusterRole>::all(client.clone()),
+        "open-cluster-management:managedcluster:registration",
+    )
+    .await;
+    Api::<Namespace>::all(client)
+        .get("cluster1")
+        .await
+        .expect("the namespace stays");
+}
+
+#[tokio::test]
+async fn a_bootstrap_kubeconfig_that_points_nowhere_is_told_in_one_sentence() {
+    let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
+    let kubeconfig = hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let address = hub.address;
+    hub.stop().await;
+    let options = AgentOptions {
+        cluster_name: Some("cluster1".to_owned()),
+        fail_fast: true,
+        ..AgentOptions::new(KubeconfigSource::Inline(kubeconfig), cluster.client())
+    };
+    let problem = registration::agent::run(options, CancellationToken::new())
+        .await
+        .expect_err("nobody answers");
+    let sentence = problem.to_string();
+    assert!(
+        sentence.starts_with(&format!("https://{address} does not answer (")),
+        "{sentence}"
+    );
+}
+
+#[tokio::test]
+async fn a_hub_with_another_ca_is_told_in_one_sentence() {
+    let (hub, stranger) = (Site::start().await.unwrap(), Site::start().await.unwrap());
+    let kubeconfig = stranger.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let kubeconfig = kubeconfig.replace(&stranger.address.to_string(), &hub.address.to_string());
+    let options = AgentOptions {
+        cluster_name: Some("cluster1".to_owned()),
+        fail_fast: true,
+        ..AgentOptions::new(KubeconfigSource::Inline(kubeconfig), stranger.client())
+    };
+    let problem = registration::agent::run(options, CancellationToken::new())
+        .await
+        .expect_err("an unknown CA");
+    let sentence = problem.to_string();
+    assert!(sentence.contains("was signed by an unknown authority"), "{sentence}");
+}
