@@ -21,11 +21,16 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, env, fs, io::Write, path::Path};
 
+#[path = "build/protobuf.rs"]
+mod protobuf;
+
 const FACTS: &str = "builtin_facts.txt";
 
 fn main() {
     println!("cargo:rerun-if-changed={FACTS}");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build/protobuf.rs");
+    protobuf::write(Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")));
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut kinds: BTreeMap<String, String> = BTreeMap::new();
     macro_rules! kinds {

@@ -1,6 +1,9 @@
 //! Reading request bodies: size, media type, JSON or YAML.
 
-use crate::call::{Call, FieldValidation, WriteOptions};
+use crate::{
+    call::{Call, FieldValidation, WriteOptions},
+    protobuf,
+};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -28,13 +31,18 @@ where
             let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
             Err(Status::new(413, "RequestEntityTooLarge", message))
         }
-        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+        Err(error) => Err(Status::bad_request(format!(
+            "the request body could not be read: {error}"
+        ))),
     }
 }
 
 /// The media type of a request, without parameters.
 pub fn media_type(headers: &HeaderMap) -> String {
-    let text = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let text = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
@@ -59,11 +67,21 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
                     let (kind, version) = (&call.resource.kind, &call.version);
                     return Err(Status::bad_request(decode::cannot_be_handled(kind, version, &text)));
                 }
-                call.warnings.extend(twice.iter().map(|it| format!("duplicate field \"{it}\"")));
+                call.warnings
+                    .extend(twice.iter().map(|it| format!("duplicate field \"{it}\"")));
             }
             Ok(value)
         }
         "application/yaml" => parse_yaml(bytes).map_err(unrecognized),
+        protobuf::MEDIA_TYPE if call.resource.is_builtin() => {
+            let api_version = call.resource.api_version(&call.version);
+            protobuf::to_json(bytes, (&api_version, &call.resource.kind)).map_err(|why| {
+                let kind = &call.resource.kind;
+                Status::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): {why}"
+                ))
+            })
+        }
         _ => Err(unsupported()),
     }
 }
@@ -80,6 +98,8 @@ pub fn parse_any(bytes: &[u8], media: &str) -> Result<Value, Status> {
         "application/yaml" => {
             parse_yaml(bytes).map_err(|it| Status::bad_request(format!("the body cannot be parsed: {it}")))
         }
+        protobuf::MEDIA_TYPE => protobuf::to_json(bytes, ("v1", "DeleteOptions"))
+            .map_err(|it| Status::bad_request(format!("the body cannot be parsed: {it}"))),
         _ => Err(unsupported()),
     }
 }

@@ -27,7 +27,11 @@ impl Row {
 
     /// Singular name: the kind in lower case, but for Endpoints.
     pub fn singular(&self) -> String {
-        if self.kind == "Endpoints" { "endpoints".into() } else { self.kind.to_lowercase() }
+        if self.kind == "Endpoints" {
+            "endpoints".into()
+        } else {
+            self.kind.to_lowercase()
+        }
     }
 }
 
@@ -44,13 +48,34 @@ pub const PLAIN: Traits = Traits {
     no_delete_collection: false,
 };
 const STATUS: Traits = Traits { status: true, ..PLAIN };
-const GENERATION: Traits = Traits { generation: true, ..PLAIN };
-const WORKLOAD: Traits = Traits { status: true, generation: true, ..PLAIN };
-const SCALED: Traits = Traits { scale: true, ..WORKLOAD };
-const STRICT: Traits = Traits { generation: true, version_required: true, ..PLAIN };
+const GENERATION: Traits = Traits {
+    generation: true,
+    ..PLAIN
+};
+const WORKLOAD: Traits = Traits {
+    status: true,
+    generation: true,
+    ..PLAIN
+};
+const SCALED: Traits = Traits {
+    scale: true,
+    ..WORKLOAD
+};
+const STRICT: Traits = Traits {
+    generation: true,
+    version_required: true,
+    ..PLAIN
+};
 const STRICT_STATUS: Traits = Traits { status: true, ..STRICT };
-const RBAC: Traits = Traits { name_rule: NameRule::PathSegment, create_on_update: true, ..PLAIN };
-const UPSERT: Traits = Traits { create_on_update: true, ..PLAIN };
+const RBAC: Traits = Traits {
+    name_rule: NameRule::PathSegment,
+    create_on_update: true,
+    ..PLAIN
+};
+const UPSERT: Traits = Traits {
+    create_on_update: true,
+    ..PLAIN
+};
 const REVIEW: Traits = Traits { review: true, ..PLAIN };
 
 const fn row(
@@ -62,7 +87,16 @@ const fn row(
     names: (&'static str, &'static str),
     traits: Traits,
 ) -> Row {
-    Row { group, version, plural, kind, namespaced, short_names: names.0, categories: names.1, traits }
+    Row {
+        group,
+        version,
+        plural,
+        kind,
+        namespaced,
+        short_names: names.0,
+        categories: names.1,
+        traits,
+    }
 }
 
 const N: bool = true;
@@ -131,8 +165,22 @@ pub const ROWS: &[Row] = &[
 /// Subresources beyond `status` and `scale` that discovery names: resource id, name, kind, group, version, verbs.
 pub const SUBRESOURCES: &[(&str, &str, &str, &str, &str, &[&str])] = &[
     ("namespaces", "finalize", "Namespace", "", "", &["update"]),
-    ("serviceaccounts", "token", "TokenRequest", "authentication.k8s.io", "v1", &["create"]),
-    ("certificatesigningrequests.certificates.k8s.io", "approval", "CertificateSigningRequest", "", "", &["get", "patch", "update"]),
+    (
+        "serviceaccounts",
+        "token",
+        "TokenRequest",
+        "authentication.k8s.io",
+        "v1",
+        &["create"],
+    ),
+    (
+        "certificatesigningrequests.certificates.k8s.io",
+        "approval",
+        "CertificateSigningRequest",
+        "",
+        "",
+        &["get", "patch", "update"],
+    ),
     ("pods", "eviction", "Eviction", "policy", "v1", &["create"]),
     ("pods", "binding", "Binding", "", "", &["create"]),
     ("pods", "log", "Pod", "", "", &["get"]),

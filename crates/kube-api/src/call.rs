@@ -74,7 +74,9 @@ impl Written {
 impl<'a> Call<'a> {
     /// The version's row; the path was checked against the registry before.
     pub fn served(&self) -> &Version {
-        self.resource.version(&self.version).expect("the version was found when the path was resolved")
+        self.resource
+            .version(&self.version)
+            .expect("the version was found when the path was resolved")
     }
 
     pub fn id(&self) -> &Arc<str> {
@@ -99,7 +101,10 @@ impl<'a> Call<'a> {
     /// 404 when there is none.
     pub fn newest(&self) -> Result<Arc<Object>, Status> {
         let namespace = self.store_namespace();
-        self.server.store.newest(self.id(), namespace, &self.name).ok_or_else(|| self.not_found())
+        self.server
+            .store
+            .newest(self.id(), namespace, &self.name)
+            .ok_or_else(|| self.not_found())
     }
 
     /// The namespace under which the object is stored: none for a cluster-scoped resource.
@@ -130,7 +135,11 @@ impl<'a> Call<'a> {
         } else if manager.is_empty() && apply {
             errors.push(FieldError::required("fieldManager", "is required for apply patch"));
         }
-        it.field_manager = if manager.is_empty() { default_manager(&self.user_agent) } else { manager.to_owned() };
+        it.field_manager = if manager.is_empty() {
+            default_manager(&self.user_agent)
+        } else {
+            manager.to_owned()
+        };
         it.field_validation = match self.query.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -143,15 +152,28 @@ impl<'a> Call<'a> {
         };
         it.force = self.query.flag("force");
         if it.force && options == "PatchOptions" && !apply {
-            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+            errors.push(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            ));
         }
-        if errors.is_empty() { Ok(it) } else { Err(Status::invalid(options, "meta.k8s.io", "", &errors)) }
+        if errors.is_empty() {
+            Ok(it)
+        } else {
+            Err(Status::invalid(options, "meta.k8s.io", "", &errors))
+        }
     }
 }
 
 /// The manager of a client that names none: its User-Agent up to the first slash.
 fn default_manager(user_agent: &str) -> String {
-    let name: String = user_agent.split('/').next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect();
+    let name: String = user_agent
+        .split('/')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|it| !it.is_control())
+        .collect();
     let name: String = name.chars().take(128).collect();
     if name.is_empty() { "unknown".into() } else { name }
 }

@@ -3,6 +3,7 @@
 use crate::{
     builtin_defaults, builtin_validation,
     call::{Call, FieldValidation, WriteOptions},
+    kinds,
 };
 use kube_store::{
     schema::{decode, default, metadata, prune, validate},
@@ -65,7 +66,10 @@ pub fn check_kind(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     if kind != call.resource.kind {
         let detail = format!("must be {}", call.resource.kind);
         let error = FieldError::invalid("kind", &kind.as_str().into(), detail);
-        let name = map.get("metadata").and_then(|it| it["name"].as_str()).unwrap_or_default();
+        let name = map
+            .get("metadata")
+            .and_then(|it| it["name"].as_str())
+            .unwrap_or_default();
         return Err(Status::invalid(&kind, &call.resource.group, name, &[error]));
     }
     Ok(())
@@ -93,7 +97,8 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {
-            call.warnings.extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
+            call.warnings
+                .extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
         }
         FieldValidation::Strict if unknown.is_empty() => {}
         FieldValidation::Strict => return Err(cannot(&decode::strict_error(&unknown, &[]))),
@@ -118,10 +123,16 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     let builtin = call.resource.is_builtin();
     let rule = call.resource.traits.name_rule;
     let (mut errors, warnings) =
-        metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin);
-    call.warnings.extend(warnings);
+        // Definitions come from another API server than the built-in kinds, and it asks less of their finalizers.
+        metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin && !kinds::is_crd(call));
+    call.warnings.extend(warnings.into_iter().filter(|it| !it.contains(crate::crd::CLEANUP_FINALIZER)));
     if builtin {
-        errors.extend(builtin_validation::validate(&call.resource.group, &call.resource.kind, value, old));
+        errors.extend(builtin_validation::validate(
+            &call.resource.group,
+            &call.resource.kind,
+            value,
+            old,
+        ));
     } else if let Some(schema) = call.resource.schema(&call.version) {
         errors.extend(validate::validate(value, old, &schema));
     }

@@ -16,7 +16,11 @@ pub fn bytes(resource: &Resource, version: &str, object: &Object) -> Bytes {
     if version == resource.storage_version() {
         return object.json.clone();
     }
-    let prefix = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version(version));
+    let prefix = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",",
+        resource.kind,
+        resource.api_version(version)
+    );
     let mut json = Vec::with_capacity(prefix.len() + object.body().len());
     json.extend_from_slice(prefix.as_bytes());
     json.extend_from_slice(object.body());
@@ -90,7 +94,8 @@ mod tests {
 
     #[test]
     fn an_event_reads_the_same_after_a_trip_through_the_core_group() {
-        let event = json!({"note": "n", "regarding": {"kind": "Pod"}, "reportingController": "c", "deprecatedCount": 2});
+        let event =
+            json!({"note": "n", "regarding": {"kind": "Pod"}, "reportingController": "c", "deprecatedCount": 2});
         let mut value = event.clone();
         event_to_core(&mut value);
         assert_eq!(value["message"], "n");

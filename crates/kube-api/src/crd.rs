@@ -1,6 +1,10 @@
 //! CustomResourceDefinitions: checked, established at once, and turned into resources.
 
-use crate::{call::Call, kinds, pipeline, registry::{Registry, Resource}};
+use crate::{
+    call::Call,
+    kinds, pipeline,
+    registry::{Registry, Resource},
+};
 use kube_store::{
     Object,
     status::{FieldError, Status},
@@ -39,9 +43,16 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
     let names = value["spec"]["names"].clone();
     let conflict = conflict(&registry, value);
     let stored = storage_version(value);
-    let accepted = if conflict.is_none() { names } else { json!({"plural": "", "kind": ""}) };
+    let accepted = if conflict.is_none() {
+        names
+    } else {
+        json!({"plural": "", "kind": ""})
+    };
     let status = &mut value["status"];
-    if !status["storedVersions"].as_array().is_some_and(|it| it.iter().any(|it| *it == stored)) {
+    if !status["storedVersions"]
+        .as_array()
+        .is_some_and(|it| it.iter().any(|it| *it == stored))
+    {
         let mut versions = status["storedVersions"].as_array().cloned().unwrap_or_default();
         versions.push(stored.into());
         status["storedVersions"] = versions.into();
@@ -50,11 +61,16 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
     let (names_accepted, established) = match conflict {
         None => (
             ("True", "NoConflicts", "no conflicts found".to_owned()),
-            ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
+            (
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted".to_owned(),
+            ),
         ),
-        Some((reason, message)) => {
-            (("False", reason, message), ("False", "NotAccepted", "not all names are accepted".to_owned()))
-        }
+        Some((reason, message)) => (
+            ("False", reason, message),
+            ("False", "NotAccepted", "not all names are accepted".to_owned()),
+        ),
     };
     set_condition(status, "NamesAccepted", names_accepted, &now);
     set_condition(status, "Established", established, &now);
@@ -70,21 +86,44 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
     }
     crate::builtin_validation::default_crd(new);
     let mut errors = crate::builtin_validation::check_crd(new);
-    for (field, path) in [("spec.group", "/spec/group"), ("spec.scope", "/spec/scope"), ("spec.names.plural", "/spec/names/plural"), ("spec.names.kind", "/spec/names/kind")] {
+    for (field, path) in [
+        ("spec.group", "/spec/group"),
+        ("spec.scope", "/spec/scope"),
+        ("spec.names.plural", "/spec/names/plural"),
+        ("spec.names.kind", "/spec/names/kind"),
+    ] {
         let (before, after) = (old.pointer(path), new.pointer(path));
         if before != after {
-            errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
+            errors.push(FieldError::invalid(
+                field,
+                after.unwrap_or(&Value::Null),
+                "field is immutable",
+            ));
         }
     }
-    let versions: Vec<&str> = new["spec"]["versions"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
-    for (at, stored) in old["status"]["storedVersions"].as_array().into_iter().flatten().enumerate() {
+    let versions: Vec<&str> = new["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    for (at, stored) in old["status"]["storedVersions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let name = stored.as_str().unwrap_or_default();
         if !versions.contains(&name) {
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a \
                  storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );
-            errors.push(FieldError::invalid(format!("status.storedVersions[{at}]"), stored, detail));
+            errors.push(FieldError::invalid(
+                format!("status.storedVersions[{at}]"),
+                stored,
+                detail,
+            ));
         }
     }
     if !errors.is_empty() {
@@ -104,14 +143,21 @@ pub fn mark_terminating(value: &mut Value, now: jiff::Timestamp) {
 }
 
 fn storage_version(value: &Value) -> String {
-    let versions = value["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let versions = value["spec"]["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let storage = versions.iter().find(|it| it["storage"] == true);
-    storage.and_then(|it| it["name"].as_str()).unwrap_or_default().to_owned()
+    storage
+        .and_then(|it| it["name"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn set_condition(status: &mut Value, kind: &str, (state, reason, message): (&str, &str, String), now: &str) {
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    let condition = json!({"type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": now});
+    let condition =
+        json!({"type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": now});
     match conditions.iter_mut().find(|it| it["type"] == kind) {
         Some(it) if it["status"] == condition["status"] => {
             it["reason"] = condition["reason"].clone();
@@ -129,10 +175,17 @@ fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)
     let names = &value["spec"]["names"];
     let text = |key: &str| names[key].as_str().unwrap_or_default();
     let plural = text("plural");
-    let short: Vec<&str> = names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let short: Vec<&str> = names["shortNames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let in_use = |it: &str| format!("\"{it}\" is already in use");
     for other in group.values().filter(|it| it.plural != plural) {
-        let taken = |name: &str| other.plural == name || other.singular == name || other.short_names.iter().any(|it| it == name);
+        let taken = |name: &str| {
+            other.plural == name || other.singular == name || other.short_names.iter().any(|it| it == name)
+        };
         if taken(plural) {
             return Some(("PluralConflict", in_use(plural)));
         }

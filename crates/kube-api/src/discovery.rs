@@ -24,13 +24,32 @@ pub fn version() -> Value {
 
 /// `/`: the paths that lead somewhere.
 pub fn paths(registry: &Registry) -> Value {
-    let mut paths: Vec<String> =
-        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).to_vec();
+    let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for (group, _) in registry.groups().filter(|(group, _)| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
         paths.extend(registry.versions(group).iter().map(|it| format!("/apis/{group}/{it}")));
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        [
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/openid/v1/jwks",
+            "/readyz",
+            "/version",
+        ]
+        .map(str::to_owned),
+    );
     json!({"paths": paths})
 }
 
@@ -54,8 +73,11 @@ fn group_entry(registry: &Registry, group: &str) -> Value {
 
 /// `/apis`.
 pub fn groups(registry: &Registry) -> Value {
-    let groups: Vec<Value> =
-        registry.groups().filter(|(it, _)| !it.is_empty()).map(|(it, _)| group_entry(registry, it)).collect();
+    let groups: Vec<Value> = registry
+        .groups()
+        .filter(|(it, _)| !it.is_empty())
+        .map(|(it, _)| group_entry(registry, it))
+        .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -78,13 +100,25 @@ fn subresources(resource: &Resource, version: &str) -> Vec<Subresource> {
     let mut all: Vec<Subresource> = Vec::new();
     let served = resource.version(version);
     if served.is_some_and(|it| it.status) {
-        all.push(("status".into(), resource.kind.clone(), String::new(), String::new(), three.clone()));
+        all.push((
+            "status".into(),
+            resource.kind.clone(),
+            String::new(),
+            String::new(),
+            three.clone(),
+        ));
     }
     if resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())) {
         all.push(("scale".into(), "Scale".into(), "autoscaling".into(), "v1".into(), three));
     }
     for (_, name, kind, group, version, verbs) in SUBRESOURCES.iter().filter(|it| it.0 == &*resource.id) {
-        all.push(((*name).into(), (*kind).into(), (*group).into(), (*version).into(), verbs.to_vec()));
+        all.push((
+            (*name).into(),
+            (*kind).into(),
+            (*group).into(),
+            (*version).into(),
+            verbs.to_vec(),
+        ));
     }
     all.sort();
     all
@@ -99,7 +133,11 @@ fn storage_hash(resource: &Resource) -> String {
 /// `/api/v1` and `/apis/{group}/{version}`.
 pub fn group_version(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for resource in registry.group(group)?.values().filter(|it| it.version(version).is_some()) {
+    for resource in registry
+        .group(group)?
+        .values()
+        .filter(|it| it.version(version).is_some())
+    {
         let mut entry = json!({
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
             "kind": resource.kind, "verbs": resource.verbs(),
@@ -129,7 +167,8 @@ pub fn group_version(registry: &Registry, group: &str, version: &str) -> Option<
     if resources.is_empty() {
         return None;
     }
-    let mut list = json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": resources});
+    let mut list =
+        json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": resources});
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
@@ -170,7 +209,11 @@ pub fn aggregated(registry: &Registry, legacy: bool, headers: &HeaderMap) -> Res
                     json!({"version": version, "freshness": "Current", "resources": entries})
                 })
                 .collect();
-            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+            let metadata = if group.is_empty() {
+                json!({})
+            } else {
+                json!({"name": group})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -178,10 +221,19 @@ pub fn aggregated(registry: &Registry, legacy: bool, headers: &HeaderMap) -> Res
         "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
     })
     .to_string();
-    let etag: String = Sha512::digest(body.as_bytes()).iter().map(|it| format!("{it:02X}")).collect();
+    let etag: String = Sha512::digest(body.as_bytes())
+        .iter()
+        .map(|it| format!("{it:02X}"))
+        .collect();
     let etag = format!("\"{etag}\"");
-    let unchanged = headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == etag.as_bytes());
-    let mut response = Response::new(if unchanged { Body::empty() } else { Body::from(bytes::Bytes::from(body)) });
+    let unchanged = headers
+        .get(header::IF_NONE_MATCH)
+        .is_some_and(|it| it.as_bytes() == etag.as_bytes());
+    let mut response = Response::new(if unchanged {
+        Body::empty()
+    } else {
+        Body::from(bytes::Bytes::from(body))
+    });
     if unchanged {
         *response.status_mut() = http::StatusCode::NOT_MODIFIED;
     }
@@ -240,10 +292,18 @@ mod tests {
         let apps = group_version(&registry, "apps", "v1").unwrap();
         let resources = apps["resources"].as_array().unwrap();
         let scale = resources.iter().find(|it| it["name"] == "deployments/scale").unwrap();
-        assert_eq!((&scale["group"], &scale["version"], &scale["kind"]), (&json!("autoscaling"), &json!("v1"), &json!("Scale")));
+        assert_eq!(
+            (&scale["group"], &scale["version"], &scale["kind"]),
+            (&json!("autoscaling"), &json!("v1"), &json!("Scale"))
+        );
         let core = group_version(&registry, "", "v1").unwrap();
         assert!(core.get("apiVersion").is_none());
-        let namespaces = core["resources"].as_array().unwrap().iter().find(|it| it["name"] == "namespaces").unwrap();
+        let namespaces = core["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["name"] == "namespaces")
+            .unwrap();
         assert!(!namespaces["verbs"].to_string().contains("deletecollection"));
         assert!(group_version(&registry, "apps", "v2").is_none());
     }

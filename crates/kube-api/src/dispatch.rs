@@ -44,9 +44,21 @@ where
     let form = respond::negotiate(&parts.headers, &query);
     let answered = async {
         let user = identify(server, &parts.headers, peer.as_deref(), user)?;
-        answer(server, &parts.method, parts.uri.path(), &parts.headers, query, user, &form, incoming).await
+        answer(
+            server,
+            &parts.method,
+            parts.uri.path(),
+            &parts.headers,
+            query,
+            user,
+            &form,
+            incoming,
+        )
+        .await
     };
-    let mut response = answered.await.unwrap_or_else(|status| respond::failure(&status, &form.unwrap_or_default()));
+    let mut response = answered
+        .await
+        .unwrap_or_else(|status| respond::failure(&status, &form.unwrap_or_default()));
     let headers = response.headers_mut();
     let audit = audit.or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok());
     if let Some(audit) = audit {
@@ -65,7 +77,9 @@ fn identify(
 ) -> Result<User, Status> {
     let user = match user {
         Some(user) => user,
-        None => server.authenticator.authenticate(headers, peer, jiff::Timestamp::now())?,
+        None => server
+            .authenticator
+            .authenticate(headers, peer, jiff::Timestamp::now())?,
     };
     authn::impersonation::impersonate(user, headers, |user, attributes| server.authorize(user, attributes))
 }
@@ -90,7 +104,11 @@ where
         return resource(server, method, path, path_of, headers, query, user, form, incoming).await;
     }
     let verb = method.as_str().to_ascii_lowercase();
-    let attributes = Attributes { verb, path: path.to_owned(), ..Attributes::default() };
+    let attributes = Attributes {
+        verb,
+        path: path.to_owned(),
+        ..Attributes::default()
+    };
     let public = matches!(&route, Route::Health(_, check) if check.is_empty()) || route == Route::Version;
     if !public && !server.may(&user, &attributes) {
         return Err(authz::forbidden(&user, &attributes));
@@ -103,13 +121,28 @@ where
     }
     let registry = server.registry.load();
     match route {
-        Route::Version => Ok(respond::value(200, &Form { pretty: true, ..Form::default() }, &discovery::version())),
+        Route::Version => Ok(respond::value(
+            200,
+            &Form {
+                pretty: true,
+                ..Form::default()
+            },
+            &discovery::version(),
+        )),
         Route::Root => Ok(respond::value(200, &Form::default(), &discovery::paths(&registry))),
         Route::Legacy | Route::Groups if discovery::wants_aggregated(headers).is_some() => {
             Ok(discovery::aggregated(&registry, route == Route::Legacy, headers))
         }
-        Route::Legacy => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &discovery::legacy())),
-        Route::Groups => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &discovery::groups(&registry))),
+        Route::Legacy => Ok(respond::value(
+            200,
+            form.as_ref().map_err(Clone::clone)?,
+            &discovery::legacy(),
+        )),
+        Route::Groups => Ok(respond::value(
+            200,
+            form.as_ref().map_err(Clone::clone)?,
+            &discovery::groups(&registry),
+        )),
         Route::Group(group) => match discovery::group(&registry, &group) {
             Some(value) => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &value)),
             None => Ok(not_found_text()),
@@ -122,14 +155,20 @@ where
         Route::OpenApiV3(key) if key.is_empty() => Ok(openapi::v3_index(&registry, headers)),
         Route::OpenApiV3(key) => Ok(openapi::v3_document(&registry, &key, query.get("hash"), headers)),
         Route::OpenIdConfiguration => {
-            let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or("kubernetes.default.svc");
+            let host = headers
+                .get(header::HOST)
+                .and_then(|it| it.to_str().ok())
+                .unwrap_or("kubernetes.default.svc");
             let value = crate::tokens::openid_configuration(&format!("https://{host}"));
             Ok(respond::value(200, &Form::default(), &value))
         }
         Route::Jwks => {
             let key = server.pki.token_key().map_err(|it| Status::internal(it.to_string()))?;
             let mut response = respond::value(200, &Form::default(), &key.jwks());
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/jwk-set+json"));
+            response.headers_mut().insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/jwk-set+json"),
+            );
             Ok(response)
         }
         Route::Metrics => Ok(respond::text(200, metrics(server))),
@@ -138,11 +177,16 @@ where
 }
 
 fn metrics(server: &Inner) -> String {
-    let mut text = String::from("# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n");
+    let mut text = String::from(
+        "# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n",
+    );
     let mut resources = server.store.resources();
     resources.sort();
     for resource in resources {
-        text.push_str(&format!("apiserver_storage_objects{{resource=\"{resource}\"}} {}\n", server.store.count(&resource)));
+        text.push_str(&format!(
+            "apiserver_storage_objects{{resource=\"{resource}\"}} {}\n",
+            server.store.count(&resource)
+        ));
     }
     text
 }
@@ -154,7 +198,12 @@ fn not_found_text() -> Response<Body> {
 fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<Body> {
     let ready = which != "readyz" || server.is_ready();
     let stopping = which == "readyz" && server.stop.is_cancelled();
-    let checks = [("ping", true), ("etcd", true), ("poststarthook/bootstrap", ready || stopping), ("shutdown", !stopping)];
+    let checks = [
+        ("ping", true),
+        ("etcd", true),
+        ("poststarthook/bootstrap", ready || stopping),
+        ("shutdown", !stopping),
+    ];
     if !check.is_empty() {
         return match checks.iter().find(|(name, _)| *name == check) {
             Some((_, true)) => respond::text(200, "ok"),
@@ -182,8 +231,14 @@ fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<B
 /// The 404 of a path whose resource does not exist: a Status for built-in groups, text for the others.
 fn no_resource(server: &Inner, path: &ResourcePath) -> Result<Response<Body>, Status> {
     let registry = server.registry.load();
-    let builtin = registry.group(&path.group).is_some_and(|it| it.values().any(|it| it.is_builtin()));
-    if builtin { Err(Status::no_such_resource()) } else { Ok(not_found_text()) }
+    let builtin = registry
+        .group(&path.group)
+        .is_some_and(|it| it.values().any(|it| it.is_builtin()));
+    if builtin {
+        Err(Status::no_such_resource())
+    } else {
+        Ok(not_found_text())
+    }
 }
 
 #[allow(clippy::too_many_arguments)] // As `answer`.
@@ -207,26 +262,41 @@ where
         // Who may not even look does not learn which methods exist.
         Err(status) => {
             let attributes = path.attributes(&method.as_str().to_ascii_lowercase(), &query, path_text);
-            return Err(if server.may(&user, &attributes) || user.is_in(crate::identity::AUTHENTICATED) {
-                status
-            } else {
-                authz::forbidden(&user, &attributes)
-            });
+            return Err(
+                if server.may(&user, &attributes) || user.is_in(crate::identity::AUTHENTICATED) {
+                    status
+                } else {
+                    authz::forbidden(&user, &attributes)
+                },
+            );
         }
     };
     let attributes = path.attributes(verb, &query, path_text);
     if !server.may(&user, &attributes) {
         return Err(authz::forbidden(&user, &attributes));
     }
-    let found = server.registry.load().find(&path.group, &path.version, &path.resource).cloned();
-    let Some(resource) = found else { return no_resource(server, &path) };
+    let found = server
+        .registry
+        .load()
+        .find(&path.group, &path.version, &path.resource)
+        .cloned();
+    let Some(resource) = found else {
+        return no_resource(server, &path);
+    };
     check_scope(&resource, &path, verb)?;
-    let user_agent = headers.get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let user_agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
     let mut call = Call {
         server,
         user,
         version: path.version,
-        namespace: if resource.namespaced { path.namespace } else { String::new() },
+        namespace: if resource.namespaced {
+            path.namespace
+        } else {
+            String::new()
+        },
         name: path.name,
         subresource: path.subresource,
         query,
@@ -257,7 +327,11 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     if resource.namespaced {
         let needs_namespace = !path.name.is_empty() || matches!(verb, "create" | "deletecollection");
         if needs_namespace && path.namespace.is_empty() {
-            return Err(if path.name.is_empty() { Status::method_not_allowed() } else { Status::no_such_resource() });
+            return Err(if path.name.is_empty() {
+                Status::method_not_allowed()
+            } else {
+                Status::no_such_resource()
+            });
         }
     } else if has_namespace {
         return Err(Status::no_such_resource());
@@ -273,7 +347,9 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
         "" => true,
         "status" => served.is_some_and(|it| it.status),
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
-        other => crate::builtin::SUBRESOURCES.iter().any(|it| it.0 == &*resource.id && it.1 == other && it.5.contains(&verb)),
+        other => crate::builtin::SUBRESOURCES
+            .iter()
+            .any(|it| it.0 == &*resource.id && it.1 == other && it.5.contains(&verb)),
     };
     match (known, resource.is_builtin()) {
         (true, _) => Ok(()),
@@ -324,11 +400,21 @@ fn watch(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
     Ok(response)
 }
 
-async fn write(call: &mut Call<'_>, verb: &str, media: &str, bytes: Bytes, form: &Form) -> Result<Response<Body>, Status> {
+async fn write(
+    call: &mut Call<'_>,
+    verb: &str,
+    media: &str,
+    bytes: Bytes,
+    form: &Form,
+) -> Result<Response<Body>, Status> {
     let written = match verb {
         "create" if call.resource.traits.review || call.subresource == "token" => {
             let value = body::parse_any(&bytes, media)?;
-            let resource = if call.subresource == "token" { "serviceaccounts/token" } else { &call.resource.plural };
+            let resource = if call.subresource == "token" {
+                "serviceaccounts/token"
+            } else {
+                &call.resource.plural
+            };
             let deps = reviews::Deps {
                 store: &call.server.store,
                 pki: &call.server.pki,
@@ -337,7 +423,10 @@ async fn write(call: &mut Call<'_>, verb: &str, media: &str, bytes: Bytes, form:
                 now: call.now,
             };
             let value = reviews::create(deps, &call.user, resource, &call.namespace, &call.name, value)?;
-            Written { code: 201, answer: Answer::Value(value) }
+            Written {
+                code: 201,
+                answer: Answer::Value(value),
+            }
         }
         "create" if !call.subresource.is_empty() => create_subresource(call, media, &bytes).await?,
         "create" => {
@@ -375,14 +464,22 @@ async fn write(call: &mut Call<'_>, verb: &str, media: &str, bytes: Bytes, form:
         answer => {
             let value = Written { code, answer }.into_value();
             let status = value["kind"] == "Status";
-            let value = if status { value } else { shape::object(call, &form.shape, value)? };
+            let value = if status {
+                value
+            } else {
+                shape::object(call, &form.shape, value)?
+            };
             Ok(respond::value(code, form, &value))
         }
     }
 }
 
 fn delete_body(media: &str, bytes: &Bytes) -> Result<Option<Value>, Status> {
-    if bytes.is_empty() { Ok(None) } else { body::parse_any(bytes, media).map(Some) }
+    if bytes.is_empty() {
+        Ok(None)
+    } else {
+        body::parse_any(bytes, media).map(Some)
+    }
 }
 
 async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
@@ -392,7 +489,8 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
         "application/strategic-merge-patch+json" if call.resource.is_builtin() => PatchType::Strategic,
         "application/apply-patch+yaml" => {
             let options = call.write_options("PatchOptions", true)?;
-            let config = body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
+            let config =
+                body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
             if call.subresource == "scale" {
                 return scale::patch(call, PatchType::Merge, config.to_string().as_bytes(), &options).await;
             }
@@ -432,11 +530,18 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
             verbs::patch::patch(call, PatchType::Strategic, patch.as_bytes(), &options).await?;
         }
     }
-    Ok(Written { code: 201, answer: Answer::Value(success) })
+    Ok(Written {
+        code: 201,
+        answer: Answer::Value(success),
+    })
 }
 
 /// Deletes every object that a list with the same selectors shows, and answers that list.
-async fn delete_collection(call: &mut Call<'_>, options: &DeleteOptions, form: &Form) -> Result<Response<Body>, Status> {
+async fn delete_collection(
+    call: &mut Call<'_>,
+    options: &DeleteOptions,
+    form: &Form,
+) -> Result<Response<Body>, Status> {
     let page = verbs::list::list(call)?;
     let namespace = call.namespace.clone();
     for object in &page.objects {

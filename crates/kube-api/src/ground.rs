@@ -18,7 +18,9 @@ pub struct ServerGround {
 
 impl ServerGround {
     pub fn new(server: &Arc<Inner>) -> Self {
-        Self { server: Arc::downgrade(server) }
+        Self {
+            server: Arc::downgrade(server),
+        }
     }
 }
 
@@ -26,23 +28,45 @@ const STOPPED: &str = "the server is stopping";
 
 impl Ground for ServerGround {
     fn root_ca(&self) -> String {
-        self.server.upgrade().map(|it| it.pki.ca_pem().to_owned()).unwrap_or_default()
+        self.server
+            .upgrade()
+            .map(|it| it.pki.ca_pem().to_owned())
+            .unwrap_or_default()
     }
 
     fn sign(&self, request: &Value, now: Timestamp) -> Result<String, Unsignable> {
-        let unsignable = |reason: &str, message: String| Unsignable { reason: reason.into(), message };
-        let server = self.server.upgrade().ok_or_else(|| unsignable("ServerStopping", STOPPED.into()))?;
+        let unsignable = |reason: &str, message: String| Unsignable {
+            reason: reason.into(),
+            message,
+        };
+        let server = self
+            .server
+            .upgrade()
+            .ok_or_else(|| unsignable("ServerStopping", STOPPED.into()))?;
         csr::sign(&server.pki, request, now).map_err(|it| unsignable("SignerValidationFailure", it.0))
     }
 
     fn mint(&self, claims: &TokenClaims) -> Result<String, String> {
         let server = self.server.upgrade().ok_or(STOPPED)?;
         let key = server.pki.token_key().map_err(|it| it.to_string())?;
-        let TokenClaims { namespace, service_account, service_account_uid, secret, .. } = claims;
-        Ok(key.sign(&tokens::legacy_claims(namespace, service_account, service_account_uid, secret)))
+        let TokenClaims {
+            namespace,
+            service_account,
+            service_account_uid,
+            secret,
+            ..
+        } = claims;
+        Ok(key.sign(&tokens::legacy_claims(
+            namespace,
+            service_account,
+            service_account_uid,
+            secret,
+        )))
     }
 
     fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
-        self.server.upgrade().map_or(Decision::NoOpinion, |it| it.authorize(user, attributes))
+        self.server
+            .upgrade()
+            .map_or(Decision::NoOpinion, |it| it.authorize(user, attributes))
     }
 }

@@ -75,7 +75,11 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
     match call.id().as_ref() {
         NAMESPACES => {
             label_namespace(call, new);
-            let finalizers = if call.subresource == "finalize" { &new["spec"]["finalizers"] } else { &old["spec"]["finalizers"] };
+            let finalizers = if call.subresource == "finalize" {
+                &new["spec"]["finalizers"]
+            } else {
+                &old["spec"]["finalizers"]
+            };
             let spec = match finalizers.as_array() {
                 Some(list) if !list.is_empty() => json!({"finalizers": list}),
                 _ => json!({}),
@@ -135,20 +139,34 @@ pub fn mark_terminating(call: &Call<'_>, value: &mut Value) {
     }
 }
 
+/// Whether the call is about CustomResourceDefinitions.
+pub fn is_crd(call: &Call<'_>) -> bool {
+    call.id().as_ref() == CRDS
+}
+
 /// Some objects are never deleted.
 ///
 /// # Errors
 /// 403 for the system namespaces.
 pub fn check_delete(call: &Call<'_>) -> Result<(), Status> {
     if call.id().as_ref() == NAMESPACES && matches!(call.name.as_str(), "default" | "kube-system" | "kube-public") {
-        return Err(Status::forbidden(NAMESPACES, "", &call.name, "this namespace may not be deleted"));
+        return Err(Status::forbidden(
+            NAMESPACES,
+            "",
+            &call.name,
+            "this namespace may not be deleted",
+        ));
     }
     Ok(())
 }
 
 /// Every namespace carries its name as a label; removing it is undone in the same request.
 fn label_namespace(call: &Call<'_>, value: &mut Value) {
-    let name = if call.name.is_empty() { pipeline::metadata_text(value, "name").to_owned() } else { call.name.clone() };
+    let name = if call.name.is_empty() {
+        pipeline::metadata_text(value, "name").to_owned()
+    } else {
+        call.name.clone()
+    };
     let metadata = pipeline::metadata(value);
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     if let Some(labels) = labels.as_object_mut() {

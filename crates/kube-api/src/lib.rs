@@ -29,6 +29,7 @@ pub mod openapi;
 pub mod persist;
 mod pipeline;
 pub mod pki;
+mod protobuf;
 pub mod registry;
 mod request;
 pub mod respond;

@@ -46,8 +46,13 @@ impl Local {
     }
 
     fn call(&self, id: &str, namespace: &str, name: &str, subresource: &str) -> Result<Call<'_>, Status> {
-        let resource: Arc<Resource> =
-            self.server.registry.load().by_id(id).cloned().ok_or_else(Status::no_such_resource)?;
+        let resource: Arc<Resource> = self
+            .server
+            .registry
+            .load()
+            .by_id(id)
+            .cloned()
+            .ok_or_else(Status::no_such_resource)?;
         Ok(Call {
             server: &self.server,
             user: User::new(USER, &[MASTERS, AUTHENTICATED]),
@@ -64,7 +69,10 @@ impl Local {
     }
 
     fn options() -> WriteOptions {
-        WriteOptions { field_manager: "kube-controller-manager".into(), ..WriteOptions::default() }
+        WriteOptions {
+            field_manager: "kube-controller-manager".into(),
+            ..WriteOptions::default()
+        }
     }
 
     /// The newest decided state of an object.
@@ -86,23 +94,41 @@ impl Local {
     /// As POST.
     pub async fn create(&self, id: &str, namespace: &str, object: Value) -> Result<Value, Status> {
         let mut call = self.call(id, namespace, "", "")?;
-        verbs::create::create(&mut call, object, &Self::options()).await.map(|it| it.into_value())
+        verbs::create::create(&mut call, object, &Self::options())
+            .await
+            .map(|it| it.into_value())
     }
 
     /// Replaces an object or one of its subresources.
     ///
     /// # Errors
     /// As PUT.
-    pub async fn update(&self, id: &str, namespace: &str, name: &str, subresource: &str, object: Value) -> Result<Value, Status> {
+    pub async fn update(
+        &self,
+        id: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        object: Value,
+    ) -> Result<Value, Status> {
         let mut call = self.call(id, namespace, name, subresource)?;
-        verbs::update::update(&mut call, object, &Self::options()).await.map(|it| it.into_value())
+        verbs::update::update(&mut call, object, &Self::options())
+            .await
+            .map(|it| it.into_value())
     }
 
     /// Patches an object or one of its subresources.
     ///
     /// # Errors
     /// As PATCH.
-    pub async fn merge_patch(&self, id: &str, namespace: &str, name: &str, subresource: &str, patch: Value) -> Result<Value, Status> {
+    pub async fn merge_patch(
+        &self,
+        id: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        patch: Value,
+    ) -> Result<Value, Status> {
         let mut call = self.call(id, namespace, name, subresource)?;
         let body = patch.to_string();
         let written = verbs::patch::patch(&mut call, PatchType::Merge, body.as_bytes(), &Self::options()).await?;
@@ -113,24 +139,51 @@ impl Local {
     ///
     /// # Errors
     /// As server-side apply with `force`.
-    pub async fn apply(&self, id: &str, namespace: &str, name: &str, subresource: &str, object: Value, manager: &str) -> Result<Value, Status> {
+    pub async fn apply(
+        &self,
+        id: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        object: Value,
+        manager: &str,
+    ) -> Result<Value, Status> {
         let mut call = self.call(id, namespace, name, subresource)?;
-        let options = WriteOptions { field_manager: manager.to_owned(), force: true, ..WriteOptions::default() };
-        verbs::apply::apply(&mut call, object, &options).await.map(|it| it.into_value())
+        let options = WriteOptions {
+            field_manager: manager.to_owned(),
+            force: true,
+            ..WriteOptions::default()
+        };
+        verbs::apply::apply(&mut call, object, &options)
+            .await
+            .map(|it| it.into_value())
     }
 
     /// Deletes an object, if it still has this uid. `propagation` is `Background`, `Foreground` or `Orphan`.
     ///
     /// # Errors
     /// As DELETE.
-    pub async fn delete(&self, id: &str, namespace: &str, name: &str, uid: Option<&str>, propagation: Option<&str>) -> Result<Value, Status> {
+    pub async fn delete(
+        &self,
+        id: &str,
+        namespace: &str,
+        name: &str,
+        uid: Option<&str>,
+        propagation: Option<&str>,
+    ) -> Result<Value, Status> {
         let mut call = self.call(id, namespace, name, "")?;
         let propagation = propagation.map(|it| match it {
             "Foreground" => Propagation::Foreground,
             "Orphan" => Propagation::Orphan,
             _ => Propagation::Background,
         });
-        let options = DeleteOptions { uid: uid.map(str::to_owned), propagation, ..DeleteOptions::default() };
-        verbs::delete::delete(&mut call, &options).await.map(|it| it.into_value())
+        let options = DeleteOptions {
+            uid: uid.map(str::to_owned),
+            propagation,
+            ..DeleteOptions::default()
+        };
+        verbs::delete::delete(&mut call, &options)
+            .await
+            .map(|it| it.into_value())
     }
 }

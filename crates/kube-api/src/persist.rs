@@ -38,7 +38,10 @@ pub struct Loaded {
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     #[error("{path} cannot be opened: {source}")]
-    Open { path: String, source: Box<redb::DatabaseError> },
+    Open {
+        path: String,
+        source: Box<redb::DatabaseError>,
+    },
     #[error("another process uses {0}; stop it first, or name another data directory")]
     Locked(String),
     #[error("{0} is damaged; restore it from a backup, or move it away to start from nothing")]
@@ -72,10 +75,15 @@ impl Redb {
             Ok(database) => Ok(Self { database }),
             Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(StorageError::Locked(shown)),
             Err(redb::DatabaseError::Storage(redb::StorageError::Corrupted(_))) => Err(StorageError::Damaged(shown)),
-            Err(redb::DatabaseError::Storage(redb::StorageError::Io(it))) if it.kind() == std::io::ErrorKind::InvalidData => {
+            Err(redb::DatabaseError::Storage(redb::StorageError::Io(it)))
+                if it.kind() == std::io::ErrorKind::InvalidData =>
+            {
                 Err(StorageError::Damaged(shown))
             }
-            Err(source) => Err(StorageError::Open { path: shown, source: Box::new(source) }),
+            Err(source) => Err(StorageError::Open {
+                path: shown,
+                source: Box::new(source),
+            }),
         }
     }
 }
@@ -157,7 +165,12 @@ impl Journal for Queue {
 /// A queue and the end that the thread reads.
 pub fn queue(durable: bool) -> (Arc<Queue>, Receiver<Record>) {
     let (sender, receiver) = channel();
-    (Arc::new(Queue { sender: Mutex::new(durable.then_some(sender)) }), receiver)
+    (
+        Arc::new(Queue {
+            sender: Mutex::new(durable.then_some(sender)),
+        }),
+        receiver,
+    )
 }
 
 impl Queue {
@@ -175,17 +188,28 @@ impl Durability {
         storage: Option<Box<dyn Storage>>,
         on_publish: OnPublish,
     ) -> Self {
-        let (sender, progress) = watch::channel(Progress { published: store.revision(), lost: Vec::new() });
+        let (sender, progress) = watch::channel(Progress {
+            published: store.revision(),
+            lost: Vec::new(),
+        });
         let Some(storage) = storage else {
             let immediate = Some(Mutex::new((sender, on_publish)));
-            return Self { progress, immediate, thread: Mutex::new(None) };
+            return Self {
+                progress,
+                immediate,
+                thread: Mutex::new(None),
+            };
         };
         let thread = std::thread::Builder::new()
             .name("journal".into())
             .stack_size(512 * 1024)
             .spawn(move || write_groups(&store, &records, storage, &sender, &on_publish))
             .expect("a thread can be started at start-up");
-        Self { progress, immediate: None, thread: Mutex::new(Some(thread)) }
+        Self {
+            progress,
+            immediate: None,
+            thread: Mutex::new(Some(thread)),
+        }
     }
 
     /// Waits until `revision` is durable and visible.

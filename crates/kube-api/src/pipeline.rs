@@ -50,8 +50,7 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
         return Err(Status::not_found("namespaces", "", namespace));
     };
     if object.terminating {
-        let text =
-            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut status = Status::forbidden(&call.resource.plural, &call.resource.group, name, text);
         if let Some(details) = &mut status.details {
             details["causes"] = json!([{
@@ -67,14 +66,21 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
 
 /// Records in `metadata.managedFields` who wrote what.
 pub fn track(call: &Call<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
-    with_context(call, &options.field_manager, |context| managed::update(old, new, context));
+    with_context(call, &options.field_manager, |context| {
+        managed::update(old, new, context)
+    });
 }
 
 /// Runs `f` with the context of field ownership for this call.
 pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::Ctx<'_>) -> T) -> T {
     let schema = call.resource.schema(&call.version).unwrap_or_default();
-    let served: Vec<String> =
-        call.resource.versions.iter().filter(|it| it.served).map(|it| call.resource.api_version(&it.name)).collect();
+    let served: Vec<String> = call
+        .resource
+        .versions
+        .iter()
+        .filter(|it| it.served)
+        .map(|it| call.resource.api_version(&it.name))
+        .collect();
     let served: Vec<&str> = served.iter().map(String::as_str).collect();
     f(&managed::Ctx {
         manager,
@@ -161,18 +167,27 @@ pub async fn write_update(
     let name = call.name.clone();
     let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
     if !remove && managed::no_op(old, &new) {
-        return Ok(Some(Written { code: 200, answer: answer(call, current) }));
+        return Ok(Some(Written {
+            code: 200,
+            answer: answer(call, current),
+        }));
     }
     if options.dry_run {
-        return Ok(Some(Written { code: 200, answer: Answer::Value(new) }));
+        return Ok(Some(Written {
+            code: 200,
+            answer: Answer::Value(new),
+        }));
     }
     let answered = remove.then(|| new.clone());
     crate::convert::to_storage(&call.resource, &mut new);
     let id = call.id().clone();
     let expect = Expect::Revision(current.revision);
-    let committed = call.server.store.commit(&id, call.store_namespace(), &name, expect, |revision| {
-        (!remove).then(|| Object::encode(&id, new, revision))
-    });
+    let committed = call
+        .server
+        .store
+        .commit(&id, call.store_namespace(), &name, expect, |revision| {
+            (!remove).then(|| Object::encode(&id, new, revision))
+        });
     let (revision, object) = match committed {
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
@@ -209,7 +224,11 @@ fn keep_server_metadata(call: &Call<'_>, old: &Value, new: &mut Value) -> Result
     if let Some(deletion) = deletion
         && *deletion != old_metadata["deletionTimestamp"]
     {
-        errors.push(FieldError::invalid("metadata.deletionTimestamp", deletion, "field is immutable"));
+        errors.push(FieldError::invalid(
+            "metadata.deletionTimestamp",
+            deletion,
+            "field is immutable",
+        ));
     }
     if let Some(uid) = map.get("uid").and_then(Value::as_str)
         && !uid.is_empty()
@@ -268,8 +287,11 @@ fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
                     None => kept.remove("status"),
                 };
             }
-            let fields: &[&str] =
-                if call.resource.is_builtin() { &["labels", "annotations", "managedFields"] } else { &["managedFields"] };
+            let fields: &[&str] = if call.resource.is_builtin() {
+                &["labels", "annotations", "managedFields"]
+            } else {
+                &["managedFields"]
+            };
             let kept_metadata = metadata(&mut kept);
             for key in fields {
                 match given.get(*key) {
@@ -289,7 +311,10 @@ fn check_finalizers(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Sta
         return Ok(());
     }
     let list = |value: &Value| -> Vec<String> {
-        let items = value["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let items = value["metadata"]["finalizers"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         items.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
     };
     let before = list(old);

@@ -90,9 +90,27 @@ pub struct Crd {
 }
 
 /// The verbs of an ordinary resource, in discovery's order.
-pub const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+pub const ALL_VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 /// The order in which discovery lists the verbs of a custom resource.
-pub const CRD_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+pub const CRD_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 
 impl Resource {
     pub fn is_builtin(&self) -> bool {
@@ -133,7 +151,10 @@ impl Resource {
 
     /// `openAPIV3Schema` of a version of a custom resource.
     pub fn raw_schema(&self, version: &str) -> &Value {
-        self.versions.iter().find(|it| it.name == version).map_or(&Value::Null, |it| &it.raw_schema)
+        self.versions
+            .iter()
+            .find(|it| it.name == version)
+            .map_or(&Value::Null, |it| &it.raw_schema)
     }
 
     /// The verbs that discovery names.
@@ -142,7 +163,9 @@ impl Resource {
             return vec!["create"];
         }
         let all = if self.is_builtin() { ALL_VERBS } else { CRD_VERBS };
-        all.into_iter().filter(|it| !(self.traits.no_delete_collection && *it == "deletecollection")).collect()
+        all.into_iter()
+            .filter(|it| !(self.traits.no_delete_collection && *it == "deletecollection"))
+            .collect()
     }
 
     /// Makes the resource of a CustomResourceDefinition that was accepted.
@@ -173,15 +196,25 @@ impl Resource {
             let name = text(version, "name");
             let deprecation = (version["deprecated"] == true).then(|| {
                 let given = text(version, "deprecationWarning");
-                if given.is_empty() { format!("{group}/{name} {} is deprecated", text(names, "kind")) } else { given }
+                if given.is_empty() {
+                    format!("{group}/{name} {} is deprecated", text(names, "kind"))
+                } else {
+                    given
+                }
             });
-            let selectable = version["selectableFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let selectable = version["selectableFields"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             versions.push(Version {
                 served: version["served"] == true,
                 storage: version["storage"] == true,
                 status: version["subresources"]["status"].is_object(),
                 scale,
-                columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
+                columns: version["additionalPrinterColumns"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default(),
                 deprecation,
                 selectable: selectable
                     .iter()
@@ -253,7 +286,11 @@ impl Resource {
 
 /// `group/version`, or the version alone for the core group.
 pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 /// Splits `group/version`; a core version has an empty group.
@@ -289,7 +326,10 @@ pub struct Registry {
 impl Registry {
     /// The built-in resources.
     pub fn builtin() -> Self {
-        let mut registry = Self { groups: Vec::new(), generation: 1 };
+        let mut registry = Self {
+            groups: Vec::new(),
+            generation: 1,
+        };
         for row in builtin::ROWS {
             registry.insert(Arc::new(Resource::from_row(row)));
         }
@@ -350,7 +390,9 @@ impl Registry {
     /// The resource of a kind, as owner references and manifests name it.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = split_api_version(api_version);
-        self.group(group)?.values().find(|it| it.kind == kind && it.version(version).is_some())
+        self.group(group)?
+            .values()
+            .find(|it| it.kind == kind && it.version(version).is_some())
     }
 
     /// Versions served in a group, best first.

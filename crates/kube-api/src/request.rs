@@ -16,11 +16,17 @@ impl Query {
     }
     /// First value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
     }
     /// All values of a parameter.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
     }
     /// Boolean parameter: present and neither `false` nor `0`.
     pub fn flag(&self, name: &str) -> bool {
@@ -73,8 +79,10 @@ pub enum Route {
 /// Reads a path.
 pub fn route(path: &str) -> Route {
     let trimmed = path.strip_prefix('/').unwrap_or(path);
-    let mut segments: Vec<String> =
-        trimmed.split('/').map(|it| percent_decode_str(it).decode_utf8_lossy().into_owned()).collect();
+    let mut segments: Vec<String> = trimmed
+        .split('/')
+        .map(|it| percent_decode_str(it).decode_utf8_lossy().into_owned())
+        .collect();
     let health = match segments.first().map(String::as_str) {
         Some("healthz") => Some("healthz"),
         Some("livez") => Some("livez"),
@@ -172,7 +180,9 @@ impl ResourcePath {
         if name.is_empty() && matches!(verb, "list" | "watch" | "deletecollection") {
             let selector = query.get("fieldSelector").unwrap_or_default();
             let exact = selector.split(',').find_map(|it| it.strip_prefix("metadata.name="));
-            name = exact.map(|it| it.trim_start_matches('=').to_owned()).unwrap_or_default();
+            name = exact
+                .map(|it| it.trim_start_matches('=').to_owned())
+                .unwrap_or_default();
         }
         Attributes {
             verb: verb.into(),
@@ -202,17 +212,34 @@ mod tests {
     #[test]
     fn paths_name_resources_namespaces_and_subresources() {
         let it = path("/apis/apps/v1/namespaces/default/deployments/nginx/scale");
-        assert_eq!((it.group.as_str(), it.namespace.as_str(), it.name.as_str()), ("apps", "default", "nginx"));
-        assert_eq!((it.resource.as_str(), it.subresource.as_str()), ("deployments", "scale"));
+        assert_eq!(
+            (it.group.as_str(), it.namespace.as_str(), it.name.as_str()),
+            ("apps", "default", "nginx")
+        );
+        assert_eq!(
+            (it.resource.as_str(), it.subresource.as_str()),
+            ("deployments", "scale")
+        );
         let it = path("/api/v1/namespaces/cluster1/finalize");
-        assert_eq!((it.resource.as_str(), it.name.as_str(), it.subresource.as_str()), ("namespaces", "cluster1", "finalize"));
+        assert_eq!(
+            (it.resource.as_str(), it.name.as_str(), it.subresource.as_str()),
+            ("namespaces", "cluster1", "finalize")
+        );
         let it = path("/api/v1/namespaces/");
         assert_eq!((it.resource.as_str(), it.name.as_str()), ("namespaces", ""));
         let it = path("/apis/rbac.authorization.k8s.io/v1/clusterroles/open-cluster-management%3Amanagedcluster%3Ac1");
         assert_eq!(it.name, "open-cluster-management:managedcluster:c1");
         assert_eq!(route("/healthz"), Route::Health("healthz", String::new()));
         assert_eq!(route("/apis/apps/v1/"), Route::GroupVersion("apps".into(), "v1".into()));
-        assert_eq!(route("/api/v1/a%2Fb/c"), Route::Resource(ResourcePath { resource: "a/b".into(), name: "c".into(), version: "v1".into(), ..ResourcePath::default() }));
+        assert_eq!(
+            route("/api/v1/a%2Fb/c"),
+            Route::Resource(ResourcePath {
+                resource: "a/b".into(),
+                name: "c".into(),
+                version: "v1".into(),
+                ..ResourcePath::default()
+            })
+        );
     }
 
     #[test]

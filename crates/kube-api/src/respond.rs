@@ -40,10 +40,15 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Full(bytes) => Poll::Ready(bytes.take().filter(|it| !it.is_empty()).map(|it| Ok(Frame::data(it)))),
-            Self::Stream(stream) => stream.poll_next_unpin(context).map(|it| it.map(|it| Ok(Frame::data(it)))),
+            Self::Stream(stream) => stream
+                .poll_next_unpin(context)
+                .map(|it| it.map(|it| Ok(Frame::data(it)))),
         }
     }
 
@@ -87,7 +92,11 @@ pub struct Form {
 
 impl Default for Form {
     fn default() -> Self {
-        Self { media: Media::Json, shape: Shape::Object, pretty: false }
+        Self {
+            media: Media::Json,
+            shape: Shape::Object,
+            pretty: false,
+        }
     }
 }
 
@@ -115,7 +124,11 @@ fn accepted(header: &str) -> Vec<Accepted<'_>> {
                     parameters.push((key, value));
                 }
             }
-            Some(Accepted { media, parameters, quality })
+            Some(Accepted {
+                media,
+                parameters,
+                quality,
+            })
         })
         .collect();
     elements.sort_by_key(|it| std::cmp::Reverse(it.quality));
@@ -128,15 +141,24 @@ fn accepted(header: &str) -> Vec<Accepted<'_>> {
 /// # Errors
 /// 406 when nothing in the header can be given.
 pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Form, Status> {
-    let header = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let agent = headers.get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let header = headers
+        .get(header::ACCEPT)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
     let pretty = match query.get("pretty") {
         Some(it) => it == "true" || it == "1",
         None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|it| agent.starts_with(it)),
     };
     let elements = accepted(header);
     if elements.is_empty() {
-        return Ok(Form { pretty, ..Form::default() });
+        return Ok(Form {
+            pretty,
+            ..Form::default()
+        });
     }
     let mut known = false;
     for element in &elements {
@@ -150,7 +172,13 @@ pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Form, Status> {
             _ => continue,
         };
         known = true;
-        let parameter = |key: &str| element.parameters.iter().find(|(it, _)| *it == key).map(|(_, value)| *value);
+        let parameter = |key: &str| {
+            element
+                .parameters
+                .iter()
+                .find(|(it, _)| *it == key)
+                .map(|(_, value)| *value)
+        };
         let shape = match (parameter("as"), parameter("g"), parameter("v")) {
             (None, _, _) => Shape::Object,
             (Some("Table"), Some("meta.k8s.io"), Some(version @ ("v1" | "v1beta1"))) => Shape::Table(version.into()),
@@ -170,7 +198,10 @@ pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Form, Status> {
 
 /// Whether the client accepts gzip.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let header = headers.get(header::ACCEPT_ENCODING).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let header = headers
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
     header.split(',').any(|it| it.trim().starts_with("gzip"))
 }
 
@@ -179,8 +210,12 @@ pub fn encode(value: &Value, form: &Form) -> Bytes {
     match form.media {
         Media::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
         Media::Json => {
-            let mut bytes = if form.pretty { serde_json::to_vec_pretty(value) } else { serde_json::to_vec(value) }
-                .expect("a JSON value serializes");
+            let mut bytes = if form.pretty {
+                serde_json::to_vec_pretty(value)
+            } else {
+                serde_json::to_vec(value)
+            }
+            .expect("a JSON value serializes");
             bytes.push(b'\n');
             bytes.into()
         }
@@ -223,20 +258,31 @@ pub fn value(code: u16, form: &Form, value: &Value) -> Response<Body> {
 pub fn text(code: u16, body: impl Into<String>) -> Response<Body> {
     let mut response = bytes(code, &Form::default(), Bytes::from(body.into()), false);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
 /// A Kubernetes error.
 pub fn failure(status: &Status, form: &Form) -> Response<Body> {
-    let form = Form { shape: Shape::Object, pretty: form.pretty || status.code == 406, ..form.clone() };
+    let form = Form {
+        shape: Shape::Object,
+        pretty: form.pretty || status.code == 406,
+        ..form.clone()
+    };
     let mut response = value(status.code, &form, &status.body());
     if let Some(seconds) = status.retry_after_seconds {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if status.code == 403 {
-        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+            .headers_mut()
+            .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     response
 }
@@ -266,10 +312,29 @@ mod tests {
     fn the_first_form_that_can_be_given_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(form(kubectl).unwrap().shape, Shape::Table("v1".into()));
-        assert_eq!(form("application/vnd.kubernetes.protobuf,application/json").unwrap(), Form::default());
-        assert_eq!(form("application/vnd.kubernetes.protobuf, */*").unwrap(), Form::default());
-        assert_eq!(form("application/json;q=0.5,application/yaml").unwrap().media, Media::Yaml);
-        assert!(form("application/cbor").unwrap_err().message.starts_with("406: Not Acceptable"));
-        assert!(form("application/json;as=Nope;g=x;v=v1").unwrap_err().message.starts_with("only the following"));
+        assert_eq!(
+            form("application/vnd.kubernetes.protobuf,application/json").unwrap(),
+            Form::default()
+        );
+        assert_eq!(
+            form("application/vnd.kubernetes.protobuf, */*").unwrap(),
+            Form::default()
+        );
+        assert_eq!(
+            form("application/json;q=0.5,application/yaml").unwrap().media,
+            Media::Yaml
+        );
+        assert!(
+            form("application/cbor")
+                .unwrap_err()
+                .message
+                .starts_with("406: Not Acceptable")
+        );
+        assert!(
+            form("application/json;as=Nope;g=x;v=v1")
+                .unwrap_err()
+                .message
+                .starts_with("only the following")
+        );
     }
 }

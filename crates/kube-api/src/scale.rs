@@ -21,10 +21,22 @@ fn paths(call: &Call<'_>) -> Paths {
     let pointer = |it: &str| format!("/{}", it.replace('.', "/"));
     match &call.served().scale {
         Some(it) => {
-            let selector = if it.label_selector.is_empty() { String::new() } else { pointer(&it.label_selector) };
-            Paths { spec: pointer(&it.spec_replicas), status: pointer(&it.status_replicas), selector }
+            let selector = if it.label_selector.is_empty() {
+                String::new()
+            } else {
+                pointer(&it.label_selector)
+            };
+            Paths {
+                spec: pointer(&it.spec_replicas),
+                status: pointer(&it.status_replicas),
+                selector,
+            }
         }
-        None => Paths { spec: "/spec/replicas".into(), status: "/status/replicas".into(), selector: "/spec/selector".into() },
+        None => Paths {
+            spec: "/spec/replicas".into(),
+            status: "/status/replicas".into(),
+            selector: "/spec/selector".into(),
+        },
     }
 }
 
@@ -33,7 +45,9 @@ fn selector_text(value: Option<&Value>) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(map)) => {
             let labels = map.get("matchLabels").and_then(Value::as_object).unwrap_or(map);
-            let pairs = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+            let pairs = labels
+                .iter()
+                .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
             pairs.collect::<Vec<_>>().join(",")
         }
         _ => String::new(),
@@ -48,7 +62,9 @@ pub fn read(call: &Call<'_>, object: &Value) -> Result<Value, Status> {
     let paths = paths(call);
     let Some(replicas) = object.pointer(&paths.spec).filter(|it| it.is_number()) else {
         let path = paths.spec.replace('/', ".");
-        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+        return Err(Status::internal(format!(
+            "the spec replicas field {path:?} does not exist"
+        )));
     };
     let metadata = &object["metadata"];
     let mut status = json!({"replicas": object.pointer(&paths.status).cloned().unwrap_or(json!(0))});
@@ -62,7 +78,9 @@ pub fn read(call: &Call<'_>, object: &Value) -> Result<Value, Status> {
             shown[key] = metadata[key].clone();
         }
     }
-    Ok(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": {"replicas": replicas}, "status": status}))
+    Ok(
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": {"replicas": replicas}, "status": status}),
+    )
 }
 
 /// Sets the number from a Scale.
@@ -87,7 +105,10 @@ pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
         set(&mut new, &paths.spec, replicas.into());
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
             let value = read(call, &written.into_value())?;
-            return Ok(Written { code: 200, answer: Answer::Value(value) });
+            return Ok(Written {
+                code: 200,
+                answer: Answer::Value(value),
+            });
         }
         if !wanted.is_empty() {
             return Err(call.stale());
@@ -99,11 +120,20 @@ pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
 ///
 /// # Errors
 /// As `write`.
-pub async fn patch(call: &mut Call<'_>, kind: PatchType, body: &[u8], options: &WriteOptions) -> Result<Written, Status> {
+pub async fn patch(
+    call: &mut Call<'_>,
+    kind: PatchType,
+    body: &[u8],
+    options: &WriteOptions,
+) -> Result<Written, Status> {
     let current = call.newest()?;
     let scale = read(call, &in_version(&current, &call.resource, &call.version)).or_else(|status| {
         // A merge patch may set a number that is not there yet.
-        if kind == PatchType::Json { Err(status) } else { Ok(json!({"metadata": {"name": call.name}, "spec": {}})) }
+        if kind == PatchType::Json {
+            Err(status)
+        } else {
+            Ok(json!({"metadata": {"name": call.name}, "spec": {}}))
+        }
     })?;
     let mut new = match kind {
         PatchType::Json => patch::json::apply(&scale, body)?,

@@ -24,10 +24,10 @@ impl Selection {
     /// # Errors
     /// 400 for a selector that cannot be parsed or a field that the kind does not offer.
     pub fn read(call: &Call<'_>) -> Result<Self, Status> {
-        let labels = LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default())
-            .map_err(Status::bad_request)?;
-        let fields = FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default())
-            .map_err(Status::bad_request)?;
+        let labels =
+            LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default()).map_err(Status::bad_request)?;
+        let fields =
+            FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default()).map_err(Status::bad_request)?;
         let mut deep = false;
         for term in fields.terms() {
             match term.field.as_str() {
@@ -121,7 +121,9 @@ fn unknown_field(call: &Call<'_>, field: &str) -> Status {
 }
 
 fn field_value(object: &Value, field: &str) -> String {
-    let field = field.strip_prefix("regarding").map_or_else(|| field.to_owned(), |it| format!("involvedObject{it}"));
+    let field = field
+        .strip_prefix("regarding")
+        .map_or_else(|| field.to_owned(), |it| format!("involvedObject{it}"));
     let mut at = object;
     for part in field.split('.') {
         at = &at[part];
@@ -130,7 +132,11 @@ fn field_value(object: &Value, field: &str) -> String {
         Value::String(text) => text.clone(),
         Value::Null if matches!(field.as_str(), "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
         Value::Null => String::new(),
-        Value::Object(map) => map.get("component").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        Value::Object(map) => map
+            .get("component")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         other => other.to_string(),
     }
 }

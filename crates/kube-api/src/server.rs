@@ -4,8 +4,7 @@ use crate::{
     admission::Admission,
     authn::Authenticator,
     authz::{self, Rbac},
-    controllers,
-    crd,
+    controllers, crd,
     identity::{Attributes, Decision, User},
     listen,
     local::Local,
@@ -124,14 +123,19 @@ impl Server {
             Some(dir) => {
                 let dir = dir.clone();
                 let opened = tokio::task::spawn_blocking(move || open_storage(&dir)).await;
-                opened.map_err(|it| OpenError::Directory { path: OBJECTS_FILE.into(), source: io::Error::other(it) })??
+                opened.map_err(|it| OpenError::Directory {
+                    path: OBJECTS_FILE.into(),
+                    source: io::Error::other(it),
+                })??
             }
         };
         let mut objects = Vec::with_capacity(loaded.objects.len());
         for (resource, json) in loaded.objects {
             let resource: Arc<str> = resource.into();
-            let object = Object::decode(&resource, json)
-                .map_err(|source| OpenError::Object { path: shown.clone(), source })?;
+            let object = Object::decode(&resource, json).map_err(|source| OpenError::Object {
+                path: shown.clone(),
+                source,
+            })?;
             objects.push(object);
         }
         let mut registry = Registry::builtin();
@@ -150,7 +154,11 @@ impl Server {
                 // A definition serves before its writer is answered.
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
                     let mut next = Registry::clone(&registry.load());
-                    crd::register(&mut next, &event.object, event.change == kube_store::store::Change::Deleted);
+                    crd::register(
+                        &mut next,
+                        &event.object,
+                        event.change == kube_store::store::Change::Deleted,
+                    );
                     registry.store(Arc::new(next));
                 }
                 wake.tell(events);
@@ -177,7 +185,9 @@ impl Server {
             address: options.address,
         };
         let local = server.local();
-        controllers::bootstrap(&local, &wanted).await.map_err(OpenError::Bootstrap)?;
+        controllers::bootstrap(&local, &wanted)
+            .await
+            .map_err(OpenError::Bootstrap)?;
         let ground = Arc::new(crate::ground::ServerGround::new(&server.inner));
         controllers::run(local, ground, server.inner.stop.clone());
         server.inner.ready.store(true, Ordering::Release);

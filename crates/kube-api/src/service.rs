@@ -19,7 +19,10 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         return Ok(());
     }
     let asked = value["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
-    let before = old.and_then(|it| it["spec"]["clusterIP"].as_str()).unwrap_or_default().to_owned();
+    let before = old
+        .and_then(|it| it["spec"]["clusterIP"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     if !before.is_empty() {
         if asked.is_empty() || asked == before {
             set(value, &before);
@@ -33,29 +36,43 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         return Ok(());
     }
     let (objects, _) = call.server.store.list("services", "");
-    let taken: HashSet<Ipv4Addr> =
-        objects.iter().filter_map(|it| it.value()["spec"]["clusterIP"].as_str()?.parse().ok()).collect();
+    let taken: HashSet<Ipv4Addr> = objects
+        .iter()
+        .filter_map(|it| it.value()["spec"]["clusterIP"].as_str()?.parse().ok())
+        .collect();
     if !asked.is_empty() {
         let Ok(address) = asked.parse::<Ipv4Addr>() else {
-            let error = FieldError::invalid("spec.clusterIPs[0]", &asked.as_str().into(), "must be a valid IP address");
+            let error = FieldError::invalid(
+                "spec.clusterIPs[0]",
+                &asked.as_str().into(),
+                "must be a valid IP address",
+            );
             return Err(refuse(call, error));
         };
         if taken.contains(&address) {
             let detail = format!("failed to allocate IP {asked}: provided IP is already allocated");
-            return Err(refuse(call, FieldError::invalid("spec.clusterIPs", &json!([asked]), detail)));
+            return Err(refuse(
+                call,
+                FieldError::invalid("spec.clusterIPs", &json!([asked]), detail),
+            ));
         }
         set(value, &asked);
         return Ok(());
     }
     let is_kubernetes = call.namespace == "default" && call.name == "kubernetes";
     let first = if is_kubernetes { 1 } else { 10 };
-    let free = (first..RANGE_SIZE - 1).map(|it| Ipv4Addr::from(RANGE + it)).find(|it| !taken.contains(it));
+    let free = (first..RANGE_SIZE - 1)
+        .map(|it| Ipv4Addr::from(RANGE + it))
+        .find(|it| !taken.contains(it));
     match free {
         Some(address) => {
             set(value, &address.to_string());
             Ok(())
         }
-        None => Err(refuse(call, FieldError::forbidden("spec.clusterIP", "the range 10.0.0.0/16 has no free address"))),
+        None => Err(refuse(
+            call,
+            FieldError::forbidden("spec.clusterIP", "the range 10.0.0.0/16 has no free address"),
+        )),
     }
 }
 

@@ -25,13 +25,23 @@ pub fn object(call: &Call<'_>, shape: &Shape, value: Value) -> Result<Value, Sta
         Shape::Table(version) => {
             let revision = value["metadata"]["resourceVersion"].clone();
             let columns = columns(&call.resource, &call.version);
-            table::table(&columns, &[value], json!({"resourceVersion": revision}), version, include(call)?, call.now)
+            table::table(
+                &columns,
+                &[value],
+                json!({"resourceVersion": revision}),
+                version,
+                include(call)?,
+                call.now,
+            )
         }
         Shape::PartialList => {
             return Err(Status::new(
                 406,
                 "NotAcceptable",
-                format!("you requested PartialObjectMetadataList, but the requested object is not a list ({})", call.resource.kind),
+                format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    call.resource.kind
+                ),
             ));
         }
     })
@@ -43,7 +53,10 @@ pub fn object(call: &Call<'_>, shape: &Shape, value: Value) -> Result<Value, Sta
 /// 400 for a bad `includeObject`, 406 for a shape of single objects.
 pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status> {
     let values = || -> Vec<Value> {
-        page.objects.iter().map(|it| in_version(it, &call.resource, &call.version)).collect()
+        page.objects
+            .iter()
+            .map(|it| in_version(it, &call.resource, &call.version))
+            .collect()
     };
     let metadata = list::metadata(page, false);
     Ok(match shape {
@@ -65,7 +78,10 @@ pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status
             return Err(Status::new(
                 406,
                 "NotAcceptable",
-                format!("you requested PartialObjectMetadata, but the requested object is a list (*{})", call.resource.list_kind),
+                format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list (*{})",
+                    call.resource.list_kind
+                ),
             ));
         }
     })

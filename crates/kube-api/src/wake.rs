@@ -29,7 +29,10 @@ impl Wake {
     /// A receiver that changes whenever an event of `resource` is published.
     pub fn watch(&self, resource: &Arc<str>) -> watch::Receiver<u64> {
         let mut resources = self.resources.lock();
-        resources.entry(resource.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
+        resources
+            .entry(resource.clone())
+            .or_insert_with(|| watch::channel(0).0)
+            .subscribe()
     }
 
     /// All events from now on. The queue is unbounded: subscribers are the server's own controllers.
@@ -49,7 +52,9 @@ impl Wake {
                 }
             }
         }
-        self.subscribers.lock().retain(|it| events.iter().all(|event| it.send(event.clone()).is_ok()));
+        self.subscribers
+            .lock()
+            .retain(|it| events.iter().all(|event| it.send(event.clone()).is_ok()));
     }
 
     /// Ends all subscriptions.

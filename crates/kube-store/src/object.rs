@@ -133,12 +133,19 @@ pub fn key(namespace: &str, name: &str) -> String {
 type Labels = Box<[(Box<str>, Box<str>)]>;
 
 fn read_metadata(metadata: &Value) -> (Box<str>, Box<str>, Box<str>, Labels, Box<[Box<str>]>, bool) {
-    let labels = metadata.get("labels").and_then(Value::as_object).map_or_else(Labels::default, |labels| {
-        let pairs = labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
-        pairs.collect()
-    });
+    let labels = metadata
+        .get("labels")
+        .and_then(Value::as_object)
+        .map_or_else(Labels::default, |labels| {
+            let pairs = labels
+                .iter()
+                .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
+            pairs.collect()
+        });
     let owners = metadata.get("ownerReferences").and_then(Value::as_array);
-    let owners = owners.map_or_else(Default::default, |it| it.iter().map(|owner| text(owner, "uid").into()).collect());
+    let owners = owners.map_or_else(Default::default, |it| {
+        it.iter().map(|owner| text(owner, "uid").into()).collect()
+    });
     let terminating = metadata.get("deletionTimestamp").is_some_and(|it| !it.is_null());
     (
         text(metadata, "namespace").into(),
@@ -172,7 +179,10 @@ mod tests {
         assert_eq!(&object.json[start.len()..], object.body());
         assert_eq!(object.label("a"), Some("1"));
         let again = Object::decode(&resource, object.json.clone()).unwrap();
-        assert_eq!((again.revision, again.body(), again.name.as_ref()), (7, object.body(), "x"));
+        assert_eq!(
+            (again.revision, again.body(), again.name.as_ref()),
+            (7, object.body(), "x")
+        );
         assert_eq!(object.value()["metadata"]["resourceVersion"], "7");
     }
 }

@@ -114,7 +114,14 @@ fn details(name: &str, group: &str, kind: &str) -> serde_json::Map<String, Value
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, metadata: None, retry_after_seconds: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            metadata: None,
+            retry_after_seconds: None,
+        }
     }
     /// 400 `BadRequest`.
     pub fn bad_request(message: impl Into<String>) -> Self {

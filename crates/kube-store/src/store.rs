@@ -139,8 +139,17 @@ impl Store {
         for table in tables.values_mut() {
             table.floor = revision;
         }
-        let inner = Inner { decided: revision, published: revision, origin: revision, tables, queue: VecDeque::new() };
-        Self { inner: RwLock::new(inner), journal }
+        let inner = Inner {
+            decided: revision,
+            published: revision,
+            origin: revision,
+            tables,
+            queue: VecDeque::new(),
+        };
+        Self {
+            inner: RwLock::new(inner),
+            journal,
+        }
     }
 
     /// The revision that readers see now.
@@ -151,7 +160,12 @@ impl Store {
     /// The published state of an object.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let inner = self.inner.read();
-        inner.tables.get(resource)?.visible.get(key(namespace, name).as_str()).cloned()
+        inner
+            .tables
+            .get(resource)?
+            .visible
+            .get(key(namespace, name).as_str())
+            .cloned()
     }
 
     /// The newest decided state of an object, published or not: what a writer starts from.
@@ -164,7 +178,11 @@ impl Store {
     /// show.
     pub fn list(&self, resource: &str, namespace: &str) -> (Vec<Arc<Object>>, u64) {
         let inner = self.inner.read();
-        let objects = inner.tables.get(resource).map(|it| in_namespace(&it.visible, namespace)).unwrap_or_default();
+        let objects = inner
+            .tables
+            .get(resource)
+            .map(|it| in_namespace(&it.visible, namespace))
+            .unwrap_or_default();
         (objects, inner.published)
     }
 
@@ -203,7 +221,12 @@ impl Store {
     /// Names of the resources that hold objects.
     pub fn resources(&self) -> Vec<Arc<str>> {
         let inner = self.inner.read();
-        inner.tables.iter().filter(|(_, it)| !it.visible.is_empty()).map(|(name, _)| name.clone()).collect()
+        inner
+            .tables
+            .iter()
+            .filter(|(_, it)| !it.visible.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// Decides a write. `make` is called with the new revision and returns the encoded state, or `None` to delete.
@@ -222,7 +245,10 @@ impl Store {
         let mut inner = self.inner.write();
         let inner = &mut *inner;
         let origin = inner.origin;
-        let table = inner.tables.entry(resource.clone()).or_insert_with(|| Table { floor: origin, ..Table::default() });
+        let table = inner.tables.entry(resource.clone()).or_insert_with(|| Table {
+            floor: origin,
+            ..Table::default()
+        });
         let before = table.newest(&key).cloned();
         match (expect, &before) {
             (Expect::Absent, None) => {}
@@ -236,16 +262,27 @@ impl Store {
         let (change, object) = match (&before, &after) {
             (None, Some(after)) => (Change::Added, after.clone()),
             (Some(_), Some(after)) => (Change::Modified, after.clone()),
-            (Some(before), None) => {
-                (Change::Deleted, Arc::new(Object::encode(&before.resource, before.value(), revision)))
-            }
+            (Some(before), None) => (
+                Change::Deleted,
+                Arc::new(Object::encode(&before.resource, before.value(), revision)),
+            ),
             (None, None) => return Err(Refused::Missing),
         };
         inner.decided = revision;
         table.pending.insert(key.clone(), (revision, after.clone()));
-        let event = Event { revision, change, object, previous: before };
+        let event = Event {
+            revision,
+            change,
+            object,
+            previous: before,
+        };
         let json = after.as_ref().map(|it| it.json.clone());
-        self.journal.append(Record { revision, resource: resource.clone(), key: key.clone(), json });
+        self.journal.append(Record {
+            revision,
+            resource: resource.clone(),
+            key: key.clone(),
+            json,
+        });
         inner.queue.push_back((Arc::new(event), key));
         Ok((revision, after))
     }
@@ -256,9 +293,17 @@ impl Store {
         let mut inner = self.inner.write();
         let inner = &mut *inner;
         while inner.queue.front().is_some_and(|(event, _)| event.revision <= revision) {
-            let Some((event, key)) = inner.queue.pop_front() else { break };
-            let Some(table) = inner.tables.get_mut(&event.object.resource) else { continue };
-            if table.pending.get(&key).is_some_and(|(newest, _)| *newest == event.revision) {
+            let Some((event, key)) = inner.queue.pop_front() else {
+                break;
+            };
+            let Some(table) = inner.tables.get_mut(&event.object.resource) else {
+                continue;
+            };
+            if table
+                .pending
+                .get(&key)
+                .is_some_and(|(newest, _)| *newest == event.revision)
+            {
                 table.pending.remove(&key);
             }
             match event.change {
@@ -290,7 +335,11 @@ impl Store {
     pub fn events(&self, resource: &str, revision: u64, limit: usize) -> Result<Vec<Arc<Event>>, Compacted> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(resource) else {
-            return if revision < inner.origin { Err(Compacted { oldest: inner.origin }) } else { Ok(Vec::new()) };
+            return if revision < inner.origin {
+                Err(Compacted { oldest: inner.origin })
+            } else {
+                Ok(Vec::new())
+            };
         };
         if revision < table.floor {
             return Err(Compacted { oldest: table.floor });
@@ -306,7 +355,11 @@ fn in_namespace(objects: &BTreeMap<Box<str>, Arc<Object>>, namespace: &str) -> V
     }
     let start: Box<str> = format!("{namespace}\0").into();
     let range = objects.range(start..);
-    range.map(|(_, it)| it).take_while(|it| it.namespace.as_ref() == namespace).cloned().collect()
+    range
+        .map(|(_, it)| it)
+        .take_while(|it| it.namespace.as_ref() == namespace)
+        .cloned()
+        .collect()
 }
 
 #[cfg(test)]
@@ -322,7 +375,11 @@ mod tests {
     fn put(store: &Store, name: &str, expect: Expect, data: &str) -> Result<u64, Refused> {
         let resource: Arc<str> = "configmaps".into();
         let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "namespace": "n"}, "data": {"a": data}});
-        store.commit(&resource, "n", name, expect, |it| Some(Object::encode(&resource, value, it))).map(|it| it.0)
+        store
+            .commit(&resource, "n", name, expect, |it| {
+                Some(Object::encode(&resource, value, it))
+            })
+            .map(|it| it.0)
     }
 
     #[test]
@@ -334,7 +391,10 @@ mod tests {
         assert_eq!(put(&store, "a", Expect::Absent, "1"), Err(Refused::Exists));
         store.publish(revision);
         assert_eq!(store.get("configmaps", "n", "a").unwrap().revision, revision);
-        assert_eq!(put(&store, "a", Expect::Revision(revision + 5), "1"), Err(Refused::Changed));
+        assert_eq!(
+            put(&store, "a", Expect::Revision(revision + 5), "1"),
+            Err(Refused::Changed)
+        );
     }
 
     #[test]
@@ -363,7 +423,10 @@ mod tests {
         store.publish(revision);
         assert!(store.events("configmaps", 6, 10).is_err());
         let events = store.events("configmaps", revision - 3, 10).unwrap();
-        assert_eq!(events.iter().map(|it| it.revision).collect::<Vec<_>>(), [revision - 2, revision - 1, revision]);
+        assert_eq!(
+            events.iter().map(|it| it.revision).collect::<Vec<_>>(),
+            [revision - 2, revision - 1, revision]
+        );
         assert!(store.events("nothing", 1, 10).is_err());
         assert!(store.events("nothing", 5, 10).unwrap().is_empty());
     }

@@ -20,7 +20,9 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
-            let created = pipeline::with_context(call, &options.field_manager, |it| managed::apply(None, &config, it, options.force))?;
+            let created = pipeline::with_context(call, &options.field_manager, |it| {
+                managed::apply(None, &config, it, options.force)
+            })?;
             match Box::pin(verbs::create::create_applied(call, created, options)).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
                 result => return result,
@@ -46,7 +48,9 @@ fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
     let wanted = call.resource.api_version(&call.version);
     if api_version != wanted || kind != content::kind_of(call) {
         let (group, version) = crate::registry::split_api_version(&api_version);
-        return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+        return Err(Status::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
     }
     let metadata = pipeline::metadata(config);
     if metadata.contains_key("managedFields") {

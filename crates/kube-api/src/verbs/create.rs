@@ -36,19 +36,35 @@ pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOption
     content::check_kind(call, &mut value)?;
     check_namespace(call, &mut value)?;
     let metadata = pipeline::metadata(&mut value);
-    if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|it| !it.is_empty()) {
-        return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+    if metadata
+        .get("resourceVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|it| !it.is_empty())
+    {
+        return Err(Status::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (name, prefix) = (text("name"), text("generateName"));
     let generated = name.is_empty() && !prefix.is_empty();
     if name.is_empty() && !generated {
-        let errors = [FieldError::required("metadata.name", "name or generateName is required")];
+        let errors = [FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        )];
         return Err(call.invalid("", &errors));
     }
     if call.resource.crd.as_ref().is_some_and(|it| it.terminating) {
         let text = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(&call.resource.plural, &call.resource.group, &name, text));
+        return Err(Status::forbidden(
+            &call.resource.plural,
+            &call.resource.group,
+            &name,
+            text,
+        ));
     }
     pipeline::check_namespace_lifecycle(call, &name)?;
     content::decode(call, &mut value, options)?;
@@ -80,7 +96,12 @@ async fn create_named(
 ) -> Result<Written, Status> {
     let now = call.now;
     let metadata = pipeline::metadata(&mut value);
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
         metadata.remove(key);
     }
     metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
@@ -110,16 +131,31 @@ async fn create_named(
     kinds::check_grants(call, None, &value)?;
     kinds::finish_create(call, &mut value)?;
     if options.dry_run {
-        if call.server.store.newest(call.id(), call.store_namespace(), &name).is_some() {
-            return Err(Status::already_exists(&call.resource.plural, &call.resource.group, &name));
+        if call
+            .server
+            .store
+            .newest(call.id(), call.store_namespace(), &name)
+            .is_some()
+        {
+            return Err(Status::already_exists(
+                &call.resource.plural,
+                &call.resource.group,
+                &name,
+            ));
         }
-        return Ok(Written { code: 201, answer: Answer::Value(value) });
+        return Ok(Written {
+            code: 201,
+            answer: Answer::Value(value),
+        });
     }
     crate::convert::to_storage(&call.resource, &mut value);
     let id = call.id().clone();
-    let committed = call.server.store.commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
-        Some(Object::encode(&id, value, revision))
-    });
+    let committed = call
+        .server
+        .store
+        .commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
+            Some(Object::encode(&id, value, revision))
+        });
     let (revision, object) = committed.map_err(|refused| match refused {
         Refused::Exists | Refused::Changed | Refused::Missing => {
             Status::already_exists(&call.resource.plural, &call.resource.group, &name)
@@ -139,7 +175,11 @@ async fn create_named(
 /// The namespace comes from the path; the body may repeat it.
 fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     let metadata = pipeline::metadata(value);
-    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = metadata
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     if !call.resource.namespaced {
         metadata.remove("namespace");
         return Ok(());

@@ -38,19 +38,33 @@ impl DeleteOptions {
     pub fn read(call: &Call<'_>, body: Option<&Value>) -> Result<Self, Status> {
         let empty = json!({});
         let body = body.filter(|it| !it.is_null()).unwrap_or(&empty);
-        if let Some(kind) = body["kind"].as_str().filter(|it| !it.is_empty() && *it != "DeleteOptions") {
+        if let Some(kind) = body["kind"]
+            .as_str()
+            .filter(|it| !it.is_empty() && *it != "DeleteOptions")
+        {
             let version = body["apiVersion"].as_str().unwrap_or_default();
             return Err(Status::bad_request(format!(
                 "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/runtime/scheme.go\""
             )));
         }
         let mut errors = Vec::new();
-        let text = |key: &str| body[key].as_str().map(str::to_owned).or_else(|| call.query.text(key).map(str::to_owned));
-        let orphan = body["orphanDependents"].as_bool().or_else(|| call.query.text("orphanDependents").map(|it| it != "false"));
+        let text = |key: &str| {
+            body[key]
+                .as_str()
+                .map(str::to_owned)
+                .or_else(|| call.query.text(key).map(str::to_owned))
+        };
+        let orphan = body["orphanDependents"]
+            .as_bool()
+            .or_else(|| call.query.text("orphanDependents").map(|it| it != "false"));
         let policy = text("propagationPolicy").filter(|it| !it.is_empty());
         if let (Some(policy), Some(_)) = (&policy, orphan) {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid("propagationPolicy", &policy.as_str().into(), detail));
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                &policy.as_str().into(),
+                detail,
+            ));
         }
         let propagation = match (policy.as_deref(), orphan) {
             (Some("Background"), _) => Some(Propagation::Background),
@@ -59,7 +73,11 @@ impl DeleteOptions {
             (None, Some(false)) => Some(Propagation::Background),
             (Some(other), _) => {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
-                errors.push(FieldError::not_supported("propagationPolicy", &other.into(), &supported));
+                errors.push(FieldError::not_supported(
+                    "propagationPolicy",
+                    &other.into(),
+                    &supported,
+                ));
                 None
             }
             (None, None) => None,
@@ -97,7 +115,10 @@ pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Writ
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
         let old = in_version(&current, &call.resource, &call.version);
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let write = WriteOptions {
+            dry_run: options.dry_run,
+            ..WriteOptions::default()
+        };
         let mut seen = old.clone();
         pipeline::admit(call, Operation::Delete, Some(&old), &mut seen, &write)?;
         if let Some(written) = delete_once(call, &current, old, options).await? {
@@ -114,7 +135,10 @@ async fn delete_once(
 ) -> Result<Option<Written>, Status> {
     let mut new = old.clone();
     set_propagation(call, &mut new, options);
-    let held = new["metadata"]["finalizers"].as_array().is_some_and(|it| !it.is_empty()) || !kinds::may_vanish(call, &new);
+    let held = new["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|it| !it.is_empty())
+        || !kinds::may_vanish(call, &new);
     if held {
         if !current.terminating {
             kinds::mark_terminating(call, &mut new);
@@ -128,13 +152,21 @@ async fn delete_once(
             }
         }
         if new == old {
-            return Ok(Some(Written { code: 200, answer: pipeline::answer(call, current) }));
+            return Ok(Some(Written {
+                code: 200,
+                answer: pipeline::answer(call, current),
+            }));
         }
         if options.dry_run {
-            return Ok(Some(Written { code: 200, answer: Answer::Value(new) }));
+            return Ok(Some(Written {
+                code: 200,
+                answer: Answer::Value(new),
+            }));
         }
         crate::convert::to_storage(&call.resource, &mut new);
-        let Some((_, object)) = commit(call, current, Some(new)).await? else { return Ok(None) };
+        let Some((_, object)) = commit(call, current, Some(new)).await? else {
+            return Ok(None);
+        };
         let answer = object.map_or_else(|| pipeline::answer(call, current), |it| pipeline::answer(call, &it));
         return Ok(Some(Written { code: 200, answer }));
     }
@@ -156,9 +188,12 @@ async fn commit(
 ) -> Result<Option<(u64, Option<Arc<Object>>)>, Status> {
     let id = call.id().clone();
     let expect = Expect::Revision(current.revision);
-    let committed = call.server.store.commit(&id, call.store_namespace(), &call.name, expect, |revision| {
-        new.map(|it| Object::encode(&id, it, revision))
-    });
+    let committed = call
+        .server
+        .store
+        .commit(&id, call.store_namespace(), &call.name, expect, |revision| {
+            new.map(|it| Object::encode(&id, it, revision))
+        });
     match committed {
         Ok(it) => {
             call.server.durable(it.0).await?;
@@ -184,7 +219,12 @@ fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOption
              and then recreated",
             current.uid
         );
-        return Err(Status::conflict(&call.resource.kind, &call.resource.group, &call.name, text));
+        return Err(Status::conflict(
+            &call.resource.kind,
+            &call.resource.group,
+            &call.name,
+            text,
+        ));
     }
     let revision = current.revision.to_string();
     if let Some(given) = options.resource_version.as_deref().filter(|it| *it != revision) {
@@ -192,7 +232,12 @@ fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOption
             "the ResourceVersion in the precondition ({given}) does not match the ResourceVersion in record ({revision}). \
              The object might have been modified"
         );
-        return Err(Status::conflict(&call.resource.kind, &call.resource.group, &call.name, text));
+        return Err(Status::conflict(
+            &call.resource.kind,
+            &call.resource.group,
+            &call.name,
+            text,
+        ));
     }
     Ok(())
 }
@@ -206,7 +251,11 @@ fn set_propagation(call: &Call<'_>, new: &mut Value, options: &DeleteOptions) {
         None => return,
     };
     let metadata = pipeline::metadata(new);
-    let mut finalizers = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut finalizers = metadata
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     finalizers.retain(|it| it != ORPHAN && it != FOREGROUND);
     match propagation {
         Propagation::Background => {}

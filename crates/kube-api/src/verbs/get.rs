@@ -10,7 +10,11 @@ use std::sync::Arc;
 /// # Errors
 /// 404 when there is none.
 pub fn get(call: &Call<'_>) -> Result<(Arc<Object>, Bytes), Status> {
-    let object = call.server.store.get(call.id(), call.store_namespace(), &call.name).ok_or_else(|| call.not_found())?;
+    let object = call
+        .server
+        .store
+        .get(call.id(), call.store_namespace(), &call.name)
+        .ok_or_else(|| call.not_found())?;
     let bytes = convert::bytes(&call.resource, &call.version, &object);
     Ok((object, bytes))
 }

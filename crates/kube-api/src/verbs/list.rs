@@ -27,11 +27,17 @@ struct Continue {
 
 impl Continue {
     fn read(token: &str) -> Result<Self, Status> {
-        let bad = |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|it| bad(it.to_string()))?;
+        let bad =
+            |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let bytes = URL_SAFE_NO_PAD
+            .decode(token.trim_end_matches('='))
+            .map_err(|it| bad(it.to_string()))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|it| bad(it.to_string()))?;
         match (value["rv"].as_i64(), value["start"].as_str()) {
-            (Some(revision), Some(start)) => Ok(Self { revision, start: start.to_owned() }),
+            (Some(revision), Some(start)) => Ok(Self {
+                revision,
+                start: start.to_owned(),
+            }),
             _ => Err(bad("it has no revision or no start".into())),
         }
     }
@@ -48,13 +54,19 @@ fn options_error(errors: &[FieldError]) -> Status {
 fn number(text: &str) -> Result<u64, Status> {
     text.parse().map_err(|_| {
         let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        Status::bad_request(format!("invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"))
+        Status::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"
+        ))
     })
 }
 
 /// The 504 of a revision that is not reached yet.
 pub fn too_large(revision: u64, current: u64) -> Status {
-    let mut status = Status::new(504, "Timeout", format!("Timeout: Too large resource version: {revision}, current: {current}"));
+    let mut status = Status::new(
+        504,
+        "Timeout",
+        format!("Timeout: Too large resource version: {revision}, current: {current}"),
+    );
     status.details = Some(Box::new(json!({
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1,
     })));
@@ -71,19 +83,24 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     let query = &call.query;
     let limit = match query.text("limit") {
         None => 0,
-        Some(text) => text.parse::<i64>().map_err(|_| {
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-        })?,
+        Some(text) => text
+            .parse::<i64>()
+            .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,
     };
     let version = query.get("resourceVersion").unwrap_or_default();
     let matching = query.get("resourceVersionMatch").unwrap_or_default();
     let token = query.text("continue").map(Continue::read).transpose()?;
     check_match(version, matching)?;
     if query.get("sendInitialEvents").is_some() {
-        return Err(options_error(&[FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]));
+        return Err(options_error(&[FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        )]));
     }
     if token.is_some() && !version.is_empty() && version != "0" {
-        return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        return Err(Status::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
     }
     let store = &call.server.store;
     let namespace = call.store_namespace();
@@ -91,7 +108,9 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     let (mut objects, revision) = match &token {
         Some(token) if token.revision >= 0 => {
             let revision = token.revision as u64;
-            let objects = store.list_at(call.id(), namespace, revision).map_err(|_| expired(token))?;
+            let objects = store
+                .list_at(call.id(), namespace, revision)
+                .map_err(|_| expired(token))?;
             (objects, revision)
         }
         _ => match version {
@@ -102,9 +121,9 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
                     return Err(too_large(wanted, current));
                 }
                 if matching == "Exact" {
-                    let objects = store.list_at(call.id(), namespace, wanted).map_err(|_| {
-                        Status::expired("The resourceVersion for the provided list is too old.")
-                    })?;
+                    let objects = store
+                        .list_at(call.id(), namespace, wanted)
+                        .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
                     (objects, wanted)
                 } else {
                     store.list(call.id(), namespace)
@@ -118,7 +137,12 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     if !selection.is_everything() {
         objects.retain(|it| selection.matches(it));
     }
-    let mut page = Page { objects, revision, continue_token: String::new(), remaining: None };
+    let mut page = Page {
+        objects,
+        revision,
+        continue_token: String::new(),
+        remaining: None,
+    };
     // `resourceVersion=0` means "from a cache", and caches give everything.
     if limit > 0 && (page.objects.len() as i64) > limit && version != "0" {
         let rest = page.objects.split_off(limit as usize);
@@ -141,9 +165,11 @@ fn check_match(version: &str, matching: &str) -> Result<(), Status> {
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         )])),
         ("Exact" | "NotOlderThan", _) => Ok(()),
-        (other, _) => {
-            Err(options_error(&[FieldError::not_supported(field, &other.into(), &["Exact", "NotOlderThan", ""])]))
-        }
+        (other, _) => Err(options_error(&[FieldError::not_supported(
+            field,
+            &other.into(),
+            &["Exact", "NotOlderThan", ""],
+        )])),
     }
 }
 
@@ -163,7 +189,13 @@ pub fn splice(call: &Call<'_>, page: &Page) -> Vec<u8> {
     let resource = &call.resource;
     let mut json = Vec::with_capacity(page.objects.iter().map(|it| it.json.len() + 1).sum::<usize>() + 256);
     let header = json!(resource.list_kind);
-    json.extend_from_slice(format!("{{\"kind\":{header},\"apiVersion\":\"{}\",\"metadata\":", resource.api_version(&call.version)).as_bytes());
+    json.extend_from_slice(
+        format!(
+            "{{\"kind\":{header},\"apiVersion\":\"{}\",\"metadata\":",
+            resource.api_version(&call.version)
+        )
+        .as_bytes(),
+    );
     json.extend_from_slice(metadata(page, !resource.is_builtin()).to_string().as_bytes());
     json.extend_from_slice(b",\"items\":[");
     // Events of the other group have other field names, so they are converted; everything else is a copy of bytes.

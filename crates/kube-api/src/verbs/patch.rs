@@ -24,7 +24,12 @@ pub enum PatchType {
 ///
 /// # Errors
 /// The Kubernetes status of whatever is wrong with the patch or its result.
-pub async fn patch(call: &mut Call<'_>, kind: PatchType, body: &[u8], options: &WriteOptions) -> Result<Written, Status> {
+pub async fn patch(
+    call: &mut Call<'_>,
+    kind: PatchType,
+    body: &[u8],
+    options: &WriteOptions,
+) -> Result<Written, Status> {
     loop {
         let current = call.newest()?;
         let old = in_version(&current, &call.resource, &call.version);
@@ -54,9 +59,15 @@ pub async fn patch(call: &mut Call<'_>, kind: PatchType, body: &[u8], options: &
 }
 
 fn names_revision(kind: PatchType, body: &[u8]) -> bool {
-    let Ok(patch) = serde_json::from_slice::<Value>(body) else { return false };
+    let Ok(patch) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
     match kind {
-        PatchType::Json => patch.as_array().into_iter().flatten().any(|it| it["path"] == "/metadata/resourceVersion"),
+        PatchType::Json => patch
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|it| it["path"] == "/metadata/resourceVersion"),
         PatchType::Merge | PatchType::Strategic => patch["metadata"]["resourceVersion"].is_string(),
     }
 }

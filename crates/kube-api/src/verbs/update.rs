@@ -41,8 +41,17 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
             return Err(call.stale());
         }
         if matches!(condition, Condition::Any) && call.resource.traits.version_required {
-            let errors = [FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update")];
-            return Err(Status::invalid(&call.resource.plural, &call.resource.group, &call.name, &errors));
+            let errors = [FieldError::invalid(
+                "metadata.resourceVersion",
+                &0.into(),
+                "must be specified for an update",
+            )];
+            return Err(Status::invalid(
+                &call.resource.plural,
+                &call.resource.group,
+                &call.name,
+                &errors,
+            ));
         }
         let given_uid = pipeline::metadata_text(&value, "uid");
         if !given_uid.is_empty() && given_uid != current.uid.as_ref() {
@@ -51,7 +60,12 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
                  Precondition failed: UID in precondition: {given_uid}, UID in object meta: {}",
                 call.resource.plural, call.namespace, call.name, current.uid
             );
-            return Err(Status::conflict(&call.resource.plural, &call.resource.group, &call.name, text));
+            return Err(Status::conflict(
+                &call.resource.plural,
+                &call.resource.group,
+                &call.name,
+                text,
+            ));
         }
         let old = in_version(&current, &call.resource, &call.version);
         let written = pipeline::write_update(call, &current, &old, value.clone(), options, Source::Update).await?;
@@ -66,9 +80,10 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
 fn condition(_call: &Call<'_>, value: &Value) -> Result<Condition, Status> {
     match pipeline::metadata_text(value, "resourceVersion") {
         "" | "0" => Ok(Condition::Any),
-        text => text.parse().map(Condition::Revision).map_err(|_| {
-            Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
-        }),
+        text => text
+            .parse()
+            .map(Condition::Revision)
+            .map_err(|_| Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))),
     }
 }
 
@@ -102,4 +117,3 @@ pub fn check_identity(call: &Call<'_>, value: &mut Value) -> Result<(), Status> 
     }
     Ok(())
 }
-

@@ -3,15 +3,7 @@
 //! A watch is a cursor into its resource's log. It has no queue: when it is woken it reads what is new, and when the log
 //! has passed its cursor it ends with 410, so a slow reader costs nothing and misses nothing silently.
 
-use crate::{
-    call::Call,
-    convert,
-    respond::Shape,
-    registry::Resource,
-    selection::Selection,
-    server::Inner,
-    shape,
-};
+use crate::{call::Call, convert, registry::Resource, respond::Shape, selection::Selection, server::Inner, shape};
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, unfold};
 use kube_store::{
@@ -63,13 +55,17 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     let version = query.get("resourceVersion").unwrap_or_default();
     let initial_events = check_options(call)?;
     let seconds = match query.text("timeoutSeconds") {
-        Some(text) => text.parse::<u64>().map_err(|_| {
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-        })?,
+        Some(text) => text
+            .parse::<u64>()
+            .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,
         None => 0,
     };
     // Watches without a time of their own end at different moments, so that their clients do not return all at once.
-    let seconds = if seconds == 0 { rand::rng().random_range(1800..3600) } else { seconds };
+    let seconds = if seconds == 0 {
+        rand::rng().random_range(1800..3600)
+    } else {
+        seconds
+    };
     let mut wake = call.server.wake.watch(call.id());
     wake.mark_unchanged();
     let (from_start, start) = match version {
@@ -110,9 +106,12 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         ended: false,
     };
     let stop = call.server.stop.clone();
-    Ok(unfold(state, |mut state| async move { state.next().await.map(|it| (it, state)) })
-        .take_until(stop.cancelled_owned())
-        .boxed())
+    Ok(unfold(
+        state,
+        |mut state| async move { state.next().await.map(|it| (it, state)) },
+    )
+    .take_until(stop.cancelled_owned())
+    .boxed())
 }
 
 /// Checks the options of WatchList; whether initial events are wanted.
@@ -122,7 +121,10 @@ fn check_options(call: &Call<'_>) -> Result<bool, Status> {
     let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
     let mut errors = Vec::new();
     if query.text("continue").is_some() {
-        errors.push(FieldError::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"));
+        errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
     }
     match (initial, matching) {
         (Some(_), "NotOlderThan") | (None, "") => {}
@@ -137,7 +139,11 @@ fn check_options(call: &Call<'_>) -> Result<bool, Status> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         )),
     }
-    if errors.is_empty() { Ok(initial == Some(true)) } else { Err(Status::invalid("ListOptions", "meta.k8s.io", "", &errors)) }
+    if errors.is_empty() {
+        Ok(initial == Some(true))
+    } else {
+        Err(Status::invalid("ListOptions", "meta.k8s.io", "", &errors))
+    }
 }
 
 impl Watch {
@@ -174,8 +180,10 @@ impl Watch {
                     }
                 }
                 Err(compacted) => {
-                    let status =
-                        Status::expired(format!("too old resource version: {} ({})", self.cursor, compacted.oldest));
+                    let status = Status::expired(format!(
+                        "too old resource version: {} ({})",
+                        self.cursor, compacted.oldest
+                    ));
                     push_line(&mut chunk, "ERROR", status.body().to_string().as_bytes());
                     self.ended = true;
                 }
@@ -183,7 +191,11 @@ impl Watch {
             if !chunk.is_empty() {
                 return Some(chunk.into());
             }
-            let bookmark = if self.bookmarks { self.next_bookmark } else { self.deadline };
+            let bookmark = if self.bookmarks {
+                self.next_bookmark
+            } else {
+                self.deadline
+            };
             tokio::select! {
                 changed = self.wake.changed() => if changed.is_err() { return None },
                 () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {

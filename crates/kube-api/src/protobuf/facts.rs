@@ -1,0 +1,140 @@
+//! What Go's structs know and protobuf does not say: which messages are embedded, which scalars are pointers, and names
+//! in JSON that no rule gives.
+
+/// Fields whose message is an embedded struct in Go, so that JSON has its content in the parent.
+pub fn inline(message: &str, field: &str) -> bool {
+    let short = message.rsplit('.').next().unwrap_or_default();
+    match field {
+        "type_meta" | "local_object_reference" | "handler" | "probe_handler" | "rule" | "rule_with_operations" => true,
+        "volume_source" => short == "Volume",
+        "persistent_volume_source" => short == "PersistentVolumeSpec",
+        "ingress_rule_value" => short == "IngressRule",
+        "device_configuration" => true,
+        _ => false,
+    }
+}
+
+/// Scalars that are pointers in Go, by JSON name: zero is a value of its own there and must be kept.
+const POINTERS: &[&str] = &[
+    "activeDeadlineSeconds",
+    "allocateLoadBalancerNodePorts",
+    "allowPrivilegeEscalation",
+    "allowVolumeExpansion",
+    "automountServiceAccountToken",
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "blockOwnerDeletion",
+    "completions",
+    "controller",
+    "defaultMode",
+    "deletionGracePeriodSeconds",
+    "enableServiceLinks",
+    "expirationSeconds",
+    "failedJobsHistoryLimit",
+    "fsGroup",
+    "gracePeriodSeconds",
+    "hostUsers",
+    "immutable",
+    "leaseDurationSeconds",
+    "leaseTransitions",
+    "manualSelector",
+    "maxFailedIndexes",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minReplicas",
+    "minimum",
+    "mode",
+    "multipleOf",
+    "optional",
+    "optionalOldSelf",
+    "orphanDependents",
+    "parallelism",
+    "partition",
+    "preserveUnknownFields",
+    "priority",
+    "privileged",
+    "progressDeadlineSeconds",
+    "readOnlyRootFilesystem",
+    "ready",
+    "revisionHistoryLimit",
+    "runAsGroup",
+    "runAsNonRoot",
+    "runAsUser",
+    "serving",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+    "startingDeadlineSeconds",
+    "storageClassName",
+    "successfulJobsHistoryLimit",
+    "suspend",
+    "terminating",
+    "terminationGracePeriodSeconds",
+    "timeoutSeconds",
+    "tolerationSeconds",
+    "ttlSecondsAfterFinished",
+    "volumeAttributesClassName",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// Whether a scalar keeps its zero.
+pub fn is_pointer(message: &str, name: &str) -> bool {
+    let short = message.rsplit('.').next().unwrap_or_default();
+    match (short, name) {
+        // Plain fields in these messages, pointers elsewhere.
+        ("Probe", "timeoutSeconds") | ("PriorityClass", "value") => false,
+        // The number of wanted replicas is a pointer, the numbers of a status are not.
+        (
+            "DeploymentSpec" | "ReplicaSetSpec" | "StatefulSetSpec" | "ReplicationControllerSpec" | "ScaleSpec",
+            "replicas",
+        ) => true,
+        ("EndpointPort", "port") | ("CustomResourceSubresourceScale", _) => true,
+        // Served, stored and the verdicts of reviews are written even when false.
+        ("CustomResourceDefinitionVersion", "served" | "storage") => true,
+        _ => POINTERS.binary_search(&name).is_ok(),
+    }
+}
+
+/// The JSON name of a field that no schema names: lower camel case, but for what JSON schemas write.
+pub fn json_name(field: &str) -> String {
+    match field {
+        "ref" => return "$ref".into(),
+        "schema" => return "$schema".into(),
+        "x_kubernetes_preserve_unknown_fields"
+        | "x_kubernetes_embedded_resource"
+        | "x_kubernetes_int_or_string"
+        | "x_kubernetes_list_map_keys"
+        | "x_kubernetes_list_type"
+        | "x_kubernetes_map_type"
+        | "x_kubernetes_validations" => return field.replace('_', "-"),
+        "json_schemas" | "j_son_schemas" => return "jSONSchemas".into(),
+        _ => {}
+    }
+    let mut name = String::with_capacity(field.len());
+    let mut upper = false;
+    for character in field.chars() {
+        match (character, upper) {
+            ('_', _) => upper = true,
+            (it, true) => {
+                name.extend(it.to_uppercase());
+                upper = false;
+            }
+            (it, false) => name.push(it),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pointers_are_sorted() {
+        assert!(POINTERS.is_sorted());
+    }
+}
