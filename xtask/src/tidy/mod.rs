@@ -1,23 +1,81 @@
 //! The rules of the house as checks on its text and manifests. Every finding is one line: where, and which rule.
 
 mod edges;
+mod reconcilers;
 mod sources;
 mod tree;
 
 use std::path::Path;
 
+use anyhow::Context;
+
 /// All that breaks a rule.
 pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
+    let sources = read(root)?;
     let mut found = edges::findings(root)?;
     found.extend(tree::findings(root)?);
-    found.extend(sources::findings(root)?);
+    found.extend(sources::findings(&sources));
+    found.extend(reconcilers::findings(&sources));
     Ok(found)
+}
+
+/// One file of Rust.
+struct Source {
+    /// From the root, with slashes.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
+    }
+
+    /// The file up to its own tests.
+    fn code(&self) -> &str {
+        self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+    }
+}
+
+/// Every file of Rust in the house, by path.
+fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut sources = vec![];
+    for folder in ["crates", "addons", "stories", "benches", "conformance", "xtask"] {
+        visit(root, &root.join(folder), &mut sources)?;
+    }
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(sources)
+}
+
+fn visit(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> anyhow::Result<()> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() && path.file_name().is_some_and(|it| it != "target") {
+            visit(root, &path, sources)?;
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+            let path = path
+                .strip_prefix(root)
+                .expect("found below it")
+                .to_string_lossy()
+                .replace('\\', "/");
+            sources.push(Source { path, text });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     fn none(found: Vec<String>) {
         assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n"));
+    }
+
+    fn sources() -> Vec<super::Source> {
+        super::read(&crate::root()).unwrap()
     }
 
     #[test]
@@ -32,6 +90,11 @@ mod tests {
 
     #[test]
     fn the_sources_keep_the_rules() {
-        none(super::sources::findings(&crate::root()).unwrap());
+        none(super::sources::findings(&sources()));
+    }
+
+    #[test]
+    fn reconcilers_say_what_they_do_and_conditions_have_one_author() {
+        none(super::reconcilers::findings(&sources()));
     }
 }

@@ -1,9 +1,8 @@
 //! Rules on the text of the sources. They read lines, not syntax: a rule that text cannot see is not here.
 
-use std::path::Path;
-
-use anyhow::Context;
 use regex::Regex;
+
+use super::Source;
 
 /// Rooms that hold anything hold nothing.
 const BANNED_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", "misc"];
@@ -35,61 +34,31 @@ const DECIDERS: &[&str] = &[
     "crates/credential/",
 ];
 
-pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
-    let mut found = vec![];
-    for folder in ["crates", "addons", "stories", "benches", "conformance", "xtask"] {
-        visit(root, &root.join(folder), &mut found)?;
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn visit(root: &Path, folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Ok(());
-    };
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() && path.file_name().is_some_and(|it| it != "target") {
-            visit(root, &path, found)?;
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            let text = std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
-            let name = path
-                .strip_prefix(root)
-                .expect("found below it")
-                .to_string_lossy()
-                .replace('\\', "/");
-            found.extend(judge(&name, &text));
-        }
-    }
-    Ok(())
+pub fn findings(sources: &[Source]) -> Vec<String> {
+    sources.iter().flat_map(judge).collect()
 }
 
 /// All that one file breaks.
-fn judge(path: &str, text: &str) -> Vec<String> {
+fn judge(source: &Source) -> Vec<String> {
     // The rules name what they forbid.
-    if path.starts_with("xtask/src/tidy/") {
+    if source.path.starts_with("xtask/src/tidy/") {
         return vec![];
     }
     let mut found = vec![];
-    names(path, &mut found);
-    marks(path, text, &mut found);
-    let code = without_tests(text);
-    if path.contains("/src/") && text.lines().count() > LINES_MAX {
+    names(&source.path, &mut found);
+    marks(source, &mut found);
+    let length = source.text.lines().count();
+    if source.path.contains("/src/") && length > LINES_MAX {
         found.push(format!(
-            "{path}: {} lines; a file does one thing (at most {LINES_MAX})",
-            text.lines().count()
+            "{}: {length} lines; a file does one thing (at most {LINES_MAX})",
+            source.path
         ));
     }
-    if !is_test(path) {
-        writes(path, &code, &mut found);
-        decisions(path, &code, &mut found);
+    if !source.is_test() {
+        writes(&source.path, source.code(), &mut found);
+        decisions(&source.path, source.code(), &mut found);
     }
     found
-}
-
-fn is_test(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("_tests.rs")
 }
 
 fn names(path: &str, found: &mut Vec<String>) {
@@ -101,14 +70,15 @@ fn names(path: &str, found: &mut Vec<String>) {
 }
 
 /// Marks of unfinished work, tests that do not run, and tests that wait for time instead of a state.
-fn marks(path: &str, text: &str, found: &mut Vec<String>) {
+fn marks(source: &Source, found: &mut Vec<String>) {
+    let path = &source.path;
     let marks = Regex::new(r"\b(todo|unimplemented|dbg)!|\b(TODO|FIXME|XXX)\b|#\[ignore").expect("a constant");
     let sleep = Regex::new(r"\bsleep\(").expect("a constant");
-    for (number, line) in lines(text) {
+    for (number, line) in lines(&source.text) {
         if let Some(mark) = marks.find(line) {
             found.push(format!("{path}:{number}: {}", mark.as_str()));
         }
-        if is_test(path) && sleep.is_match(line) {
+        if source.is_test() && sleep.is_match(line) {
             found.push(format!("{path}:{number}: a test waits on a state, never on time"));
         }
     }
@@ -191,11 +161,6 @@ fn function<'a>(code: &'a str, name: &str) -> Option<(usize, &'a str)> {
     None
 }
 
-/// The file up to its own tests.
-fn without_tests(text: &str) -> String {
-    text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned()
-}
-
 /// Lines that are not comments, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
@@ -207,6 +172,13 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn judge(path: &str, text: &str) -> Vec<String> {
+        super::judge(&Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        })
+    }
 
     #[test]
     fn a_room_for_anything_is_found() {

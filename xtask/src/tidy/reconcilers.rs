@@ -1,0 +1,114 @@
+//! Every reconciler says what it does, has a name of its own, and no condition has two authors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+
+use super::Source;
+
+/// What the header of a reconciler's file tells; `Reads:` goes without saying where it is the root alone.
+const HEADER: &[&str] = &["Root:", "Writes:", "Never:"];
+
+/// Conditions that two files may set, and why.
+const SHARED: &[(&str, &str)] = &[(
+    "managed_cluster::AVAILABLE",
+    "the hub says Unknown when heartbeats stop; the agent says everything else",
+)];
+
+pub fn findings(sources: &[Source]) -> Vec<String> {
+    let code: Vec<&Source> = sources
+        .iter()
+        .filter(|it| it.path.starts_with("crates/") && !it.is_test())
+        .collect();
+    let mut found = vec![];
+    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    let implements = Regex::new(r"(?m)^impl(<[^>]*>)? Reconciler for ").expect("a constant");
+    let name = Regex::new(r#"const NAME: &'static str = "([^"]+)""#).expect("a constant");
+    for it in code.iter().filter(|it| implements.is_match(it.code())) {
+        let header: String = it.text.lines().take_while(|line| line.starts_with("//!")).collect();
+        let missing: Vec<_> = HEADER.iter().filter(|word| !header.contains(**word)).copied().collect();
+        if !missing.is_empty() {
+            found.push(format!(
+                "{}: the header of a reconciler tells its {}",
+                it.path,
+                missing.join(" ")
+            ));
+        }
+        for name in name.captures_iter(it.code()) {
+            if let Some(other) = names.insert(name[1].to_owned(), &it.path) {
+                found.push(format!(
+                    "{}: `{}` is the name of the reconciler in {other}",
+                    it.path, &name[1]
+                ));
+            }
+        }
+    }
+    found.extend(authors(&code));
+    found
+}
+
+/// Conditions that more than one file sets.
+fn authors(code: &[&Source]) -> Vec<String> {
+    let wanted = Regex::new(r"\bwanted\(\s*([a-z_]+::[A-Z_]+)").expect("a constant");
+    let mut authors: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for it in code {
+        for condition in wanted.captures_iter(it.code()) {
+            authors.entry(condition[1].to_owned()).or_default().insert(&it.path);
+        }
+    }
+    authors.retain(|condition, paths| paths.len() > 1 && SHARED.iter().all(|(shared, _)| shared != condition));
+    let line = |(condition, paths): (String, BTreeSet<&str>)| {
+        format!(
+            "{condition} is set in {}; a condition has one author",
+            paths.into_iter().collect::<Vec<_>>().join(" and ")
+        )
+    };
+    authors.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    const HEADED: &str =
+        "//! Root: A. Writes: C. Never: D.\nimpl Reconciler for X {\n    const NAME: &'static str = \"x\";\n}\n";
+
+    #[test]
+    fn a_reconciler_that_does_not_say_what_it_writes_is_found() {
+        assert!(findings(&[source("crates/work/src/a.rs", HEADED)]).is_empty());
+        let silent = HEADED.replace("Writes: C. ", "");
+        assert_eq!(findings(&[source("crates/work/src/a.rs", &silent)]).len(), 1);
+    }
+
+    #[test]
+    fn two_reconcilers_of_one_name_are_found() {
+        let two = [
+            source("crates/work/src/a.rs", HEADED),
+            source("crates/work/src/b.rs", HEADED),
+        ];
+        assert_eq!(findings(&two).len(), 1);
+    }
+
+    #[test]
+    fn a_condition_with_two_authors_is_found() {
+        let text = "wanted(\n    manifest_work::APPLIED, true";
+        let two = [
+            source("crates/work/src/a.rs", text),
+            source("crates/hub/src/b.rs", text),
+        ];
+        assert_eq!(findings(&two).len(), 1);
+        let agreed = text.replace("manifest_work::APPLIED", "managed_cluster::AVAILABLE");
+        let two = [
+            source("crates/work/src/a.rs", &agreed),
+            source("crates/hub/src/b.rs", &agreed),
+        ];
+        assert!(findings(&two).is_empty());
+    }
+}
