@@ -133,7 +133,7 @@ macro_rules! section_type {
 }
 
 macro_rules! constructor {
-    ($name:ident spec: $spec:ty $(, status: $status:ty)?) => {
+    ($name:ident spec: $spec:ty $(, $status:ident: $type:ty)?) => {
         impl $name {
             /// An object of this name with this spec and nothing else.
             pub fn new(name: &str, spec: $spec) -> Self {
@@ -144,7 +144,7 @@ macro_rules! constructor {
                 Self {
                     metadata,
                     spec,
-                    ..Default::default()
+                    $($status: None,)?
                 }
             }
         }
