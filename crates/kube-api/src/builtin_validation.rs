@@ -1,10 +1,291 @@
-//! Interim: takes part until the validation of built-in kinds lands; whoever lands it replaces this file.
-use kube_store::status::FieldError;
-use serde_json::Value;
-pub fn validate(_: &str, _: &str, _: &Value, _: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+//! Rules of the built-in kinds that clients notice, in the words of kube-apiserver. `metadata` has its own module in
+//! `kube_store::schema::metadata`, definitions of custom resources have `kube_store::schema::structural`; here are the names of kinds
+//! and what stands beside `metadata`.
+
+mod access;
+mod services;
+mod workloads;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube_store::{
+    schema::metadata::{label_errors, subdomain_errors},
+    status::FieldError,
+};
+use serde_json::{Value, json};
+
+/// Errors of an object of a built-in kind besides its metadata. `new` is decoded and defaulted; `old` is the stored
+/// object of an update.
+pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    match (group, kind) {
+        ("", "ConfigMap") => config_map(new, old, &mut errors),
+        ("", "Secret") => secret(new, old, &mut errors),
+        ("", "Namespace") => namespace(new, &mut errors),
+        ("", "Service") => services::service(new, old, &mut errors),
+        ("", "Event") => event(new, &mut errors),
+        ("", "Pod") => workloads::pod(new, old, &mut errors),
+        ("", "ReplicationController" | "PodTemplate") => {}
+        ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
+        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
+        ("batch", "Job") => workloads::job(new, old, &mut errors),
+        ("batch", "CronJob") => workloads::cron_job(new, &mut errors),
+        ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            access::binding(kind, new, old, &mut errors)
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => access::signing_request(new, old, &mut errors),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            access::webhooks(new, &mut errors);
+        }
+        ("apiregistration.k8s.io", "APIService") => {
+            let (version, group) = (text(new, "/spec/version"), text(new, "/spec/group"));
+            let name = text(new, "/metadata/name");
+            if name != format!("{version}.{group}") {
+                let detail = format!(
+                    "must be `spec.version+\".\"+spec.group`: {:?}",
+                    format!("{version}.{group}")
+                );
+                errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+            }
+        }
+        _ => {}
+    }
+    errors
 }
-pub use kube_store::schema::structural::default_crd;
-pub fn check_crd(_: &Value) -> Vec<FieldError> {
-    Vec::new()
+
+/// The text at a JSON pointer, or nothing.
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
+
+/// The list at a JSON pointer, or nothing.
+fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// A value at a pointer that an update may not change.
+fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let Some(old) = old else { return };
+    if new.pointer(pointer) != old.pointer(pointer) {
+        errors.push(FieldError::invalid(
+            field,
+            new.pointer(pointer).unwrap_or(&Value::Null),
+            "field is immutable",
+        ));
+    }
+}
+
+fn non_negative(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if let Some(value) = new.pointer(pointer).filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
+        errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
+    }
+}
+
+fn positive(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if let Some(value) = new.pointer(pointer).filter(|it| it.as_i64().is_some_and(|it| it <= 0)) {
+        errors.push(FieldError::invalid(field, value, "must be greater than 0"));
+    }
+}
+
+/// How much a Secret or a ConfigMap may hold.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
+
+/// What is wrong with a key of a Secret or a ConfigMap.
+fn data_key_errors(key: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if key.len() > 253 {
+        errors.push("must be no more than 253 characters".to_owned());
+    }
+    if key.is_empty() || !key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it)) {
+        errors.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex \
+             used for validation is '[-._a-zA-Z0-9]+')"
+                .to_owned(),
+        );
+    }
+    if key == "." || key == ".." {
+        errors.push(format!("must not be '{key}'"));
+    } else if key.starts_with("..") {
+        errors.push("must not start with '..'".to_owned());
+    }
+    errors
+}
+
+fn decoded_length(text: &str) -> usize {
+    STANDARD.decode(text).map_or(text.len(), |it| it.len())
+}
+
+fn frozen(new: &Value, old: Option<&Value>, members: &[&str], errors: &mut Vec<FieldError>) {
+    let Some(old) = old.filter(|it| it.get("immutable") == Some(&json!(true))) else {
+        return;
+    };
+    for member in members {
+        if new.get(*member) != old.get(*member) {
+            errors.push(FieldError::forbidden(
+                *member,
+                "field is immutable when `immutable` is set",
+            ));
+        }
+    }
+}
+
+fn config_map(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for member in ["data", "binaryData"] {
+        for (key, value) in new.get(member).and_then(Value::as_object).into_iter().flatten() {
+            let field = format!("{member}[{key}]");
+            errors.extend(
+                data_key_errors(key)
+                    .iter()
+                    .map(|it| FieldError::invalid(&field, &json!(key), it)),
+            );
+            let text = value.as_str().unwrap_or("");
+            bytes += if member == "data" {
+                text.len()
+            } else {
+                decoded_length(text)
+            };
+            if member == "data" && new.get("binaryData").is_some_and(|it| it.get(key).is_some()) {
+                errors.push(FieldError::invalid(
+                    field,
+                    &json!(key),
+                    "duplicate of key present in binaryData",
+                ));
+            }
+        }
+    }
+    if bytes > DATA_BYTES_MAX {
+        errors.push(FieldError {
+            field: "[]".to_owned(),
+            ..FieldError::too_long("", DATA_BYTES_MAX)
+        });
+    }
+    frozen(new, old, &["immutable", "data", "binaryData"], errors);
+}
+
+fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let data = new.get("data").and_then(Value::as_object);
+    let mut bytes = 0;
+    for (key, value) in data.into_iter().flatten() {
+        let found = data_key_errors(key);
+        errors.extend(
+            found
+                .iter()
+                .map(|it| FieldError::invalid(format!("data[{key}]"), &json!(key), it)),
+        );
+        bytes += decoded_length(value.as_str().unwrap_or(""));
+    }
+    if bytes > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long("data", DATA_BYTES_MAX));
+    }
+    let mut needs = |key: &str| {
+        if data.is_none_or(|it| !it.contains_key(key)) {
+            errors.push(FieldError::required(format!("data[{key}]"), ""));
+        }
+    };
+    let json_key = |key: &str, errors: &mut Vec<FieldError>| {
+        let Some(value) = data.and_then(|it| it.get(key)).and_then(Value::as_str) else {
+            errors.push(FieldError::required(format!("data[{key}]"), ""));
+            return;
+        };
+        let parsed = STANDARD
+            .decode(value)
+            .ok()
+            .and_then(|it| serde_json::from_slice::<Value>(&it).ok());
+        if parsed.is_none() {
+            // The value stays out of the message: it is a secret.
+            let detail = "invalid character in secret data".to_owned();
+            errors.push(FieldError::invalid(
+                format!("data[{key}]"),
+                &json!("<secret contents redacted>"),
+                detail,
+            ));
+        }
+    };
+    match text(new, "/type") {
+        "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().for_each(&mut needs),
+        "kubernetes.io/ssh-auth" => needs("ssh-privatekey"),
+        "kubernetes.io/basic-auth" => {
+            if data.is_none_or(|it| !it.contains_key("username") && !it.contains_key("password")) {
+                ["username", "password"].into_iter().for_each(&mut needs);
+            }
+        }
+        "kubernetes.io/dockerconfigjson" => json_key(".dockerconfigjson", errors),
+        "kubernetes.io/dockercfg" => json_key(".dockercfg", errors),
+        "kubernetes.io/service-account-token" => {
+            const KEY: &str = "kubernetes.io/service-account.name";
+            let owner = new
+                .pointer("/metadata/annotations")
+                .and_then(|it| it.get(KEY))
+                .and_then(Value::as_str);
+            if owner.unwrap_or("").is_empty() {
+                errors.push(FieldError::required(format!("metadata.annotations[{KEY}]"), ""));
+            }
+        }
+        _ => {}
+    }
+    immutable(new, old, "/type", "type", errors);
+    frozen(new, old, &["immutable", "data"], errors);
+}
+
+fn namespace(new: &Value, errors: &mut Vec<FieldError>) {
+    for finalizer in list(new, "/spec/finalizers") {
+        let name = finalizer.as_str().unwrap_or("");
+        if name != "kubernetes" && !name.contains('/') {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
+        }
+    }
+}
+
+fn event(new: &Value, errors: &mut Vec<FieldError>) {
+    let involved = text(new, "/involvedObject/namespace");
+    let own = text(new, "/metadata/namespace");
+    // What lives in no namespace has its events in `default`.
+    let fits = involved == own || (involved.is_empty() && own == "default");
+    if !fits {
+        errors.push(FieldError::invalid(
+            "involvedObject.namespace",
+            &json!(involved),
+            "does not match event.namespace",
+        ));
+    }
+}
+
+fn lease(new: &Value, errors: &mut Vec<FieldError>) {
+    positive(new, "/spec/leaseDurationSeconds", "spec.leaseDurationSeconds", errors);
+    non_negative(new, "/spec/leaseTransitions", "spec.leaseTransitions", errors);
+    if new.pointer("/spec/holderIdentity") == Some(&json!("")) {
+        errors.push(FieldError::invalid(
+            "spec.holderIdentity",
+            &json!(""),
+            "must not be empty",
+        ));
+    }
+}
+
+/// Errors of a name that must be a subdomain, at a field.
+fn subdomain(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    errors.extend(
+        subdomain_errors(name)
+            .iter()
+            .map(|it| FieldError::invalid(field, &json!(name), it)),
+    );
+}
+
+/// Errors of a name that must be a label, at a field.
+fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    errors.extend(
+        label_errors(name)
+            .iter()
+            .map(|it| FieldError::invalid(field, &json!(name), it)),
+    );
+}
+
+#[cfg(test)]
+mod tests;

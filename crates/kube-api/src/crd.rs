@@ -5,10 +5,7 @@ use crate::{
     kinds, pipeline,
     registry::{Registry, Resource},
 };
-use kube_store::{
-    Object,
-    status::{FieldError, Status},
-};
+use kube_store::{Object, schema::structural, status::Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,8 +17,8 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 /// # Errors
 /// 422 with one cause per rule that it breaks.
 pub fn prepare_create(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    crate::builtin_validation::default_crd(value);
-    let errors = crate::builtin_validation::check_crd(value);
+    structural::default_crd(value);
+    let errors = structural::check_crd(value);
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }
@@ -84,48 +81,8 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
     if call.subresource == "status" {
         return Ok(());
     }
-    crate::builtin_validation::default_crd(new);
-    let mut errors = crate::builtin_validation::check_crd(new);
-    for (field, path) in [
-        ("spec.group", "/spec/group"),
-        ("spec.scope", "/spec/scope"),
-        ("spec.names.plural", "/spec/names/plural"),
-        ("spec.names.kind", "/spec/names/kind"),
-    ] {
-        let (before, after) = (old.pointer(path), new.pointer(path));
-        if before != after {
-            errors.push(FieldError::invalid(
-                field,
-                after.unwrap_or(&Value::Null),
-                "field is immutable",
-            ));
-        }
-    }
-    let versions: Vec<&str> = new["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it["name"].as_str())
-        .collect();
-    for (at, stored) in old["status"]["storedVersions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let name = stored.as_str().unwrap_or_default();
-        if !versions.contains(&name) {
-            let detail = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a \
-                 storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            errors.push(FieldError::invalid(
-                format!("status.storedVersions[{at}]"),
-                stored,
-                detail,
-            ));
-        }
-    }
+    structural::default_crd(new);
+    let errors = structural::check_crd_update(new, old);
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }

@@ -223,8 +223,12 @@ pub fn validate_metadata(
     let mut warnings = Vec::new();
     for finalizer in finalizers(meta) {
         // The last is what Kubernetes itself puts on every CustomResourceDefinition.
-        const STANDARD: [&str; 4] =
-            ["orphan", "foregroundDeletion", "kubernetes", "customresourcecleanup.apiextensions.k8s.io"];
+        const STANDARD: [&str; 4] = [
+            "orphan",
+            "foregroundDeletion",
+            "kubernetes",
+            "customresourcecleanup.apiextensions.k8s.io",
+        ];
         if finalizer.contains('/') || STANDARD.contains(&finalizer) || !qualified_name_errors(finalizer).is_empty() {
             continue;
         }

@@ -12,6 +12,7 @@ pub mod object_meta;
 pub mod parse;
 pub mod prune;
 pub mod quantity;
+mod rule_types;
 pub mod rules;
 pub mod structural;
 mod structural_values;

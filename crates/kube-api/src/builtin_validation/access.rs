@@ -1,0 +1,298 @@
+//! Roles, bindings, certificate signing requests and webhook configurations.
+
+use super::{list, subdomain, text};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube_store::{schema::metadata::path_segment_errors, status::FieldError};
+use serde_json::{Value, json};
+
+fn empty(rule: &Value, key: &str) -> bool {
+    rule.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+pub(super) fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
+    for (at, rule) in list(new, "/rules").iter().enumerate() {
+        let field = format!("rules[{at}]");
+        if empty(rule, "verbs") {
+            errors.push(FieldError::required(
+                format!("{field}.verbs"),
+                "verbs must contain at least one value",
+            ));
+        }
+        if !empty(rule, "nonResourceURLs") {
+            let shown = &rule["nonResourceURLs"];
+            let place = format!("{field}.nonResourceURLs");
+            if kind == "Role" {
+                errors.push(FieldError::invalid(
+                    place,
+                    shown,
+                    "namespaced rules cannot apply to non-resource URLs",
+                ));
+            } else if !empty(rule, "apiGroups") || !empty(rule, "resources") || !empty(rule, "resourceNames") {
+                let detail = "rules cannot apply to both regular resources and non-resource URLs";
+                errors.push(FieldError::invalid(place, shown, detail));
+            }
+            continue;
+        }
+        if empty(rule, "apiGroups") {
+            let detail = "resource rules must supply at least one api group";
+            errors.push(FieldError::required(format!("{field}.apiGroups"), detail));
+        }
+        if empty(rule, "resources") {
+            let detail = "resource rules must supply at least one resource";
+            errors.push(FieldError::required(format!("{field}.resources"), detail));
+        }
+    }
+    if let Some(selectors) = new.pointer("/aggregationRule") {
+        if empty(selectors, "clusterRoleSelectors") {
+            let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+            errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
+        }
+    }
+}
+
+pub(super) fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let role = |key: &str| text(new, &format!("/roleRef/{key}"));
+    if role("apiGroup") != GROUP {
+        errors.push(FieldError::not_supported(
+            "roleRef.apiGroup",
+            &json!(role("apiGroup")),
+            &[GROUP],
+        ));
+    }
+    let kinds: &[&str] = if kind == "RoleBinding" {
+        &["Role", "ClusterRole"]
+    } else {
+        &["ClusterRole"]
+    };
+    if !kinds.contains(&role("kind")) {
+        errors.push(FieldError::not_supported("roleRef.kind", &json!(role("kind")), kinds));
+    }
+    if role("name").is_empty() {
+        errors.push(FieldError::required("roleRef.name", ""));
+    } else {
+        let found = path_segment_errors(role("name"));
+        errors.extend(
+            found
+                .iter()
+                .map(|it| FieldError::invalid("roleRef.name", &json!(role("name")), it)),
+        );
+    }
+    if let Some(old) = old
+        && old.get("roleRef") != new.get("roleRef")
+    {
+        // Go prints its struct with the names of the fields.
+        let shown = json!({"APIGroup": role("apiGroup"), "Kind": role("kind"), "Name": role("name")});
+        errors.push(FieldError::invalid("roleRef", &shown, "cannot change roleRef"));
+    }
+    for (at, subject) in list(new, "/subjects").iter().enumerate() {
+        let field = format!("subjects[{at}]");
+        let get = |key: &str| subject.get(key).and_then(Value::as_str).unwrap_or("");
+        if get("name").is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), ""));
+        }
+        let group = format!("{field}.apiGroup");
+        match get("kind") {
+            "ServiceAccount" => {
+                if !get("name").is_empty() {
+                    subdomain(get("name"), &format!("{field}.name"), errors);
+                }
+                if !get("apiGroup").is_empty() {
+                    errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[""]));
+                }
+                if kind == "ClusterRoleBinding" && get("namespace").is_empty() {
+                    errors.push(FieldError::required(format!("{field}.namespace"), ""));
+                }
+            }
+            "User" | "Group" => {
+                if get("apiGroup") != GROUP {
+                    errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[GROUP]));
+                }
+            }
+            other => {
+                let kinds = ["ServiceAccount", "User", "Group"];
+                errors.push(FieldError::not_supported(
+                    format!("{field}.kind"),
+                    &json!(other),
+                    &kinds,
+                ));
+            }
+        }
+    }
+}
+
+/// The usages that a certificate may be asked for.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+pub(super) fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    // The request itself cannot change, so an update has nothing new to say about it.
+    if old.is_some() {
+        return;
+    }
+    let request = text(new, "/spec/request");
+    let pem = STANDARD.decode(request).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&pem);
+    let reason = match (
+        pem.contains("-----BEGIN CERTIFICATE REQUEST-----"),
+        pem.contains("-----BEGIN "),
+    ) {
+        (true, _) => None,
+        (false, _) => Some("PEM block type must be CERTIFICATE REQUEST"),
+    };
+    if let Some(reason) = reason {
+        errors.push(FieldError::invalid("spec.request", &json!(request), reason));
+    }
+    let usages = list(new, "/spec/usages");
+    if usages.is_empty() {
+        errors.push(FieldError::required("spec.usages", ""));
+    }
+    for (at, usage) in usages.iter().enumerate() {
+        let name = usage.as_str().unwrap_or("");
+        let field = format!("spec.usages[{at}]");
+        if !USAGES.contains(&name) {
+            errors.push(FieldError::not_supported(field, usage, &USAGES));
+        } else if usages[..at].contains(usage) {
+            errors.push(FieldError::duplicate(field, usage));
+        }
+    }
+    let signer = text(new, "/spec/signerName");
+    if signer == "kubernetes.io/legacy-unknown" {
+        let detail = "the legacy signerName is not allowed via this API version";
+        errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
+    }
+    match signer.split_once('/') {
+        _ if signer.is_empty() => errors.push(FieldError::required("spec.signerName", "")),
+        None => {
+            let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
+        }
+        Some((domain, path)) => {
+            if !domain.contains('.') {
+                let detail = "should be a domain with at least two segments separated by dots";
+                errors.push(FieldError::invalid("spec.signerName", &json!(domain), detail));
+            }
+            if path.is_empty() {
+                let detail = "validation regex: must be a valid path component";
+                errors.push(FieldError::invalid("spec.signerName", &json!(path), detail));
+            }
+        }
+    }
+    if let Some(seconds) = new
+        .pointer("/spec/expirationSeconds")
+        .filter(|it| it.as_i64().is_some_and(|it| it < 600))
+    {
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(FieldError::invalid("spec.expirationSeconds", seconds, detail));
+    }
+}
+
+pub(super) fn webhooks(new: &Value, errors: &mut Vec<FieldError>) {
+    let mut names = Vec::new();
+    for (at, webhook) in list(new, "/webhooks").iter().enumerate() {
+        let field = format!("webhooks[{at}]");
+        let get = |key: &str| webhook.get(key).and_then(Value::as_str).unwrap_or("");
+        let name = get("name");
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), ""));
+        } else {
+            subdomain(name, &format!("{field}.name"), errors);
+            if name.split('.').count() < 3 {
+                let detail = "should be a domain with at least three segments separated by dots";
+                errors.push(FieldError::invalid(format!("{field}.name"), &json!(name), detail));
+            }
+        }
+        if names.contains(&name) {
+            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+        }
+        names.push(name);
+        match get("sideEffects") {
+            "" => errors.push(FieldError::required(
+                format!("{field}.sideEffects"),
+                "must specify one of None, NoneOnDryRun",
+            )),
+            "None" | "NoneOnDryRun" => {}
+            other => {
+                let allowed = ["None", "NoneOnDryRun"];
+                errors.push(FieldError::not_supported(
+                    format!("{field}.sideEffects"),
+                    &json!(other),
+                    &allowed,
+                ));
+            }
+        }
+        let versions = list(webhook, "/admissionReviewVersions");
+        if versions.is_empty() {
+            let detail = "must specify one of v1, v1beta1";
+            errors.push(FieldError::required(format!("{field}.admissionReviewVersions"), detail));
+        } else if !versions.iter().any(|it| it == "v1" || it == "v1beta1") {
+            let detail = "must include at least one of v1, v1beta1";
+            errors.push(FieldError::invalid(
+                format!("{field}.admissionReviewVersions"),
+                &json!(versions),
+                detail,
+            ));
+        }
+        if let Some(seconds) = webhook
+            .get("timeoutSeconds")
+            .filter(|it| it.as_i64().is_some_and(|it| !(1..=30).contains(&it)))
+        {
+            let detail = "the timeout value must be between 1 and 30 seconds";
+            errors.push(FieldError::invalid(format!("{field}.timeoutSeconds"), seconds, detail));
+        }
+        for (key, allowed) in [
+            ("failurePolicy", ["Fail", "Ignore"]),
+            ("matchPolicy", ["Equivalent", "Exact"]),
+        ] {
+            if !allowed.contains(&get(key)) {
+                errors.push(FieldError::not_supported(
+                    format!("{field}.{key}"),
+                    &json!(get(key)),
+                    &allowed,
+                ));
+            }
+        }
+        let (url, service) = (
+            webhook.pointer("/clientConfig/url"),
+            webhook.pointer("/clientConfig/service"),
+        );
+        if url.is_some() == service.is_some() {
+            errors.push(FieldError::required(
+                format!("{field}.clientConfig"),
+                "exactly one of url or service is required",
+            ));
+        }
+        if let Some(url) = url.filter(|it| !it.as_str().unwrap_or("").starts_with("https://")) {
+            let scheme = url.as_str().unwrap_or("").split("://").next().unwrap_or("").to_owned();
+            let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+            errors.push(FieldError::invalid(
+                format!("{field}.clientConfig.url"),
+                &json!(scheme),
+                detail,
+            ));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+use super::*;
+
+/// Errors of an object after defaults, printed as in the message of a 422.
+fn check(group: &str, kind: &str, mut new: Value, old: Option<Value>) -> Vec<String> {
+    crate::builtin_defaults::default(group, kind, &mut new);
+    let old = old.map(|mut it| {
+        crate::builtin_defaults::default(group, kind, &mut it);
+        it
+    });
+    let errors = validate(group, kind, &new, old.as_ref());
+    errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+}
+
+fn deployment() -> Value {
+    json!({"spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }})
+}
+
+fn with(mut value: Value, pointer: &str, change: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+    value.pointer_mut(parent).expect("exists")[key] = change;
+    value
+}
+
+#[test]
+fn good_objects_pass() {
+    let table = [
+        ("apps", "Deployment", deployment()),
+        ("", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
+        ("", "Secret", json!({"data": {"a": "Yg=="}})),
+        ("", "ConfigMap", json!({"data": {"a.b_c-d": ""}})),
+        (
+            "coordination.k8s.io",
+            "Lease",
+            json!({"spec": {"leaseDurationSeconds": 1}}),
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            "ClusterRole",
+            json!({"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]}),
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            "RoleBinding",
+            json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "ServiceAccount", "name": "s"}, {"kind": "Group", "name": "system:x"}]}),
+        ),
+        (
+            "batch",
+            "Job",
+            json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}),
+        ),
+    ];
+    for (group, kind, value) in table {
+        assert_eq!(
+            check(group, kind, value.clone(), None),
+            Vec::<String>::new(),
+            "{kind} {value}"
+        );
+    }
+}
+
+#[test]
+fn bad_objects_are_told_in_the_words_of_kubernetes() {
+    let rbac = "rbac.authorization.k8s.io";
+    let table = [
+        (
+            "apps",
+            "Deployment",
+            with(deployment(), "/spec/template/metadata/labels", json!({"x": "y"})),
+            "spec.template.metadata.labels: Invalid value: {\"x\":\"y\"}: `selector` does not match template `labels`",
+        ),
+        (
+            "apps",
+            "Deployment",
+            with(
+                deployment(),
+                "/spec/strategy",
+                json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
+            ),
+            "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+        ),
+        (
+            "apps",
+            "Deployment",
+            with(deployment(), "/spec/replicas", json!(-1)),
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (
+            "",
+            "Secret",
+            json!({"type": "kubernetes.io/tls"}),
+            "data[tls.crt]: Required value",
+        ),
+        (
+            "",
+            "ConfigMap",
+            json!({"data": {"bad key!": "x"}}),
+            "data[bad key!]: Invalid value: \"bad key!\": a valid config key must consist of",
+        ),
+        (
+            "",
+            "ConfigMap",
+            json!({"data": {"a": "x".repeat(1048577)}}),
+            "[]: Too long: may not be more than 1048576 bytes",
+        ),
+        (
+            "coordination.k8s.io",
+            "Lease",
+            json!({"spec": {"leaseDurationSeconds": 0}}),
+            "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
+        ),
+        (
+            "",
+            "Event",
+            json!({"metadata": {"namespace": "a"}, "involvedObject": {"namespace": "other"}}),
+            "involvedObject.namespace: Invalid value: \"other\": does not match event.namespace",
+        ),
+        (
+            rbac,
+            "Role",
+            json!({"rules": [{"apiGroups": [""], "resources": ["x"]}]}),
+            "rules[0].verbs: Required value: verbs must contain at least one value",
+        ),
+        (
+            rbac,
+            "Role",
+            json!({"rules": [{"apiGroups": [""], "verbs": ["x"]}]}),
+            "rules[0].resources: Required value: resource rules must supply at least one resource",
+        ),
+        (
+            rbac,
+            "RoleBinding",
+            json!({"roleRef": {"kind": "Foo", "name": "x"}}),
+            "roleRef.kind: Unsupported value: \"Foo\": supported values: \"Role\", \"ClusterRole\"",
+        ),
+        (
+            rbac,
+            "ClusterRoleBinding",
+            json!({"roleRef": {"kind": "ClusterRole", "name": "x"}, "subjects": [{"kind": "ServiceAccount", "name": "s"}]}),
+            "subjects[0].namespace: Required value",
+        ),
+        (
+            "",
+            "Service",
+            json!({"spec": {"ports": [{"port": 80}, {"port": 81}]}}),
+            "spec.ports[0].name: Required value",
+        ),
+    ];
+    for (group, kind, value, want) in table {
+        let found = check(group, kind, value, None);
+        assert!(
+            found.first().is_some_and(|it| it.starts_with(want)),
+            "{kind}: wanted {want}, found {found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_immutable_stays() {
+    let rbac = "rbac.authorization.k8s.io";
+    let table = [
+        (
+            "apps",
+            "Deployment",
+            with(
+                with(deployment(), "/spec/selector", json!({"matchLabels": {"a": "c"}})),
+                "/spec/template/metadata/labels",
+                json!({"a": "c"}),
+            ),
+            deployment(),
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        ),
+        (
+            "",
+            "Secret",
+            json!({"data": {"a": "Yg=="}, "immutable": true}),
+            json!({"data": {"a": "Yw=="}, "immutable": true}),
+            "data: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (
+            "",
+            "Secret",
+            json!({"type": "x"}),
+            json!({}),
+            "type: Invalid value: \"x\": field is immutable",
+        ),
+        (
+            rbac,
+            "RoleBinding",
+            json!({"roleRef": {"kind": "Role", "name": "rz"}}),
+            json!({"roleRef": {"kind": "Role", "name": "ra"}}),
+            "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"rz\"}: cannot change roleRef",
+        ),
+        (
+            "",
+            "Service",
+            json!({"spec": {"clusterIP": "10.0.0.2", "ports": [{"port": 80}]}}),
+            json!({"spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}}),
+            "spec.clusterIPs[0]: Invalid value: [\"10.0.0.2\"]: may not change once set",
+        ),
+    ];
+    for (group, kind, new, old, want) in table {
+        assert_eq!(check(group, kind, new, Some(old)), [want], "{kind}");
+    }
+}
+
+#[test]
+fn a_signing_request_needs_its_parts() {
+    let group = "certificates.k8s.io";
+    let pem = STANDARD.encode("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n");
+    let good = json!({"spec": {"request": pem, "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"], "expirationSeconds": 600}});
+    assert_eq!(
+        check(group, "CertificateSigningRequest", good.clone(), None),
+        Vec::<String>::new()
+    );
+    let short = with(good.clone(), "/spec/expirationSeconds", json!(5));
+    assert_eq!(
+        check(group, "CertificateSigningRequest", short, None),
+        ["spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 600 seconds (10 minutes)"]
+    );
+    let odd = check(
+        group,
+        "CertificateSigningRequest",
+        with(good.clone(), "/spec/usages", json!(["magic"])),
+        None,
+    );
+    assert!(
+        odd[0].starts_with("spec.usages[0]: Unsupported value: \"magic\": supported values: \"any\", \"cert sign\""),
+        "{odd:?}"
+    );
+    let none = check(
+        group,
+        "CertificateSigningRequest",
+        with(good, "/spec/usages", json!([])),
+        None,
+    );
+    assert_eq!(none, ["spec.usages: Required value"]);
+}
