@@ -1,6 +1,8 @@
-//! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules.
+//! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules,
+//! `cargo xtask story` runs stories.
 
 mod codegen;
+mod story;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -23,12 +25,15 @@ enum Chore {
     },
     /// Say what breaks the rules of the house
     Tidy,
+    /// Run stories: all, or those whose name contains one of the given words
+    Story(story::Story),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().chore {
         Chore::Codegen { check: false } => codegen::write(&root()),
         Chore::Codegen { check: true } => report(codegen::out_of_date(&root())?, "run `cargo xtask codegen`"),
+        Chore::Story(wanted) => story::run(&wanted),
         Chore::Tidy => report(tidy::findings(&root())?, "each rule's reason is in xtask/src/tidy"),
     }
 }

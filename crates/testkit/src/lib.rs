@@ -1,3 +1,19 @@
-//! Worlds for tests: hubs and clusters on embedded APIs, in memory, on loopback.
+//! Worlds for tests: hubs and clusters on embedded APIs, in memory, on loopback; objects from text; waiting for a state.
+//!
+//! ```no_run
+//! # async fn example() {
+//! use testkit::{World, wait};
+//! let world = World::new(2).await;
+//! world.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}").await;
+//! let namespaces = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.hub.client());
+//! wait::until(&namespaces, "cluster1", "exists", |it| it.is_some()).await;
+//! # }
+//! ```
 
+pub mod objects;
 pub mod site;
+pub mod wait;
+pub mod world;
+
+pub use site::Site;
+pub use world::World;

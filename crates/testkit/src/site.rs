@@ -1,13 +1,18 @@
-//! One Kubernetes in memory, with a client inside and TLS on loopback.
+//! One Kubernetes in memory: a client inside, TLS on loopback, and objects from text.
 
-use std::net::SocketAddr;
-
+use crate::objects;
 use anyhow::Context;
-use kube::Client;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+    discovery::{self, ApiResource, Scope},
+};
 use kube_api::{
     Options, Server,
-    identity::{MASTERS, User},
+    identity::{AUTHENTICATED, MASTERS, User},
 };
+use std::net::SocketAddr;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// A Kubernetes that forgets everything when it is dropped.
@@ -21,6 +26,9 @@ pub struct Site {
 
 impl Site {
     /// Starts one on a free port.
+    ///
+    /// # Errors
+    /// When it cannot listen or cannot start.
     pub async fn start() -> anyhow::Result<Self> {
         credential::connection::install_crypto_provider();
         let listener = TcpListener::bind(("127.0.0.1", 0))
@@ -42,23 +50,73 @@ impl Site {
 
     /// A client in the same process that may do everything.
     pub fn client(&self) -> Client {
-        Client::new(self.server.service(User::new("admin", &[MASTERS])), "default")
+        self.client_as("admin", &[MASTERS])
+    }
+
+    /// A client in the same process that asks as somebody else.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        let groups: Vec<_> = groups.iter().copied().chain([AUTHENTICATED]).collect();
+        Client::new(self.server.service(User::new(user, &groups)), "default")
     }
 
     /// A kubeconfig with a client certificate for this user, who goes through TLS and RBAC like anybody else.
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
     pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> anyhow::Result<String> {
-        let pair = self
-            .server
-            .pki()
-            .issue_client_certificate(user, groups, 3600, jiff::Timestamp::now())?;
-        Ok(self
-            .server
-            .pki()
-            .kubeconfig(&format!("https://{}", self.address), "hub", user, &pair))
+        let pki = self.server.pki();
+        let pair = pki.issue_client_certificate(user, groups, 3600, jiff::Timestamp::now())?;
+        Ok(pki.kubeconfig(&format!("https://{}", self.address), "hub", user, &pair))
     }
 
     /// Stops it.
     pub async fn stop(self) {
         self.server.stop(Some(self.listening)).await;
+    }
+
+    /// The resource of a kind, and whether it is namespaced.
+    ///
+    /// # Panics
+    /// When the kind is not served.
+    pub async fn resource(&self, api_version: &str, kind: &str) -> (ApiResource, bool) {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        let found = discovery::pinned_kind(&self.client(), &kind).await;
+        let (resource, capabilities) = found.unwrap_or_else(|error| panic!("{kind:?} is not served: {error}"));
+        (resource, capabilities.scope == Scope::Namespaced)
+    }
+
+    /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind and is `default` when empty.
+    ///
+    /// # Panics
+    /// When the kind is not served.
+    pub async fn api(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+        let (resource, namespaced) = self.resource(api_version, kind).await;
+        match (namespaced, namespace) {
+            (false, _) => Api::all_with(self.client(), &resource),
+            (true, "") => Api::default_namespaced_with(self.client(), &resource),
+            (true, namespace) => Api::namespaced_with(self.client(), namespace, &resource),
+        }
+    }
+
+    /// Applies every object of a YAML text, in order, and returns them as the server has them.
+    ///
+    /// # Panics
+    /// When the text is no YAML or the server refuses an object; says which.
+    pub async fn apply(&self, text: &str) -> Vec<DynamicObject> {
+        let mut applied = Vec::new();
+        for object in objects::read(text) {
+            let types = object
+                .types
+                .clone()
+                .expect("an object in a test has apiVersion and kind");
+            let namespace = object.namespace().unwrap_or_default();
+            let api = self.api(&types.api_version, &types.kind, &namespace).await;
+            let parameters = PatchParams::apply("testkit").force();
+            let name = object.name_any();
+            let written = api.patch(&name, &parameters, &Patch::Apply(&object)).await;
+            applied.push(written.unwrap_or_else(|error| panic!("{} {name}: {error}", types.kind)));
+        }
+        applied
     }
 }
