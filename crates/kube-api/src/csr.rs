@@ -16,7 +16,10 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 use x509_cert::{
     der::{Decode, Encode, EncodePem},
-    ext::{Extension, pkix::SubjectAltName},
+    ext::{
+        Extension,
+        pkix::{SubjectAltName, name::GeneralName},
+    },
     name::Name,
     request::CertReq,
     spki::SubjectPublicKeyInfoOwned,
@@ -475,16 +478,6 @@ pub fn needs_sign_permission(old: &Value, new: &Value) -> bool {
         || has_condition(old, "Failed") != has_condition(new, "Failed")
 }
 
-/// Whether a request awaits a signature of this server: approved, not denied or failed, no certificate, and for a
-/// signer that Kubernetes itself implements.
-pub fn awaits_signature(object: &Value) -> bool {
-    matches!(signer(object), CLIENT | KUBELET_CLIENT | KUBELET_SERVING)
-        && has_condition(object, "Approved")
-        && !has_condition(object, "Denied")
-        && !has_condition(object, "Failed")
-        && object["status"]["certificate"].as_str().unwrap_or_default().is_empty()
-}
-
 /// The right that lets a kubelet's own request be approved without a person: checked for the requester.
 pub fn automatic_approval(object: &Value) -> Option<Attributes> {
     if signer(object) != KUBELET_CLIENT || !conditions(object).is_empty() {
@@ -599,8 +592,15 @@ fn check_for_signer(object: &Value, asked: &Asked) -> Result<(), String> {
                 "server auth",
                 "server",
             )?;
-            if asked.names.as_ref().is_none_or(|it| it.0.is_empty()) {
+            let names = asked.names.as_ref().map(|it| it.0.as_slice()).unwrap_or_default();
+            if names.is_empty() {
                 return Err("DNS or IP subjectAltName is required".into());
+            }
+            if names
+                .iter()
+                .any(|it| !matches!(it, GeneralName::DnsName(_) | GeneralName::IpAddress(_)))
+            {
+                return Err("URI and email subjectAltNames are not allowed".into());
             }
             if !is_kubelet_subject {
                 return Err(

@@ -12,7 +12,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::{ServerConfig, pki_types::CertificateDer};
 use sha2::{Digest, Sha256};
 use std::{convert::Infallible, future::Future, io, pin::pin, sync::Arc, time::Duration};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info, warn};
@@ -113,11 +116,22 @@ fn ended_before_accept(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-async fn handshake(stream: TcpStream, tls: Arc<ServerConfig>) -> io::Result<TlsStream<TcpStream>> {
+const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+async fn handshake(mut stream: TcpStream, tls: Arc<ServerConfig>) -> io::Result<TlsStream<TcpStream>> {
     stream.set_nodelay(true)?;
-    tokio::time::timeout(HANDSHAKE_DEADLINE, TlsAcceptor::from(tls).accept(stream))
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    let accepted = tokio::time::timeout(HANDSHAKE_DEADLINE, async {
+        let mut start = [0; 1024];
+        // A TLS record starts with 0x16, an HTTP request with the capital letter of its method.
+        if stream.peek(&mut start[..1]).await? == 1 && start[0].is_ascii_uppercase() {
+            // Reading what was sent keeps the close from discarding the answer.
+            let _ = stream.read(&mut start).await?;
+            stream.write_all(PLAIN_HTTP).await?;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "plain HTTP on the TLS port"));
+        }
+        TlsAcceptor::from(tls).accept(stream).await
+    });
+    accepted.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn connection<H, F, B>(stream: TcpStream, tls: Arc<ServerConfig>, handler: H, stop: CancellationToken)

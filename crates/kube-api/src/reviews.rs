@@ -23,24 +23,6 @@ pub struct Deps<'a> {
     pub now: jiff::Timestamp,
 }
 
-/// Which question a resource asks; `None` for every other resource. A ServiceAccount's token is the resource
-/// `serviceaccounts` with the subresource `token`.
-pub fn is_review(group: &str, resource: &str, subresource: &str) -> bool {
-    matches!(
-        (group, resource, subresource),
-        ("", "serviceaccounts", "token")
-            | ("authentication.k8s.io", "tokenreviews" | "selfsubjectreviews", "")
-            | (
-                "authorization.k8s.io",
-                "subjectaccessreviews"
-                    | "selfsubjectaccessreviews"
-                    | "localsubjectaccessreviews"
-                    | "selfsubjectrulesreviews",
-                ""
-            )
-    )
-}
-
 /// Answers a create of one of the review resources; `serviceaccounts/token` is named so. `name` and `namespace` are
 /// those of the path. The caller has authorized the create itself, and sends the answer with 201.
 ///
@@ -228,8 +210,9 @@ fn self_subject_review(deps: Deps<'_>, user: &User, body: Value) -> Value {
     reply
 }
 
-fn invalid(kind: &'static str, errors: &[FieldError]) -> Status {
-    Status::invalid(kind, "authorization.k8s.io", "", errors)
+/// Kubernetes names no kind in these refusals.
+fn invalid(errors: &[FieldError]) -> Status {
+    Status::invalid("", "authorization.k8s.io", "", errors)
 }
 
 /// Reads what a review asks about.
@@ -305,7 +288,7 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
         ));
     }
     if !errors.is_empty() {
-        return Err(invalid(kind, &errors));
+        return Err(invalid(&errors));
     }
     if is_local && asked.namespace != local_namespace {
         return Err(Status::bad_request(format!(
@@ -324,7 +307,7 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
 }
 
 fn self_subject_access_review(deps: Deps<'_>, user: &User, body: Value) -> Result<Value, Status> {
-    let asked = asked(&body["spec"]).map_err(|error| invalid("SelfSubjectAccessReview", &[error]))?;
+    let asked = asked(&body["spec"]).map_err(|error| invalid(&[error]))?;
     let status = decide(deps.rbac, user, &asked);
     Ok(answer(
         body,

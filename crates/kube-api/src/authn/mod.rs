@@ -157,7 +157,7 @@ impl Authenticator {
         // Only the signature is remembered; everything that can end a token is looked at again, so a deleted account or
         // Secret is refused by the very next request.
         let claims = self.tokens.get(&hash).or_else(|| {
-            let claims = Arc::new(self.pki.token_key().ok()?.verify(token)?);
+            let claims = Arc::new(self.pki.existing_token_key().ok()??.verify(token)?);
             self.tokens.put(hash, claims.clone());
             Some(claims)
         })?;

@@ -440,3 +440,65 @@ fn with_the_bootstrap_policy_anybody_reads_the_version_and_users_discover() {
         );
     }
 }
+
+/// A small linear congruential generator: the same sequence in every run.
+fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+#[test]
+fn an_index_that_followed_every_change_answers_like_a_new_one() {
+    for seed in 0..8 {
+        let mut number = numbers(seed);
+        let store = fixture::store(&[]);
+        let rbac = Rbac::new(store.clone());
+        for _ in 0..120 {
+            let (namespace, name) = (["", "n", "m"][number(3) as usize], ["a", "b"][number(2) as usize]);
+            let is_role = number(2) == 0;
+            let kind = match (is_role, namespace) {
+                (true, "") => "ClusterRole",
+                (true, _) => "Role",
+                (false, "") => "ClusterRoleBinding",
+                (false, _) => "RoleBinding",
+            };
+            let exists = |kind: &str| {
+                let id = format!("{}s.rbac.authorization.k8s.io", kind.to_lowercase());
+                store.get(&id, namespace, name).is_some()
+            };
+            if exists(kind) && number(3) == 0 {
+                fixture::remove(&store, kind, namespace, name);
+            } else if is_role {
+                let verb = ["get", "list", "*"][number(3) as usize];
+                let rules = json!([{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]);
+                fixture::put(&store, role(kind, namespace, name, rules));
+            } else {
+                let role_kind = if namespace.is_empty() || number(2) == 0 {
+                    "ClusterRole"
+                } else {
+                    "Role"
+                };
+                let role_name = ["a", "b"][number(2) as usize];
+                let subject = match number(3) {
+                    0 => json!({"kind": "User", "name": "alice"}),
+                    1 => json!({"kind": "Group", "name": "devs"}),
+                    _ => json!({"kind": "User", "name": "bob"}),
+                };
+                fixture::put(&store, bind(kind, namespace, name, (role_kind, role_name), subject));
+            }
+            let fresh = Rbac::new(store.clone());
+            for question in ["get pods:x@n", "list pods@m", "get pods:x"] {
+                let asked = ask(question);
+                assert_eq!(
+                    rbac.authorize(&alice(), &asked),
+                    fresh.authorize(&alice(), &asked),
+                    "seed {seed}: {question}"
+                );
+            }
+        }
+    }
+}

@@ -260,3 +260,19 @@ async fn stopping_lets_a_running_request_end_and_then_closes() {
     task.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn plain_http_gets_a_sentence_instead_of_an_alert() {
+    let server = start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream
+        .write_all(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"),
+        "{answer}"
+    );
+}

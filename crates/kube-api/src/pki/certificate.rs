@@ -282,6 +282,12 @@ fn attribute(oid: ObjectIdentifier, text: &str) -> Result<AttributeTypeAndValue>
     })
 }
 
+/// From when until when a certificate is valid.
+pub fn validity(certificate: &Certificate) -> (jiff::Timestamp, jiff::Timestamp) {
+    let validity = certificate.tbs_certificate().validity();
+    (timestamp(validity.not_before), timestamp(validity.not_after))
+}
+
 /// Whether a serving certificate read from disk can still be used: signed by this authority, for these names, and not
 /// about to end.
 pub fn still_serves(
@@ -299,9 +305,8 @@ pub fn still_serves(
     if issuer.and_then(|(_, it)| it.key_identifier) != Some(identifier) {
         return false;
     }
-    if timestamp(tbs.validity().not_before) > now
-        || timestamp(tbs.validity().not_after).duration_since(now).as_secs() < seconds_left_min
-    {
+    let (from, until) = validity(certificate);
+    if from > now || until.duration_since(now).as_secs() < seconds_left_min {
         return false;
     }
     let Ok(Some((_, SubjectAltName(held)))) = tbs.get_extension::<SubjectAltName>() else {

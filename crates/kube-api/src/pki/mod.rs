@@ -36,6 +36,7 @@ const SERVING_NAMES: &[&str] = &[
     "::1",
     "10.0.0.1",
 ];
+const TOKEN_KEY_FILE: &str = "service-account.key";
 const DAY_SECONDS: i64 = 24 * 3600;
 const CA_SECONDS: i64 = 3650 * DAY_SECONDS;
 const SERVING_SECONDS: i64 = 365 * DAY_SECONDS;
@@ -49,6 +50,16 @@ pub enum Error {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{path} is not what this server wrote there: {detail}; restore it, or remove it to start with new keys")]
     Malformed { path: PathBuf, detail: String },
+    #[error(
+        "{path} is valid from {from} until {until}, and this machine's clock says {now}; set the clock, or remove the \
+         directory of {path} to start with new keys"
+    )]
+    Clock {
+        path: PathBuf,
+        from: jiff::Timestamp,
+        until: jiff::Timestamp,
+        now: jiff::Timestamp,
+    },
     #[error("could not build a certificate")]
     Certificate(#[from] x509_cert::builder::Error),
     #[error("could not generate a key")]
@@ -163,31 +174,39 @@ impl Pki {
     /// # Errors
     /// When its file cannot be read or written.
     pub fn token_key(&self) -> Result<&Arc<TokenKey>, Error> {
-        if let Some(key) = self.token_key.get() {
+        if let Some(key) = self.existing_token_key()? {
             return Ok(key);
         }
-        let key = match &self.dir {
-            None => TokenKey::generate().ok_or(Error::Generate)?,
-            Some(dir) => {
-                let path = dir.join("service-account.key");
-                match files::read(&path)? {
-                    Some(text) => TokenKey::from_pem(&text).ok_or_else(|| Error::Malformed {
-                        path,
-                        detail: "no RSA private key in it".into(),
-                    })?,
-                    None => {
-                        let key = TokenKey::generate().ok_or(Error::Generate)?;
-                        // Two first users may both get here; the file that came first is the key.
-                        if files::write_new(&path, &key.to_pem())? {
-                            key
-                        } else {
-                            return self.token_key();
-                        }
-                    }
-                }
-            }
-        };
+        let key = TokenKey::generate().ok_or(Error::Generate)?;
+        if let Some(dir) = &self.dir
+            && !files::write_new(&dir.join(TOKEN_KEY_FILE), &key.to_pem())?
+        {
+            // Two first users got here; the file that came first is the key.
+            return self.token_key();
+        }
         Ok(self.token_key.get_or_init(|| Arc::new(key)))
+    }
+
+    /// The key of ServiceAccount tokens if there is one. Without it no token was ever issued, so that a stranger's
+    /// token costs nothing.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn existing_token_key(&self) -> Result<Option<&Arc<TokenKey>>, Error> {
+        if let Some(key) = self.token_key.get() {
+            return Ok(Some(key));
+        }
+        let Some(path) = self.dir.as_ref().map(|it| it.join(TOKEN_KEY_FILE)) else {
+            return Ok(None);
+        };
+        let Some(text) = files::read(&path)? else {
+            return Ok(None);
+        };
+        let key = TokenKey::from_pem(&text).ok_or_else(|| Error::Malformed {
+            path,
+            detail: "no RSA private key in it".into(),
+        })?;
+        Ok(Some(self.token_key.get_or_init(|| Arc::new(key))))
     }
 
     /// A client certificate for user `name` in `groups`, with a new key, valid for `seconds` from now.
@@ -288,6 +307,10 @@ fn open_authority(dir: Option<&Path>, now: jiff::Timestamp) -> Result<Authority,
     let Some(dir) = dir else { return Authority::create(now) };
     let path = dir.join("ca.pem");
     if let Some((certificate, key)) = read_pair(&path)? {
+        let (from, until) = certificate::validity(&certificate);
+        if !(from..=until).contains(&now) {
+            return Err(Error::Clock { path, from, until, now });
+        }
         return Authority::new(certificate, key);
     }
     let authority = Authority::create(now)?;

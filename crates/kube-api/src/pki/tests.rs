@@ -85,3 +85,27 @@ fn a_kubeconfig_holds_everything_inline() {
             .is_some_and(|it| it.len() > 100)
     );
 }
+
+#[test]
+fn a_clock_before_the_authoritys_first_day_is_said_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = jiff::Timestamp::now();
+    Pki::open(Some(dir.path()), &[], now).unwrap();
+    let early = now - jiff::SignedDuration::from_hours(24);
+    let error = Pki::open(Some(dir.path()), &[], early).err().unwrap().to_string();
+    assert!(
+        error.contains("this machine's clock says") && error.contains("ca.pem"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_asking_for_a_token_makes_the_token_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = jiff::Timestamp::now();
+    let pki = Pki::open(Some(dir.path()), &[], now).unwrap();
+    assert!(pki.existing_token_key().unwrap().is_none());
+    let id = pki.token_key().unwrap().id().to_owned();
+    let again = Pki::open(Some(dir.path()), &[], now).unwrap();
+    assert_eq!(again.existing_token_key().unwrap().unwrap().id(), id);
+}
