@@ -40,6 +40,10 @@ pub struct Global {
 /// Everything the binary can do, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start a hub and clusters that have joined it, all in this process
+    Up(command::up::Up),
+    /// Join a cluster to a hub, and stay as its agent
+    Join(command::join::Join),
     /// Print a page about the hub: clusters, works, the token that clusters join with
     #[command(subcommand)]
     Get(command::get::Get),
@@ -53,6 +57,10 @@ pub enum Command {
     Accept(command::accept::Accept),
     /// Say what an object waits for, one sentence for each thing
     Why(command::why::Why),
+    /// Run the hub's controllers against the Kubernetes API of the kubeconfig
+    Hub(command::hub::Hub),
+    /// Run the agent of the cluster of the kubeconfig
+    Agent(command::agent::Agent),
     /// Print the version of this binary, and of the hub if it can be reached
     Version(command::version::Version),
     /// Print the completion script of a shell

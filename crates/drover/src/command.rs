@@ -2,25 +2,30 @@
 //! what is printed.
 
 pub mod accept;
+pub mod agent;
 pub mod completions;
 pub mod create;
 pub mod delete;
 pub mod get;
+pub mod hub;
+pub mod join;
+pub mod up;
 pub mod version;
 pub mod why;
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, time::Instant};
 
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, Global};
 
-/// Runs the command that was typed.
-pub fn run(cli: Cli) -> Result<()> {
+/// Runs the command that was typed. `begun` is when the process began.
+pub fn run(cli: Cli, begun: Instant) -> Result<()> {
     let global = cli.global;
-    // What a short command has to say it says itself, in its one sentence.
-    log_to_stderr(&global, "off")?;
+    log_to_stderr(&global, cli.command.log_filter())?;
+    // kube would take the first provider it is built with; said here, it is the same for everything in the process.
+    credential::connection::install_crypto_provider();
     match cli.command {
         Command::Get(it) => short(it.run(&global)),
         Command::Create(it) => short(it.run(&global)),
@@ -29,16 +34,48 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Why(it) => short(it.run(&global)),
         Command::Version(it) => short(it.run(&global)),
         Command::Completions(it) => it.run(),
+        Command::Up(it) => long(it.run(begun)),
+        Command::Join(it) if it.is_embedded() => long(it.run(&global)),
+        Command::Join(it) => short(it.run(&global)),
+        Command::Hub(it) => long(it.run(&global)),
+        Command::Agent(it) => short(it.run(&global)),
     }
 }
 
-/// Runs a command that asks, writes and ends: one thread is enough.
+impl Command {
+    /// What is logged where the user does not say. What a short command has to say it says itself, in one sentence; of `up`
+    /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
+    fn log_filter(&self) -> &'static str {
+        match self {
+            Self::Hub(_) | Self::Agent(_) => "info",
+            Self::Up(_) | Self::Join(_) => "warn",
+            _ => "off",
+        }
+    }
+}
+
+/// Runs a command on one thread: those that ask, write and end, and an agent, which waits nearly all the time.
 fn short(command: impl Future<Output = Result<()>>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    block_on(runtime, command)
+}
+
+/// Runs a command that serves others on two threads. More would cost memory, and a hub is rarely busy.
+fn long(command: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2);
+    block_on(runtime, command)
+}
+
+fn block_on(mut runtime: tokio::runtime::Builder, command: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = runtime
         .enable_all()
         .build()
         .context("could not start the asynchronous runtime")?;
-    runtime.block_on(command)
+    let result = runtime.block_on(command);
+    // Whatever still waits for an answer from somewhere does not keep the process.
+    runtime.shutdown_background();
+    result
 }
 
 /// Sends the log to standard error, with `default` as the filter where the user gave none.

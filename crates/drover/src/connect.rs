@@ -13,7 +13,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
 };
 
-use crate::cli::Global;
+use crate::{bootstrap, cli::Global};
 
 /// Where `drover up` leaves the hub's kubeconfig when it is not told otherwise.
 const LOCAL_HUB: &str = ".drover/hub.kubeconfig";
@@ -26,6 +26,8 @@ pub struct Target {
     pub server: String,
     /// The kubeconfig that named it, for sentences.
     pub from: String,
+    /// The CA, in PEM, that the kubeconfig trusts; none where the machine's own are trusted.
+    pub ca: Option<String>,
 }
 
 impl Target {
@@ -35,11 +37,25 @@ impl Target {
         Self::from_kubeconfig(kubeconfig, global.context.clone(), from).await
     }
 
+    /// Speaks to the API server of a kubeconfig's current context; `from` is how sentences name it.
+    pub async fn of(kubeconfig: Kubeconfig, from: &str) -> Result<Self> {
+        Self::from_kubeconfig(kubeconfig, None, from.to_owned()).await
+    }
+
     async fn from_kubeconfig(kubeconfig: Kubeconfig, context: Option<String>, from: String) -> Result<Self> {
         let config = config(kubeconfig, context, &from).await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let ca = config
+            .root_cert
+            .as_ref()
+            .map(|it| it.iter().map(|der| bootstrap::pem(der)).collect());
         let client = Client::try_from(config).with_context(|| format!("could not use the credentials in {from}"))?;
-        Ok(Self { client, server, from })
+        Ok(Self {
+            client,
+            server,
+            from,
+            ca,
+        })
     }
 
     /// The objects of a cluster-scoped kind, or of a namespaced kind in all namespaces.

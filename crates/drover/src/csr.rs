@@ -3,6 +3,7 @@
 //! a cluster's own only if its label, its organisation and its common name all say exactly that cluster.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509CertificationRequest, parse_x509_pem};
 
 use crate::kinds::{ADDON_NAME_LABEL, CLUSTER_NAME_LABEL};
@@ -89,6 +90,17 @@ pub fn fault(csr: &CertificateSigningRequest, cluster: &str, requesters: &[Strin
     None
 }
 
+/// The approval as a merge patch; it carries the resource version, because a merge patch replaces the conditions whole.
+pub fn approval(csr: &CertificateSigningRequest, reason: &str, message: &str) -> Value {
+    let present = csr.status.as_ref().and_then(|it| it.conditions.as_ref());
+    let mut conditions: Vec<Value> = present.into_iter().flatten().map(|it| json!(it)).collect();
+    conditions.push(json!({ "type": "Approved", "status": "True", "reason": reason, "message": message }));
+    json!({
+        "metadata": { "resourceVersion": csr.metadata.resource_version },
+        "status": { "conditions": conditions },
+    })
+}
+
 /// What is wrong with the identity asked for.
 fn identity_fault(pem: &[u8], cluster: &str) -> Option<String> {
     let unreadable = || Some("it holds no readable certificate request".to_owned());
@@ -127,7 +139,7 @@ fn identity_fault(pem: &[u8], cluster: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use k8s_openapi::{
         ByteString,
         api::certificates::v1::{CertificateSigningRequestCondition, CertificateSigningRequestStatus},
@@ -164,6 +176,27 @@ mod tests {
             "CN=system:open-cluster-management:cluster1:abcde,\
              O=system:open-cluster-management:cluster1+O=system:open-cluster-management:managed-clusters",
         )
+    }
+
+    /// What the agent of `cluster` asks for, as `user`.
+    pub fn csr_of(cluster: &str, user: &str) -> CertificateSigningRequest {
+        let group = format!("{SUBJECT_PREFIX}{cluster}");
+        let mut csr = csr(
+            cluster,
+            &format!("CN={group}:abcde,O={group}+O={MANAGED_CLUSTERS_GROUP}"),
+        );
+        csr.metadata.name = Some(format!("{cluster}-xyz"));
+        csr.spec.username = Some(user.into());
+        csr
+    }
+
+    #[test]
+    fn an_approval_keeps_the_conditions_that_are_there_and_the_version_it_was_read_at() {
+        let mut csr = own();
+        csr.metadata.resource_version = Some("7".into());
+        let patch = approval(&csr, "DroverApprove", "because");
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert_eq!(patch["status"]["conditions"][0]["type"], "Approved");
     }
 
     #[test]

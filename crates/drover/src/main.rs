@@ -2,18 +2,26 @@
 //!
 //! Exit codes: 0 done, 1 the command could not do what was asked, 2 the command line itself is wrong.
 
+mod admission;
 mod age;
+mod bootstrap;
 mod cli;
 mod cluster_name;
 mod command;
 mod conditions;
 mod connect;
 mod csr;
+mod data_dir;
+mod embedded;
 mod kinds;
 mod manifests;
 mod output;
+mod ports;
+mod process;
+mod progress;
 mod quantity;
 mod table;
+mod up;
 mod why;
 
 use std::{io::ErrorKind, process::ExitCode};
@@ -21,8 +29,9 @@ use std::{io::ErrorKind, process::ExitCode};
 use clap::Parser;
 
 fn main() -> ExitCode {
+    let begun = std::time::Instant::now();
     let cli = cli::Cli::parse();
-    match command::run(cli) {
+    match command::run(cli, begun) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output went away (`drover get clusters | head -1`): nobody is left to tell.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -128,7 +128,15 @@ impl Accept {
                 continue;
             };
             let done = csrs
-                .patch_approval(name, &self.parameters(), &Patch::Merge(approval(csr)))
+                .patch_approval(
+                    name,
+                    &self.parameters(),
+                    &Patch::Merge(csr::approval(
+                        csr,
+                        "DroverApprove",
+                        "This CSR was approved by drover accept.",
+                    )),
+                )
                 .await;
             done.map_err(|error| hub.explain(&format!("could not approve CSR {name}"), &error))?;
             output::say(format_args!("CSR {name} approved{note}"))?;
@@ -192,28 +200,6 @@ fn judge(csrs: &[CertificateSigningRequest], cluster: &str, requesters: &[String
     verdict
 }
 
-/// The approval as a merge patch; it carries the resource version, because a merge patch replaces the conditions whole.
-fn approval(csr: &CertificateSigningRequest) -> serde_json::Value {
-    let conditions = csr
-        .status
-        .as_ref()
-        .and_then(|it| it.conditions.clone())
-        .unwrap_or_default();
-    let mut conditions = serde_json::to_value(conditions).unwrap_or_else(|_| json!([]));
-    if let Some(list) = conditions.as_array_mut() {
-        list.push(json!({
-            "type": "Approved",
-            "status": "True",
-            "reason": "DroverApprove",
-            "message": "This CSR was approved by drover accept.",
-        }));
-    }
-    json!({
-        "metadata": { "resourceVersion": csr.metadata.resource_version },
-        "status": { "conditions": conditions },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,14 +221,5 @@ mod tests {
         let verdict = judge(&[], "cluster1", &[]);
         assert_eq!(verdict.lines, ["no CSR to approve for cluster cluster1"]);
         assert!(!verdict.has_approved);
-    }
-
-    #[test]
-    fn an_approval_keeps_the_conditions_that_are_there_and_the_version_it_was_read_at() {
-        let mut csr = CertificateSigningRequest::default();
-        csr.metadata.resource_version = Some("7".into());
-        let patch = approval(&csr);
-        assert_eq!(patch["metadata"]["resourceVersion"], "7");
-        assert_eq!(patch["status"]["conditions"][0]["type"], "Approved");
     }
 }

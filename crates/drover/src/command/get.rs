@@ -1,6 +1,7 @@
 //! `drover get …`
 
 mod clusters;
+mod token;
 mod works;
 
 use anyhow::Result;
@@ -16,6 +17,8 @@ pub enum Get {
     /// List the works of a cluster, or tell one work resource by resource
     #[command(alias = "work")]
     Works(works::Works),
+    /// Print a token that clusters can join with for an hour, and the command that does it
+    Token(token::Token),
 }
 
 impl Get {
@@ -23,6 +26,7 @@ impl Get {
         match self {
             Self::Clusters(it) => it.run(global).await,
             Self::Works(it) => it.run(global).await,
+            Self::Token(it) => it.run(global).await,
         }
     }
 }

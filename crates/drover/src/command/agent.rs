@@ -1,0 +1,90 @@
+//! `drover agent`: the agent of the cluster of a kubeconfig.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use credential::KubeconfigSource;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use registration::agent::AgentOptions;
+use tokio_util::sync::CancellationToken;
+
+use crate::{cli::Global, cluster_name, connect::Target, process};
+
+/// Run the agent of the cluster of the kubeconfig, and stay until Ctrl-C
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// The name of the cluster on the hub
+    #[arg(long, visible_alias = "spoke-cluster-name", value_name = "NAME")]
+    cluster_name: String,
+    /// The kubeconfig to bootstrap with [default: the Secret bootstrap-hub-kubeconfig on the cluster]
+    #[arg(long, value_name = "FILE")]
+    bootstrap_kubeconfig: Option<PathBuf>,
+}
+
+impl Agent {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        cluster_name::check(&self.cluster_name)?;
+        process::raise_open_files();
+        let stop = CancellationToken::new();
+        process::stop_on_signals(stop.clone())?;
+        let (target, bootstrap) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            ready = self.prepare(global) => ready?,
+        };
+        let options = AgentOptions::new(bootstrap, target.client);
+        run_agent(
+            AgentOptions {
+                cluster_name: Some(self.cluster_name),
+                ..options
+            },
+            &stop,
+        )
+        .await
+    }
+
+    async fn prepare(&self, global: &Global) -> Result<(Target, KubeconfigSource)> {
+        let target = Target::connect(global).await?;
+        let bootstrap = match &self.bootstrap_kubeconfig {
+            Some(path) => KubeconfigSource::Path(path.clone()),
+            None => bootstrap_secret(&target).await?,
+        };
+        Ok((target, bootstrap))
+    }
+}
+
+/// The bootstrap kubeconfig that somebody has put on the cluster.
+async fn bootstrap_secret(target: &Target) -> Result<KubeconfigSource> {
+    let (namespace, name) = (
+        ocm_api::namespaces::AGENT,
+        ocm_api::namespaces::BOOTSTRAP_KUBECONFIG_SECRET,
+    );
+    let secrets: Api<Secret> = Api::namespaced(target.client.clone(), namespace);
+    let secret = secrets
+        .get_opt(name)
+        .await
+        .map_err(|error| target.explain("could not start the agent", &error))?;
+    let Some(secret) = secret else {
+        bail!("the cluster has no Secret {namespace}/{name}; pass --bootstrap-kubeconfig FILE, or use `drover join`")
+    };
+    let text = secret.data.and_then(|it| it.get("kubeconfig").cloned());
+    let text = text.ok_or_else(|| anyhow!("the Secret {namespace}/{name} has no key kubeconfig"))?;
+    let text =
+        String::from_utf8(text.0).map_err(|_| anyhow!("the kubeconfig in Secret {namespace}/{name} is no text"))?;
+    Ok(KubeconfigSource::Inline(text))
+}
+
+/// Runs the agent until `stop`.
+pub async fn run_agent(options: AgentOptions, stop: &CancellationToken) -> Result<()> {
+    let name = options.cluster_name.clone().unwrap_or_default();
+    let started = agent::start(options, stop.child_token()).await;
+    let mut agent = started.with_context(|| format!("could not start the agent of {name}"))?;
+    let ended = agent.ended().await;
+    agent.finished().await;
+    match ended {
+        agent::Ended::Stopped => Ok(()),
+        error => Err(error.into()),
+    }
+}

@@ -1,0 +1,52 @@
+//! `drover get token`: what a cluster joins with.
+//! Upstream: clusteradm `get token`, whose lines we print; ours also name the hub's CA, so that it can be checked.
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::{
+    bootstrap::Invitation,
+    cli::Global,
+    connect::Target,
+    output::{self, Data},
+};
+
+/// Print a token that clusters can join with for an hour, and the command that does it
+#[derive(Debug, Args)]
+pub struct Token {
+    /// How to print it; `kubeconfig` is for `drover join --bootstrap-kubeconfig`
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Json,
+    Yaml,
+    Kubeconfig,
+}
+
+impl Token {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        let hub = Target::connect(global).await?;
+        let invitation = Invitation::make(&hub).await?;
+        let value = || {
+            json!({
+                "hub-token": invitation.token,
+                "hub-apiserver": invitation.server,
+                "hub-ca-hash": invitation.ca_hash(),
+            })
+        };
+        output::print(&match self.output {
+            Some(Format::Json) => output::encode(&value(), Data::Json)?,
+            Some(Format::Yaml) => output::encode(&value(), Data::Yaml)?,
+            Some(Format::Kubeconfig) => invitation.kubeconfig()?,
+            None => format!(
+                "token={}\nplease log on spoke and run:\n{}\n",
+                invitation.token,
+                invitation.command()
+            ),
+        })
+    }
+}

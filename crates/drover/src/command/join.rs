@@ -1,0 +1,232 @@
+//! `drover join`: make this cluster one of a hub's, and run its agent.
+//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process; the
+//! cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API of its own in this process.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Result, anyhow, bail};
+use clap::Args;
+use credential::KubeconfigSource;
+use kube::Client;
+use registration::agent::{AgentOptions, Phase};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    bootstrap::{self, Invitation},
+    cli::Global,
+    cluster_name,
+    command::agent::run_agent,
+    connect::Target,
+    data_dir::DataDir,
+    embedded::Embedded,
+    output,
+    ports::Ports,
+    process,
+};
+
+/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("hub").required(true).multiple(false)
+    .args(["hub_token", "bootstrap_kubeconfig", "hub_kubeconfig"]))]
+pub struct Join {
+    /// The name of the cluster on the hub
+    #[arg(long, value_name = "NAME")]
+    cluster_name: String,
+    /// The token that `drover get token` printed on the hub
+    #[arg(long, value_name = "TOKEN", requires = "hub_apiserver", help_heading = "The hub")]
+    hub_token: Option<String>,
+    /// The hub's URL
+    #[arg(long, value_name = "URL", requires = "hub_token", help_heading = "The hub")]
+    hub_apiserver: Option<String>,
+    /// The fingerprint of the hub's CA, to make sure that it is the right hub
+    #[arg(long, value_name = "sha256:HEX", requires = "hub_token", help_heading = "The hub")]
+    hub_ca_hash: Option<String>,
+    /// The hub's CA in PEM, instead of asking the hub for it
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "hub_token",
+        conflicts_with = "hub_ca_hash",
+        help_heading = "The hub"
+    )]
+    ca_file: Option<PathBuf>,
+    /// A kubeconfig to bootstrap with, instead of a token: `drover get token -o kubeconfig`
+    #[arg(long, value_name = "FILE", help_heading = "The hub")]
+    bootstrap_kubeconfig: Option<PathBuf>,
+    /// An administrator's kubeconfig of the hub, to make the token with
+    #[arg(long, value_name = "FILE", help_heading = "The hub")]
+    hub_kubeconfig: Option<PathBuf>,
+    /// Start a Kubernetes API for the cluster in this process, instead of joining the one of the kubeconfig
+    #[arg(long, help_heading = "The cluster")]
+    embedded: bool,
+    /// Where the embedded cluster keeps everything [default: .drover-NAME]
+    #[arg(long, value_name = "DIR", requires = "embedded", help_heading = "The cluster")]
+    data_dir: Option<PathBuf>,
+    /// The embedded cluster's port [default: a free one, the same every time]
+    #[arg(long, value_name = "PORT", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..), help_heading = "The cluster")]
+    port: Option<u16>,
+}
+
+impl Join {
+    /// Whether the process also serves the cluster's API.
+    pub fn is_embedded(&self) -> bool {
+        self.embedded
+    }
+
+    pub async fn run(self, global: &Global) -> Result<()> {
+        cluster_name::check(&self.cluster_name)?;
+        if self.embedded && global.kubeconfig.is_some() {
+            bail!("--embedded and --kubeconfig exclude each other: the cluster is either new or the kubeconfig's");
+        }
+        process::raise_open_files();
+        let stop = CancellationToken::new();
+        process::stop_on_signals(stop.clone())?;
+        let ready = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            ready = self.prepare(global) => ready?,
+        };
+        self.tell()?;
+        let mut options = AgentOptions::new(ready.bootstrap, ready.client);
+        options.cluster_name = Some(self.cluster_name.clone());
+        options.fail_fast = true;
+        options.on_phase = Arc::new(|phase| tell_phase(phase));
+        if let Some((server, _)) = &ready.embedded {
+            options.external_server_urls = vec![server.url().to_owned()];
+            options.external_ca_bundle = Some(server.ca().as_bytes().to_vec());
+        }
+        let ended = run_agent(options, &stop).await;
+        if let Some((server, _data)) = ready.embedded {
+            server.stop().await;
+        }
+        ended
+    }
+
+    async fn prepare(&self, global: &Global) -> Result<Ready> {
+        // The hub first: were it wrong, nothing would have been started or written yet.
+        let bootstrap = self.bootstrap().await?;
+        check_hub(&bootstrap).await?;
+        if self.embedded {
+            let (server, data) = self.start_cluster().await?;
+            let client = server.client("system:open-cluster-management:agent");
+            return Ok(Ready {
+                bootstrap,
+                client,
+                embedded: Some((server, data)),
+            });
+        }
+        let target = Target::connect(global).await?;
+        let version = target.client.apiserver_version().await;
+        version.map_err(|error| target.explain("could not reach the cluster to join", &error))?;
+        Ok(Ready {
+            bootstrap,
+            client: target.client,
+            embedded: None,
+        })
+    }
+
+    async fn start_cluster(&self) -> Result<(Embedded, DataDir)> {
+        let name = &self.cluster_name;
+        let path = self
+            .data_dir
+            .clone()
+            .unwrap_or_else(|| format!(".drover-{name}").into());
+        let data = DataDir::open(&path)?;
+        let ports = Ports {
+            first: self.port,
+            before: data.ports(),
+        };
+        let listener = ports.take(name, 0).await?;
+        data.remember_ports(&[(name.clone(), listener.local_addr()?.port())].into())?;
+        let server = Embedded::start(name, Some(data.server(name)), listener, vec![]).await?;
+        data.write_private(&data.kubeconfig(name), &server.admin_kubeconfig()?)?;
+        output::say(format_args!(
+            "The Kubernetes API of {name} is ready at {}; its kubeconfig is {}.",
+            server.url(),
+            path.join(format!("{name}.kubeconfig")).display()
+        ))?;
+        Ok((server, data))
+    }
+
+    /// What the hub's administrator has to do now.
+    fn tell(&self) -> Result<()> {
+        output::say(format_args!(
+            "Please log onto the hub cluster and run the following command:\n\n    drover accept --clusters {}\n",
+            self.cluster_name
+        ))
+    }
+
+    /// The kubeconfig to bootstrap with, from whichever way the user chose.
+    async fn bootstrap(&self) -> Result<KubeconfigSource> {
+        if let Some(path) = &self.bootstrap_kubeconfig {
+            return Ok(KubeconfigSource::Path(path.clone()));
+        }
+        let invitation = if let Some(path) = &self.hub_kubeconfig {
+            Invitation::make(&admin(path).await?).await?
+        } else {
+            let token = self
+                .hub_token
+                .clone()
+                .ok_or_else(|| anyhow!("--hub-token is missing"))?;
+            let server = self
+                .hub_apiserver
+                .clone()
+                .ok_or_else(|| anyhow!("--hub-apiserver is missing"))?;
+            let server = server.trim_end_matches('/').to_owned();
+            let (ca, remark) = match &self.ca_file {
+                Some(path) => (bootstrap::read_ca(path)?, None),
+                None => bootstrap::discover_ca(&server, self.hub_ca_hash.as_deref()).await?,
+            };
+            if let Some(remark) = remark {
+                eprintln!("warning: {remark}");
+            }
+            Invitation {
+                server,
+                token,
+                ca: Some(ca),
+            }
+        };
+        Ok(KubeconfigSource::Inline(invitation.kubeconfig()?))
+    }
+}
+
+/// Where the agent is on its way, for the person who waits at the terminal.
+fn tell_phase(phase: &Phase) {
+    // A terminal that is gone is no reason to leave the hub.
+    let _ = match phase {
+        Phase::Running => output::say("The cluster has joined; Ctrl-C stops its agent."),
+        Phase::Leaving => Ok(()),
+        other => output::say(other),
+    };
+}
+
+/// Everything the agent needs.
+struct Ready {
+    bootstrap: KubeconfigSource,
+    client: Client,
+    /// The cluster's server and its directory, where they are ours.
+    embedded: Option<(Embedded, DataDir)>,
+}
+
+async fn admin(path: &Path) -> Result<Target> {
+    let global = Global {
+        kubeconfig: Some(path.to_owned()),
+        context: None,
+        log: None,
+    };
+    Target::connect(&global).await
+}
+
+/// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log.
+async fn check_hub(bootstrap: &KubeconfigSource) -> Result<()> {
+    let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
+    let target = Target::of(loaded.kubeconfig, "the bootstrap kubeconfig").await?;
+    let clusters = target.all(&crate::kinds::managed_cluster());
+    match clusters.list(&kube::api::ListParams::default().limit(1)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(target.explain("could not ask the hub to join", &error)),
+    }
+}

@@ -1,0 +1,83 @@
+//! `drover up`: a hub and clusters in this process, until Ctrl-C.
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use tokio_util::sync::CancellationToken;
+
+use crate::{process, progress::Progress, up};
+
+/// Start a hub and clusters that have joined it, all in this process, and stay until Ctrl-C
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Where to keep everything [default: .drover, or a temporary directory with --ephemeral]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How many clusters to start
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    clusters: u16,
+    /// Keep everything in memory, and forget it in the end
+    #[arg(long)]
+    ephemeral: bool,
+    /// The hub's port; the clusters take the ones after it [default: free ones, the same every time]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Tell the steps to a program, one JSON object per line
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Lines>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Lines {
+    Json,
+}
+
+/// More clusters than this in one process are a mistake in typing, or want more memory than their user thinks.
+const CLUSTERS_MAX: u16 = 500;
+
+impl Up {
+    /// What the flags mean.
+    fn wanted(&self) -> Result<up::Wanted> {
+        if self.clusters > CLUSTERS_MAX {
+            bail!(
+                "--clusters {} is too many for one process; at most {CLUSTERS_MAX}",
+                self.clusters
+            );
+        }
+        let default = (!self.ephemeral).then(|| PathBuf::from(".drover"));
+        Ok(up::Wanted {
+            data_dir: self.data_dir.clone().or(default),
+            ephemeral: self.ephemeral,
+            clusters: self.clusters,
+            port: self.port,
+        })
+    }
+
+    pub async fn run(self, begun: Instant) -> Result<()> {
+        let wanted = self.wanted()?;
+        process::raise_open_files();
+        let stop = CancellationToken::new();
+        process::stop_on_signals(stop.clone())?;
+        let progress = Progress::new(self.output == Some(Lines::Json), begun);
+        let started = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            started = up::start(&wanted, &progress) => started,
+        };
+        let mut fleet = started?;
+        progress.ready(&fleet.describe())?;
+        progress.remark(&fleet.hints())?;
+        let failure = tokio::select! {
+            () = stop.cancelled() => None,
+            failure = fleet.failed() => Some(failure),
+        };
+        let step = progress.start("stopping");
+        fleet.stop().await;
+        drop(step);
+        match failure {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+}

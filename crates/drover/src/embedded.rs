@@ -1,0 +1,134 @@
+//! An embedded Kubernetes API: its objects, its port, its administrator's kubeconfig.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result, anyhow};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use kube::Client;
+use kube_api::{
+    admission::Admission,
+    identity::{AUTHENTICATED, MASTERS, User},
+    server::{Options, Server},
+};
+use serde_json::json;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// How long the certificates in our kubeconfigs are valid. They are made anew with each start, so this only has to be
+/// longer than a process runs.
+const CERTIFICATE_SECONDS: i64 = 10 * 365 * 24 * 60 * 60;
+
+/// A running embedded API server.
+pub struct Embedded {
+    name: String,
+    server: Server,
+    url: String,
+    listening: JoinHandle<()>,
+}
+
+impl Embedded {
+    /// Opens the objects and serves them on `listener`. Without a directory they are in memory only.
+    pub async fn start(
+        name: &str,
+        data_dir: Option<PathBuf>,
+        listener: TcpListener,
+        admission: Vec<Arc<dyn Admission>>,
+    ) -> Result<Self> {
+        let address = listener.local_addr().context("the listener has no address")?;
+        let options = Options {
+            data_dir,
+            address: Some(address),
+            admission,
+            ..Options::default()
+        };
+        let server = Server::open(options)
+            .await
+            .with_context(|| format!("could not start the API server of {name}"))?;
+        let listening = server
+            .listen(listener)
+            .with_context(|| format!("could not serve the API of {name} over TLS"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            server,
+            url: format!("https://{address}"),
+            listening,
+        })
+    }
+
+    /// The name it was started under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its objects.
+    pub fn store(&self) -> &Arc<kube_store::Store> {
+        self.server.store()
+    }
+
+    /// A client that speaks to it in process, as an administrator.
+    pub fn client(&self, user: &str) -> Client {
+        Client::new(
+            self.server.service(User::new(user, &[MASTERS, AUTHENTICATED])),
+            "default",
+        )
+    }
+
+    /// The CA that signed its certificate, in PEM.
+    pub fn ca(&self) -> &str {
+        self.server.pki().ca_pem()
+    }
+
+    /// The kubeconfig of an administrator.
+    pub fn admin_kubeconfig(&self) -> Result<String> {
+        self.kubeconfig("kubernetes-admin", &[MASTERS])
+    }
+
+    /// A kubeconfig with a client certificate for this user, which the server's CA signs here and now.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String> {
+        let made =
+            self.server
+                .pki()
+                .issue_client_certificate(user, groups, CERTIFICATE_SECONDS, jiff::Timestamp::now());
+        let made = made.map_err(|error| anyhow!("could not make a client certificate of {}: {error}", self.name))?;
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": self.name, "cluster": {
+                "server": self.url,
+                "certificate-authority-data": BASE64_STANDARD.encode(self.ca()),
+            } }],
+            "contexts": [{ "name": self.name, "context": { "cluster": self.name, "user": user } }],
+            "current-context": self.name,
+            "users": [{ "name": user, "user": {
+                "client-certificate-data": BASE64_STANDARD.encode(&made.certificate_pem),
+                "client-key-data": BASE64_STANDARD.encode(&made.key_pem),
+            } }],
+        });
+        Ok(serde_saphyr::to_string(&kubeconfig)?)
+    }
+
+    /// A kubeconfig that says where the server is and what its CA is, and nothing else.
+    pub fn public_kubeconfig(&self) -> Result<String> {
+        Ok(serde_saphyr::to_string(&json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "", "cluster": {
+                "server": self.url,
+                "certificate-authority-data": BASE64_STANDARD.encode(self.ca()),
+            } }],
+            "contexts": [],
+            "users": [],
+            "current-context": "",
+            "preferences": {},
+        }))?)
+    }
+
+    /// Lets connections drain and closes the objects.
+    pub async fn stop(self) {
+        self.server.stop(Some(self.listening)).await;
+    }
+}

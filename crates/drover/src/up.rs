@@ -1,0 +1,227 @@
+//! A whole fleet in one process: a hub, clusters, and an agent for each of them.
+
+pub mod arrival;
+pub mod welcome;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use agent::Agent;
+use anyhow::{Context, Result};
+use credential::KubeconfigSource;
+use futures::{StreamExt, future::try_join_all, stream::FuturesUnordered};
+use hub::Hub;
+use jiff::Timestamp;
+use ocm_reconcile::install::install;
+use registration::agent::AgentOptions;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{admission, data_dir::DataDir, embedded::Embedded, ports::Ports, progress::Progress};
+
+/// The name of the hub beside the clusters' names: of its directory, its kubeconfig and its context.
+const HUB: &str = "hub";
+
+/// What was asked for.
+pub struct Wanted {
+    /// Where to keep everything; `None` for a directory of this run only.
+    pub data_dir: Option<PathBuf>,
+    /// Whether objects are kept in memory only.
+    pub ephemeral: bool,
+    /// How many clusters.
+    pub clusters: u16,
+    /// The hub's port, the clusters' follow it.
+    pub port: Option<u16>,
+}
+
+/// Everything that runs, in the order in which it was started.
+pub struct Fleet {
+    hub: Embedded,
+    controllers: Hub,
+    clusters: Vec<(Embedded, Agent)>,
+    /// Ends everything that speaks to the API servers.
+    speakers: CancellationToken,
+    _data: DataDir,
+}
+
+/// Starts everything and returns when all clusters are available, or as soon as something fails.
+pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
+    let since = Timestamp::now();
+    let data = match &wanted.data_dir {
+        Some(path) => DataDir::open(path)?,
+        None => DataDir::temporary()?,
+    };
+    let names: Vec<String> = (1..=wanted.clusters).map(|index| format!("cluster{index}")).collect();
+    let mut listeners = listen(&data, wanted.port, &names).await?;
+    let speakers = CancellationToken::new();
+    let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
+
+    let step = progress.start("starting the hub");
+    let rules = Arc::new(admission::Registration::default());
+    let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), vec![rules.clone()]).await?;
+    rules.connect(hub.store());
+    data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
+    let client = hub.client("system:open-cluster-management:hub");
+    let controllers = hub::start(client.clone(), hub::Options::default(), speakers.child_token());
+    let controllers = controllers.await.context("could not start the hub")?;
+    let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
+    install(&client, &info)
+        .await
+        .context("could not tell strangers the hub's CA")?;
+    welcome::Welcome::start(
+        client.clone(),
+        &controllers.caches,
+        names.clone(),
+        speakers.child_token(),
+    );
+    step.done(HUB, "ready")?;
+
+    let clusters = names.iter().zip(listeners).map(|(name, listener)| {
+        let (hub, data, kept, speakers) = (&hub, &data, kept(name), &speakers);
+        async move {
+            let cluster = Embedded::start(name, kept, listener, vec![]).await?;
+            data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
+            let user = welcome::bootstrap_user(name);
+            // In memory only: whoever has it is waved through.
+            let bootstrap = KubeconfigSource::Inline(hub.kubeconfig(&user, &[welcome::BOOTSTRAP_GROUP])?);
+            let options = AgentOptions {
+                cluster_name: Some(name.clone()),
+                external_server_urls: vec![cluster.url().to_owned()],
+                external_ca_bundle: Some(cluster.ca().as_bytes().to_vec()),
+                ..AgentOptions::new(bootstrap, cluster.client("system:open-cluster-management:agent"))
+            };
+            let agent = agent::start(options, speakers.child_token()).await;
+            let agent = agent.with_context(|| format!("could not start the agent of {name}"))?;
+            anyhow::Ok((cluster, agent))
+        }
+    });
+    let clusters = try_join_all(clusters).await?;
+
+    let arrivals = try_join_all(names.iter().map(|name| arrive(name, &controllers, since, progress)));
+    arrivals.await?;
+    Ok(Fleet {
+        hub,
+        controllers,
+        clusters,
+        speakers,
+        _data: data,
+    })
+}
+
+async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<Vec<TcpListener>> {
+    let ports = Ports {
+        first,
+        before: data.ports(),
+    };
+    let mut taken = BTreeMap::new();
+    let mut listeners = Vec::new();
+    for (index, name) in std::iter::once(HUB).chain(names.iter().map(String::as_str)).enumerate() {
+        let listener = ports
+            .take(name, u16::try_from(index).context("too many clusters")?)
+            .await?;
+        taken.insert(name.to_owned(), listener.local_addr()?.port());
+        listeners.push(listener);
+    }
+    // The ports of clusters that this run does not start stay theirs.
+    let mut remembered = ports.before;
+    remembered.extend(taken);
+    data.remember_ports(&remembered)?;
+    Ok(listeners)
+}
+
+/// Tells the steps of one cluster as it takes them.
+async fn arrive(name: &str, hub: &Hub, since: Timestamp, progress: &Progress) -> Result<()> {
+    let clusters = &hub.caches.clusters;
+    let step = progress.start(format!("{name} joining"));
+    clusters
+        .until(|it| arrival::is_joined(it.named(name).as_deref()).then_some(()))
+        .await;
+    step.done(name, "joined")?;
+    let step = progress.start(format!("{name} being accepted"));
+    clusters
+        .until(|it| it.named(name).filter(|it| arrival::is_accepted(it)))
+        .await;
+    step.done(name, "accepted")?;
+    let step = progress.start(format!("{name} becoming available"));
+    let mut changes = (clusters.changes(), hub.caches.leases.changes());
+    loop {
+        let lease = hub.caches.leases.get(name, ocm_api::namespaces::CLUSTER_LEASE);
+        if clusters
+            .named(name)
+            .is_some_and(|it| arrival::is_available(&it, lease.as_deref(), since))
+        {
+            break;
+        }
+        tokio::select! {
+            changed = changes.0.changed() => changed.context("the hub stopped")?,
+            changed = changes.1.changed() => changed.context("the hub stopped")?,
+        }
+    }
+    step.done(name, "available")
+}
+
+impl Fleet {
+    /// For programs: where everything is.
+    pub fn describe(&self) -> Map<String, Value> {
+        let server = |it: &Embedded| json!({ "url": it.url(), "kubeconfig": self._data.kubeconfig(it.name()) });
+        let mut servers = Map::from_iter([(HUB.to_owned(), server(&self.hub))]);
+        servers.extend(self.clusters.iter().map(|(it, _)| (it.name().to_owned(), server(it))));
+        Map::from_iter([("servers".to_owned(), Value::Object(servers))])
+    }
+
+    /// For people: where the kubeconfigs are, and what to try.
+    pub fn hints(&self) -> String {
+        let show = |path: PathBuf| {
+            let here = std::env::current_dir().ok();
+            let shorter = here.and_then(|here| path.strip_prefix(here).ok().map(|it| it.to_owned()));
+            shorter.unwrap_or(path).display().to_string()
+        };
+        let hub = show(self._data.kubeconfig(HUB));
+        let mut text = String::from("\nKubeconfigs:\n");
+        text.push_str(&format!("  {hub}\n"));
+        for (cluster, _) in &self.clusters {
+            text.push_str(&format!("  {}\n", show(self._data.kubeconfig(cluster.name()))));
+        }
+        text.push_str("\nTry:\n");
+        text.push_str(&format!("  kubectl --kubeconfig {hub} get managedclusters\n"));
+        if let Some((cluster, _)) = self.clusters.first() {
+            let name = cluster.name();
+            text.push_str(&format!(
+                "  drover --kubeconfig {hub} create work hello -f FILE --clusters {name}\n  \
+                 drover --kubeconfig {hub} why managedcluster/{name}\n"
+            ));
+        } else {
+            text.push_str(&format!(
+                "  drover --kubeconfig {hub} get token\n  drover join --embedded --hub-kubeconfig {hub} --cluster-name cluster1\n"
+            ));
+        }
+        text.push_str("\nCtrl-C stops it; started again it finds everything as it was.\n");
+        text
+    }
+
+    /// Ends when something that must run has ended by itself.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        let agents = self.clusters.iter_mut().map(|(cluster, agent)| async move {
+            anyhow::Error::new(agent.ended().await).context(format!("the agent of {} ended", cluster.name()))
+        });
+        let mut agents: FuturesUnordered<_> = agents.collect();
+        match agents.next().await {
+            Some(error) => error,
+            // No clusters, nothing that could end by itself.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops in order: agents, hub controllers, the clusters' API servers, the hub's.
+    pub async fn stop(self) {
+        self.speakers.cancel();
+        let mut servers = Vec::new();
+        for (cluster, agent) in self.clusters {
+            agent.finished().await;
+            servers.push(cluster);
+        }
+        self.controllers.finished().await;
+        futures::future::join_all(servers.into_iter().map(Embedded::stop)).await;
+        self.hub.stop().await;
+    }
+}
