@@ -3,7 +3,10 @@
 //! The registry is data. Verbs, discovery, OpenAPI, tables and controllers read it; none of them knows a kind by name
 //! unless Kubernetes itself treats that kind specially.
 
-use crate::builtin;
+use crate::{
+    builtin,
+    table::{CustomColumns, Printer},
+};
 use kube_store::schema::{Schema, metadata::NameRule};
 use serde_json::Value;
 use std::{
@@ -49,8 +52,8 @@ pub struct Version {
     pub storage: bool,
     pub status: bool,
     pub scale: Option<ScalePaths>,
-    /// `additionalPrinterColumns` of a custom resource.
-    pub columns: Vec<Value>,
+    /// How its objects become rows of a table.
+    pub printer: Printer,
     /// Text of the `Warning` header of a deprecated version.
     pub deprecation: Option<String>,
     /// Paths of `selectableFields`, as `spec.x`.
@@ -211,10 +214,7 @@ impl Resource {
                 storage: version["storage"] == true,
                 status: version["subresources"]["status"].is_object(),
                 scale,
-                columns: version["additionalPrinterColumns"]
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_default(),
+                printer: Printer::Custom(CustomColumns::compile(&version["additionalPrinterColumns"])),
                 deprecation,
                 selectable: selectable
                     .iter()
@@ -260,7 +260,7 @@ impl Resource {
             storage: true,
             status: row.traits.status,
             scale: None,
-            columns: Vec::new(),
+            printer: Printer::built_in(row.group, row.plural),
             deprecation: None,
             selectable: Vec::new(),
             raw_schema: Value::Null,

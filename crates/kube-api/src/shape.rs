@@ -4,14 +4,30 @@ use crate::{
     call::{Call, in_version},
     registry::Resource,
     respond::Shape,
-    table,
+    table::{self, Form, IncludeObject, Printer},
     verbs::list::{self, Page},
 };
+use jiff::Timestamp;
 use kube_store::status::Status;
 use serde_json::{Value, json};
 
-fn include(call: &Call<'_>) -> Result<table::IncludeObject, Status> {
-    table::IncludeObject::parse(call.query.get("includeObject").unwrap_or_default())
+/// What the rows of a table carry, as the query says.
+///
+/// # Errors
+/// 400 for anything but `Metadata`, `Object` and `None`.
+pub fn include(call: &Call<'_>) -> Result<IncludeObject, Status> {
+    IncludeObject::parse(call.query.get("includeObject").unwrap_or_default()).map_err(Status::bad_request)
+}
+
+/// The form and printer of a table that the call asks for.
+fn table_of<'a>(call: &'a Call<'_>, version: &'a str) -> Result<(&'a Printer, Form<'a>), Status> {
+    Ok((
+        printer(&call.resource, &call.version),
+        Form {
+            version,
+            include: include(call)?,
+        },
+    ))
 }
 
 /// One object in a shape; `None` when the stored bytes serve as they are.
@@ -21,18 +37,10 @@ fn include(call: &Call<'_>) -> Result<table::IncludeObject, Status> {
 pub fn object(call: &Call<'_>, shape: &Shape, value: Value) -> Result<Value, Status> {
     Ok(match shape {
         Shape::Object => value,
-        Shape::Partial => table::partial(&value),
+        Shape::Partial => table::partial_metadata(&value, "v1"),
         Shape::Table(version) => {
-            let revision = value["metadata"]["resourceVersion"].clone();
-            let columns = columns(&call.resource, &call.version);
-            table::table(
-                &columns,
-                &[value],
-                json!({"resourceVersion": revision}),
-                version,
-                include(call)?,
-                call.now,
-            )
+            let (printer, form) = table_of(call, version)?;
+            table::object_table(printer, form, &value, call.now)
         }
         Shape::PartialList => {
             return Err(Status::new(
@@ -66,13 +74,10 @@ pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status
             "metadata": metadata,
             "items": values(),
         }),
-        Shape::PartialList => {
-            let items: Vec<Value> = values().iter().map(table::partial).collect();
-            json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
-        }
+        Shape::PartialList => table::partial_metadata_list(&metadata, &values(), "v1"),
         Shape::Table(version) => {
-            let columns = columns(&call.resource, &call.version);
-            table::table(&columns, &values(), metadata, version, include(call)?, call.now)
+            let (printer, form) = table_of(call, version)?;
+            table::table(printer, form, &metadata, &values(), call.now)
         }
         Shape::Partial => {
             return Err(Status::new(
@@ -87,47 +92,27 @@ pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status
     })
 }
 
-/// The object of a watch event.
-pub fn event(resource: &Resource, version: &str, shape: &Shape, value: Value, first: bool) -> Value {
+/// The object of a watch event or bookmark. Of tables only the first carries the columns.
+pub fn event(
+    resource: &Resource,
+    version: &str,
+    shape: &Shape,
+    include: IncludeObject,
+    value: Value,
+    first: bool,
+) -> Value {
     match shape {
         Shape::Object => value,
-        Shape::Partial | Shape::PartialList => table::partial(&value),
+        Shape::Partial | Shape::PartialList => table::partial_metadata(&value, "v1"),
         Shape::Table(meta) => {
-            let metadata = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-            let columns = columns(resource, version);
-            let include = table::IncludeObject::Metadata;
-            let mut table = table::table(&columns, &[value], metadata, meta, include, jiff::Timestamp::now());
-            if !first {
-                table["columnDefinitions"] = Value::Null;
-            }
-            table
+            let form = Form { version: meta, include };
+            table::event_table(printer(resource, version), form, &value, first, Timestamp::now())
         }
     }
 }
 
-/// The object of a bookmark.
-pub fn bookmark(shape: &Shape, value: Value, _first: bool) -> Value {
-    match shape {
-        Shape::Object => value,
-        Shape::Partial | Shape::PartialList => {
-            json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"]})
-        }
-        Shape::Table(version) => json!({
-            "kind": "Table",
-            "apiVersion": format!("meta.k8s.io/{version}"),
-            "metadata": {"resourceVersion": value["metadata"]["resourceVersion"]},
-            "columnDefinitions": null,
-            "rows": [{"cells": ["", 0, "<unknown>"], "object": {
-                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"],
-            }}],
-        }),
-    }
-}
-
-/// The columns of a resource's table.
-pub fn columns(resource: &Resource, version: &str) -> table::Columns {
-    match resource.version(version).filter(|_| !resource.is_builtin()) {
-        Some(version) => table::Columns::custom(&version.columns),
-        None => table::Columns::builtin(&resource.group, &resource.kind),
-    }
+/// How the objects of a resource become rows.
+fn printer<'a>(resource: &'a Resource, version: &str) -> &'a Printer {
+    static PLAIN: std::sync::LazyLock<Printer> = std::sync::LazyLock::new(|| Printer::built_in("", ""));
+    resource.version(version).map_or(&PLAIN, |it| &it.printer)
 }

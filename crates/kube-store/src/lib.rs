@@ -3,6 +3,7 @@
 //! Synchronous, without IO: no sockets, no files, no clock of its own. It knows metadata, schemas and patches, and no
 //! kind of Open Cluster Management.
 
+pub mod jsonpath;
 pub mod managed;
 pub mod object;
 pub mod patch;

@@ -3,7 +3,10 @@
 //! A watch is a cursor into its resource's log. It has no queue: when it is woken it reads what is new, and when the log
 //! has passed its cursor it ends with 410, so a slow reader costs nothing and misses nothing silently.
 
-use crate::{call::Call, convert, registry::Resource, respond::Shape, selection::Selection, server::Inner, shape};
+use crate::{
+    call::Call, convert, registry::Resource, respond::Shape, selection::Selection, server::Inner, shape,
+    table::IncludeObject,
+};
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, unfold};
 use kube_store::{
@@ -29,6 +32,8 @@ struct Watch {
     namespace: String,
     selection: Selection,
     shape: Shape,
+    /// What the rows carry, if the shape is a table.
+    include: IncludeObject,
     /// Events up to here were delivered or did not match.
     cursor: u64,
     wake: tokio::sync::watch::Receiver<u64>,
@@ -50,6 +55,7 @@ struct Watch {
 /// 400, 422 and 500 for bad options; everything later is an event in the stream.
 pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>, Status> {
     let selection = Selection::read(call)?;
+    let include = shape::include(call)?;
     let query = &call.query;
     let bookmarks = query.flag("allowWatchBookmarks");
     let version = query.get("resourceVersion").unwrap_or_default();
@@ -95,6 +101,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         namespace: call.store_namespace().to_owned(),
         selection,
         shape,
+        include,
         cursor,
         wake,
         initial,
@@ -247,7 +254,14 @@ impl Watch {
         }
         let mut value = crate::call::in_version(object, &self.resource, &self.version);
         value["metadata"]["resourceVersion"] = revision.to_string().into();
-        let shaped = shape::event(&self.resource, &self.version, &self.shape, value, !self.columns_sent);
+        let shaped = shape::event(
+            &self.resource,
+            &self.version,
+            &self.shape,
+            self.include,
+            value,
+            !self.columns_sent,
+        );
         self.columns_sent = true;
         push_line(chunk, kind, shaped.to_string().as_bytes());
     }
@@ -259,7 +273,15 @@ impl Watch {
         }
         let api_version = self.resource.api_version(&self.version);
         let value: Value = json!({"kind": self.resource.kind, "apiVersion": api_version, "metadata": metadata});
-        let shaped = shape::bookmark(&self.shape, value, !self.columns_sent);
+        let shaped = shape::event(
+            &self.resource,
+            &self.version,
+            &self.shape,
+            self.include,
+            value,
+            !self.columns_sent,
+        );
+        self.columns_sent = true;
         push_line(chunk, "BOOKMARK", shaped.to_string().as_bytes());
     }
 }
