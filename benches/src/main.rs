@@ -1,1 +1,91 @@
-fn main() {}
+//! The numbers that Drover promises, measured on the real binary and printed as JSON.
+//!
+//! `cargo xtask bench` builds the release binary and runs this. Nothing here asserts a time: a reader compares what was
+//! measured with what was promised, and both with the machine's own disk and loopback, probed in the same run.
+
+mod drover;
+mod fleet;
+mod probe;
+mod start;
+mod statistics;
+mod works;
+
+use anyhow::Result;
+use clap::Parser;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Measures the promised numbers and prints them as JSON.
+#[derive(Parser)]
+struct Arguments {
+    /// The binary to measure.
+    #[arg(long, default_value = "target/release/drover")]
+    drover: PathBuf,
+    /// Small sizes and few runs, to see that everything works.
+    #[arg(long)]
+    quick: bool,
+    /// Which to measure: probe, start, works, fleet. All of them without a name.
+    names: Vec<String>,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Size {
+    /// Runs of which the median is taken.
+    pub runs: usize,
+    /// Works measured one by one.
+    pub works: usize,
+    /// Works created at once.
+    pub burst: usize,
+    /// Agents on one hub.
+    pub agents: usize,
+    /// Seconds over which an idle hub is watched.
+    pub idle_seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    // The same provider as the product; a second one would make the first use of TLS a coin toss.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let size = if arguments.quick {
+        Size {
+            runs: 1,
+            works: 10,
+            burst: 20,
+            agents: 5,
+            idle_seconds: 3,
+        }
+    } else {
+        Size {
+            runs: 5,
+            works: 200,
+            burst: 200,
+            agents: 100,
+            idle_seconds: 30,
+        }
+    };
+    let binary = arguments.drover.canonicalize()?;
+    let wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
+    let mut report = Map::new();
+    report.insert(
+        "binaryMebibytes".into(),
+        json!({
+            "measured": statistics::mebibytes(std::fs::metadata(&binary)?.len()), "promised": 30,
+        }),
+    );
+    if wanted("probe") {
+        report.insert("probe".into(), probe::measure()?);
+    }
+    if wanted("start") {
+        report.insert("start".into(), start::measure(&binary, size).await?);
+    }
+    if wanted("works") {
+        report.insert("works".into(), works::measure(&binary, size).await?);
+    }
+    if wanted("fleet") {
+        report.insert("fleet".into(), fleet::measure(&binary, size).await?);
+    }
+    println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! The binary as a child process: its steps, its memory, its CPU time.
+
+use anyhow::{Context, Result, bail};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::Value;
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A process that is stopped when it is dropped.
+pub struct Drover {
+    child: Child,
+    /// From exec to the line that says ready.
+    pub ready_after: Duration,
+}
+
+impl Drover {
+    /// Runs `drover up` and waits until it is ready.
+    pub fn up(binary: &Path, data: &Path, clusters: usize) -> Result<Self> {
+        let clusters = clusters.to_string();
+        let begun = Instant::now();
+        let mut child = Command::new(binary)
+            .args(["up", "-o", "json", "--clusters", &clusters, "--data-dir"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().context("the output is piped")?;
+        for line in BufReader::new(output).lines() {
+            let line: Value = serde_json::from_str(&line?)?;
+            if line["ready"] == true {
+                return Ok(Self {
+                    child,
+                    ready_after: begun.elapsed(),
+                });
+            }
+        }
+        bail!("drover up ended with {} before it was ready", child.wait()?)
+    }
+
+    /// Runs another long-lived command.
+    pub fn run<I: AsRef<OsStr>>(binary: &Path, arguments: impl IntoIterator<Item = I>) -> Result<Self> {
+        let child = Command::new(binary)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self {
+            child,
+            ready_after: Duration::ZERO,
+        })
+    }
+
+    /// Resident memory in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status
+            .lines()
+            .find(|it| it.starts_with("VmRSS:"))
+            .context("the kernel tells resident memory")?;
+        let kibibytes: u64 = line.split_whitespace().nth(1).context("a number of kB")?.parse()?;
+        Ok(kibibytes << 10)
+    }
+
+    /// CPU time used so far.
+    pub fn cpu(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name may hold spaces, but it ends at the last bracket.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| {
+            fields
+                .get(at)
+                .and_then(|it| it.parse::<u64>().ok())
+                .context("the kernel tells CPU time")
+        };
+        // Linux counts in hundredths of a second for user space, whatever it uses inside.
+        Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+    }
+
+    /// Asks the process to stop and waits.
+    pub fn stop(mut self) -> Result<()> {
+        self.terminate();
+        self.child.wait()?;
+        Ok(())
+    }
+
+    #[allow(unsafe_code)] // std can only kill; a server is asked to stop.
+    fn terminate(&self) {
+        // SAFETY: kill takes two numbers; the child has not been waited for, so the id is still its own.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+    }
+}
+
+impl Drop for Drover {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.terminate();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Path of a kubeconfig that `up` wrote.
+pub fn kubeconfig(data: &Path, name: &str) -> PathBuf {
+    data.join(format!("{name}.kubeconfig"))
+}
+
+/// A client of one of the API servers that `up` started.
+pub async fn client(data: &Path, name: &str) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig(data, name))?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}
