@@ -6,6 +6,8 @@ pub const AUTOMATICALLY_ACCEPTED_ON: &str = "open-cluster-management.io/automati
 pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
 /// On a ManagedCluster: `"true"` trusts the cluster's clock.
 pub const SKIP_CLOCK_SYNC_CHECK: &str = "registration.open-cluster-management.io/skip-clock-sync-check";
+/// On a ManagedCluster: the id of the agent whose certificate the hub approved last. Ours; upstream keeps no such record.
+pub const SERVED_BY: &str = "registration.open-cluster-management.io/served-by";
 /// Prefix of the annotations an agent may set on its ManagedCluster when it creates it.
 pub const AGENT_PREFIX: &str = "agent.open-cluster-management.io";
 /// Prefix of the ManagedCluster annotations that are copied to its add-ons.

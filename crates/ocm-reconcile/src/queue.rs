@@ -9,9 +9,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-/// client-go's per-item limits: 5 ms, doubling, at most 1000 s.
+/// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave a cluster Unknown for a quarter
+/// of an hour after its hub has come back; half a minute costs an unreachable hub next to nothing.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
-const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// A handle on the queue of one reconciler. Cloning shares it.
 #[derive(Clone, Default)]

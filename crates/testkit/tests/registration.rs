@@ -74,7 +74,10 @@ impl World {
     }
 
     fn join(&self, name: &str) -> Agent {
-        let kubeconfig = self.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+        self.join_with(name, self.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap())
+    }
+
+    fn join_with(&self, name: &str, kubeconfig: String) -> Agent {
         let phases = self.phases.clone();
         let (sender, sessions) = watch::channel(None);
         let cancel = self.cancel.child_token();
@@ -349,6 +352,219 @@ async fn a_deleted_cluster_leaves_no_rights_behind() {
         .get("cluster1")
         .await
         .expect("the namespace stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_agent_with_the_same_cluster_name_does_not_take_over() {
+    let world = World::start(true).await;
+    let mut first = world.join("cluster1");
+    first.session().await;
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    let before = world.clusters.named("cluster1").unwrap();
+    let elsewhere = Site::start().await.unwrap();
+    let other = World {
+        cluster: elsewhere,
+        phases: watch::Sender::new(Vec::new()),
+        ..world
+    };
+    let second = other.join("cluster1");
+    other
+        .phase("awaiting acceptance: the certificate signing request")
+        .await;
+    let requests: Api<CertificateSigningRequest> = Api::all(other.hub.client());
+    let all = requests.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(all.len(), 2);
+    let approved = all
+        .iter()
+        .filter(|it| it.status.as_ref().is_some_and(|it| it.certificate.is_some()))
+        .count();
+    assert_eq!(approved, 1);
+    assert!(second.sessions.borrow().is_none());
+    assert!(first.sessions.borrow().is_some());
+    let served_by = |it: &ManagedCluster| it.annotations()["registration.open-cluster-management.io/served-by"].clone();
+    assert_eq!(
+        served_by(&before),
+        served_by(&other.clusters.named("cluster1").unwrap())
+    );
+    second.stop().await;
+    first.stop().await;
+}
+
+// A certificate of the hub for the agent `abcde` of cluster1 that has this long to live, of a life begun five minutes ago.
+async fn with_credential(world: &World, seconds: i64) {
+    let subject = credential::csr::Subject::agent("cluster1", "abcde");
+    let groups: Vec<_> = subject.organizations.iter().map(String::as_str).collect();
+    let pki = world.hub.server.pki();
+    let pair = pki
+        .issue_client_certificate(&subject.common_name, &groups, seconds, jiff::Timestamp::now())
+        .unwrap();
+    let kubeconfig = world.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let bootstrap = KubeconfigSource::Inline(kubeconfig).read().await.unwrap();
+    let mut data = credential::hub_secret::additional_data(&bootstrap, "cluster1", "abcde");
+    data.insert("tls.crt".to_owned(), pair.certificate_pem.into_bytes());
+    data.insert("tls.key".to_owned(), pair.key_pem.into_bytes());
+    let client = world.cluster.client();
+    let namespace = json!({"metadata": {"name": "open-cluster-management-agent"}});
+    let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+    Api::all(client.clone())
+        .create(&Default::default(), &namespace)
+        .await
+        .unwrap();
+    let mut secret: Secret = serde_json::from_value(json!({"metadata": {"name": "hub-kubeconfig-secret"}})).unwrap();
+    secret.data = Some(credential::hub_secret::encoded(data));
+    Api::namespaced(client, "open-cluster-management-agent")
+        .create(&Default::default(), &secret)
+        .await
+        .unwrap();
+    // The hub knows the cluster of old.
+    let cluster: ManagedCluster =
+        serde_json::from_value(json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true}})).unwrap();
+    Api::all(world.hub.client())
+        .create(&Default::default(), &cluster)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_near_its_end_is_renewed_and_the_session_goes_on() {
+    let world = World::start(true).await;
+    with_credential(&world, 60).await;
+    let mut agent = world.join("cluster1");
+    let session = agent.session().await;
+    world
+        .until("cluster1", managed_cluster::CERTIFICATE_ROTATED, Status::True)
+        .await;
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    let requests: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    let all = requests.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(all.len(), 1);
+    // Asked for with the certificate itself, not with the bootstrap identity.
+    assert_eq!(
+        all[0].spec.username.as_deref(),
+        Some("system:open-cluster-management:cluster1:abcde")
+    );
+    let data = secret(&world).await.data.unwrap();
+    let chain = credential::certificate::Chain::parse(&data["tls.crt"].0).unwrap();
+    assert!(chain.remaining(jiff::Timestamp::now()) > 0.9);
+    assert!(!session.ended.is_cancelled());
+    let leases: Api<Lease> = Api::namespaced(session.client.clone(), "cluster1");
+    leases
+        .get("managed-cluster-lease")
+        .await
+        .expect("the connection goes on");
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_away_for_longer_than_its_certificate_lives_joins_again() {
+    let world = World::start(true).await;
+    with_credential(&world, -1).await;
+    let mut agent = world.join("cluster1");
+    world.phase("credential lost: the client certificate expired").await;
+    assert_eq!(agent.session().await.agent, "abcde");
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_hub_plans_empty_pages() {
+    use ocm_reconcile::{Clients, settle::settle};
+    use registration::hub::{
+        cluster_roles::ClusterRoles, default_sets::DefaultSets, lifecycle::Lifecycle, taints::Taints,
+    };
+
+    let world = World::start(true).await;
+    let agent = world.join("cluster1");
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    world
+        .until("cluster1", managed_cluster::CLOCK_SYNCED, Status::True)
+        .await;
+    agent.stop().await;
+    let client = world.hub.client();
+    let caches = registration::hub::Caches::start(&client, &world.cancel);
+    caches.synced().await;
+    let clients = Clients::hub(client.clone());
+    let options = Arc::new(HubOptions::default());
+    let none: Vec<String> = Vec::new();
+    let lifecycle = Lifecycle::new(client.clone(), &caches, options.clone());
+    assert_eq!(settle(&lifecycle, &clients, "cluster1", 2).await.unwrap(), none);
+    let roles = ClusterRoles::new(client.clone(), &caches, options.clone());
+    assert_eq!(settle(&roles, &clients, "shared", 2).await.unwrap(), none);
+    assert_eq!(
+        settle(&Taints::new(&caches), &clients, "cluster1", 2).await.unwrap(),
+        none
+    );
+    for set in ["default", "global"] {
+        assert_eq!(
+            settle(&DefaultSets::new(&caches), &clients, set, 2).await.unwrap(),
+            none
+        );
+    }
+}
+
+/// A way to the hub that counts connections and can be cut.
+struct Way {
+    address: std::net::SocketAddr,
+    connections: Arc<std::sync::atomic::AtomicUsize>,
+    open: watch::Sender<bool>,
+}
+
+impl Way {
+    async fn to(hub: std::net::SocketAddr) -> Self {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let open = watch::Sender::new(true);
+        let (counter, state) = (connections.clone(), open.subscribe());
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                if !*state.borrow() {
+                    continue;
+                }
+                counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let mut state = state.clone();
+                tokio::spawn(async move {
+                    let mut far = tokio::net::TcpStream::connect(hub).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = state.wait_for(|open| !open) => {}
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            connections,
+            open,
+        }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_goes_over_one_connection_which_is_found_again_when_the_hub_was_away() {
+    let world = World::start(true).await;
+    let way = Way::to(world.hub.address).await;
+    let kubeconfig = world.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let kubeconfig = kubeconfig.replace(&world.hub.address.to_string(), &way.address.to_string());
+    let mut agent = world.join_with("cluster1", kubeconfig);
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    agent.session().await;
+    // One with the bootstrap credential, one with the agent's own, which carries watches, heartbeat and status alike.
+    assert_eq!(way.connections(), 2);
+    way.open.send_replace(false);
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": false}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::False)
+        .await;
+    assert!(agent.sessions.borrow().is_some(), "an agent that hears nothing goes on");
+    way.open.send_replace(true);
+    agent.no_session().await;
+    agent.stop().await;
 }
 
 #[tokio::test]

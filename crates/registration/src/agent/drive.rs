@@ -13,14 +13,17 @@ use credential::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, api::ObjectMeta, runtime::watcher};
-use ocm_api::cluster::ManagedCluster;
+use ocm_api::{cluster::ManagedCluster, condition::Wanted};
 use ocm_reconcile::{Cache, Clients, Plan, Site, StepError, execute};
 use rand::RngExt;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{
-    AgentError, AgentOptions, Phase, PhaseSeen, enrolment, joining, phase,
+    AgentError, AgentOptions, Phase, PhaseSeen,
+    enrolment::{self, Word},
+    joining, phase,
     session::{self, Ended},
 };
 use crate::admission::check_name;
@@ -56,6 +59,8 @@ pub(super) struct Agent {
     pub id: String,
     /// The credential's Secret, if it exists.
     pub secrets: Cache<Secret>,
+    /// What the ManagedCluster is to say about the last renewal of the certificate.
+    pub rotation: watch::Sender<Option<Wanted>>,
     said: Mutex<Option<Phase>>,
 }
 
@@ -92,6 +97,7 @@ impl Agent {
             cluster: cluster.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
             id: id.unwrap_or_else(random_id),
             secrets,
+            rotation: watch::Sender::new(None),
             said: Mutex::new(None),
             options,
         }))
@@ -174,16 +180,22 @@ impl Agent {
             Err(error) => return Err(kubeconfig::explain(&bootstrap.server, &error)),
         }
         let stop = cancel.child_token();
-        let creating = joining::start(self, hub.clone(), &stop);
-        let joining_seen = seen.clone();
-        let speaker = self.clone();
-        let tell = move |request: Option<String>| {
-            speaker.say(&PhaseSeen {
-                request,
-                ..joining_seen.clone()
-            })
-        };
-        let enrolled = enrolment::obtain(self, bootstrap, hub, None, refused, Arc::new(tell), &stop);
+        let (speaker, before) = (self.clone(), seen.clone());
+        let tell: enrolment::Tell = Arc::new(move |word| {
+            let seen = before.clone();
+            speaker.say(&match word {
+                Word::Request(it) => PhaseSeen {
+                    request: Some(it),
+                    ..seen
+                },
+                Word::Hindrance(it) => PhaseSeen {
+                    hindrance: Some(it),
+                    ..seen
+                },
+            });
+        });
+        let creating = joining::start(self, hub.clone(), tell.clone(), &stop);
+        let enrolled = enrolment::obtain(self, bootstrap, hub, false, refused, tell, &stop);
         tokio::select! {
             () = cancel.cancelled() => {}
             () = enrolled => {}

@@ -1,7 +1,7 @@
 //! Obtaining a client certificate and keeping it in the Secret.
 //!
-//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub. Writes: requests; the Secret; condition
-//! `ClusterCertificateRotated`, once there is a ManagedCluster to write it to.
+//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub. Writes: requests; the Secret. What there is
+//! to say about it, condition `ClusterCertificateRotated`, goes into the one status patch of `state.rs`.
 //! Never: a second request while one is under way.
 //! The rules are [`credential::enrol`]; upstream: ocm `pkg/registration/register/secret_controller.go`.
 
@@ -17,8 +17,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use kube::{Api, Client, api::ObjectMeta, runtime::watcher};
 use ocm_api::{
-    cluster::ManagedCluster,
-    condition::wanted,
+    condition::{Wanted, wanted},
     conditions::managed_cluster::{self, reason},
     labels,
 };
@@ -29,7 +28,6 @@ use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Agent;
-use crate::status;
 
 const KEY: &str = "credential";
 /// The one step a plan of ours has.
@@ -37,15 +35,23 @@ const STEP: StepId = StepId { stage: 0, step: 0 };
 /// How soon to look again after a request turned out to be of no use.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Told what the request waits for; `None` when there is none.
-pub(super) type Tell = Arc<dyn Fn(Option<String>) + Send + Sync>;
+/// What there is to tell the user.
+pub(super) enum Word {
+    /// What the request waits for.
+    Request(String),
+    /// What stands in the way of joining.
+    Hindrance(String),
+}
+
+/// Told it.
+pub(super) type Tell = Arc<dyn Fn(Word) + Send + Sync>;
 
 struct Enrolment {
     agent: Arc<Agent>,
     bootstrap: Loaded,
     refused: Option<Vec<u8>>,
     requests: Cache<CertificateSigningRequest>,
-    clusters: Option<Cache<ManagedCluster>>,
+    in_session: bool,
     // Name and key of the request under way.
     pending: Mutex<Option<(String, String)>>,
     tell: Tell,
@@ -59,7 +65,6 @@ pub(super) struct Seen {
     secret: Option<Arc<Secret>>,
     secret_name: (String, String),
     cluster_name: String,
-    cluster: Option<Arc<ManagedCluster>>,
     expiration_seconds: Option<i32>,
 }
 
@@ -68,7 +73,7 @@ pub(super) async fn obtain(
     agent: &Arc<Agent>,
     bootstrap: &Loaded,
     hub: Client,
-    clusters: Option<Cache<ManagedCluster>>,
+    in_session: bool,
     refused: Option<&[u8]>,
     tell: Tell,
     stop: &CancellationToken,
@@ -87,9 +92,18 @@ pub(super) async fn obtain(
         retry_max: std::time::Duration::from_secs(5),
     };
     let requests = Cache::start_watching(Api::all(hub.clone()), watching, stop.clone());
+    let hindered = async {
+        let mut changes = requests.changes();
+        while changes.changed().await.is_ok() {
+            if let Some(failure) = requests.failure() {
+                tell(Word::Hindrance(failure.text));
+            }
+        }
+    };
     tokio::select! {
         () = stop.cancelled() => return,
         () = requests.synced() => {}
+        () = hindered => {}
     }
     let queue = Queue::new();
     requests.subscribe(&queue, |_, _| [KEY.to_owned()]);
@@ -100,7 +114,7 @@ pub(super) async fn obtain(
         bootstrap: bootstrap.clone(),
         refused: refused.map(<[u8]>::to_vec),
         requests,
-        clusters,
+        in_session,
         pending: Mutex::new(None),
         tell,
     };
@@ -178,7 +192,6 @@ impl Reconciler for Enrolment {
                 options.hub_kubeconfig_secret.clone(),
             ),
             cluster_name: self.agent.cluster.clone(),
-            cluster: self.clusters.as_ref().and_then(|it| it.named(&self.agent.cluster)),
             expiration_seconds: options.client_cert_expiration_seconds,
         })
     }
@@ -222,6 +235,11 @@ impl Reconciler for Enrolment {
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
         let decision = enrol::decide(&seen.rules);
+        if self.in_session
+            && let Some(verdict) = verdict(&decision, outcome)
+        {
+            self.agent.rotation.send_replace(Some(verdict));
+        }
         match (&decision, outcome.object(STEP)) {
             (Decision::Create { .. }, Some(object)) => {
                 if let (Some(fresh), Ok(request)) =
@@ -230,9 +248,8 @@ impl Reconciler for Enrolment {
                     let name = request.metadata.name.clone().unwrap_or_default();
                     // Otherwise the next look, before the watch has brought it, would take the request for gone.
                     self.requests.put(request);
-                    (self.tell)(Some(format!(
-                        "the certificate signing request {name} is not approved yet"
-                    )));
+                    let why = format!("the certificate signing request {name} is not approved yet");
+                    (self.tell)(Word::Request(why));
                     *self.pending() = Some((name, fresh.key_pem.clone()));
                 }
             }
@@ -243,41 +260,40 @@ impl Reconciler for Enrolment {
                 *self.pending() = None;
             }
             (Decision::Reset { .. }, _) => *self.pending() = None,
-            (Decision::Wait { why } | Decision::Refuse { why }, _) => (self.tell)(Some(why.clone())),
+            (Decision::Wait { why }, _) => (self.tell)(Word::Request(why.clone())),
+            (Decision::Refuse { why }, _) => (self.tell)(Word::Hindrance(why.clone())),
+            (Decision::Create { .. } | Decision::Save { .. }, None) => {
+                (self.tell)(Word::Hindrance(outcome.error_text()))
+            }
             _ => {}
         }
     }
+}
 
-    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        let mut plan = Plan::new();
-        let Some(cluster) = seen.cluster.as_deref() else {
-            return plan;
-        };
-        let failed = |message: String| {
-            wanted(
-                managed_cluster::CERTIFICATE_ROTATED,
-                false,
-                reason::CLIENT_CERTIFICATE_UPDATE_FAILED,
-                message,
-            )
-        };
-        let verdict = match (enrol::decide(&seen.rules), outcome.get(STEP)) {
-            (
-                Decision::Save {
-                    not_before, not_after, ..
-                },
-                Some(Ok(Done::Object(_))),
-            ) => wanted(
-                managed_cluster::CERTIFICATE_ROTATED,
-                true,
-                reason::CLIENT_CERTIFICATE_UPDATED,
-                format!("client certificate rotated starting from {not_before} to {not_after}"),
-            ),
-            (Decision::Create { .. }, Some(Err(error))) => failed(format!("Failed to create CSR {error}")),
-            (Decision::Refuse { why }, _) => failed(why),
-            _ => return plan,
-        };
-        plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.rules.now));
-        plan
+// What the ManagedCluster is to say about it; nothing when nothing of note happened.
+fn verdict(decision: &Decision, outcome: &Outcome) -> Option<Wanted> {
+    let failed = |message: String| {
+        wanted(
+            managed_cluster::CERTIFICATE_ROTATED,
+            false,
+            reason::CLIENT_CERTIFICATE_UPDATE_FAILED,
+            message,
+        )
+    };
+    match (decision, outcome.get(STEP)) {
+        (
+            Decision::Save {
+                not_before, not_after, ..
+            },
+            Some(Ok(Done::Object(_))),
+        ) => Some(wanted(
+            managed_cluster::CERTIFICATE_ROTATED,
+            true,
+            reason::CLIENT_CERTIFICATE_UPDATED,
+            format!("client certificate rotated starting from {not_before} to {not_after}"),
+        )),
+        (Decision::Create { .. }, Some(Err(error))) => Some(failed(format!("Failed to create CSR {error}"))),
+        (Decision::Refuse { why }, _) => Some(failed(why.clone())),
+        _ => None,
     }
 }

@@ -12,12 +12,15 @@ use ocm_api::{
     cluster::{ClientConfig, ManagedCluster, ManagedClusterSpec},
 };
 use ocm_reconcile::{
-    Clients, Note, ObserveError, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait, plan,
+    Clients, Note, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait, plan,
 };
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 
-use super::drive::Agent;
+use super::{
+    drive::Agent,
+    enrolment::{Tell, Word},
+};
 
 /// While nothing comes of it we look again after one to two of these.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -25,6 +28,7 @@ const PERIOD: Duration = Duration::from_secs(3600);
 struct Joining {
     agent: Arc<Agent>,
     hub: Client,
+    tell: Tell,
 }
 
 /// What a plan is made from.
@@ -48,12 +52,13 @@ pub(super) enum Found {
 }
 
 /// Starts it.
-pub(super) fn start(agent: &Arc<Agent>, hub: Client, stop: &CancellationToken) -> Running {
+pub(super) fn start(agent: &Arc<Agent>, hub: Client, tell: Tell, stop: &CancellationToken) -> Running {
     let queue = Queue::new();
     queue.add(&agent.cluster);
     let joining = Joining {
         agent: agent.clone(),
         hub: hub.clone(),
+        tell,
     };
     ocm_reconcile::spawn(joining, Clients::hub(hub), queue, 1, stop.clone())
 }
@@ -116,6 +121,12 @@ impl Reconciler for Joining {
         };
         plan.look_again(seen.again);
         plan
+    }
+
+    fn remember(&self, _: &Seen, outcome: &Outcome) {
+        if !outcome.succeeded() {
+            (self.tell)(Word::Hindrance(outcome.error_text()));
+        }
     }
 }
 

@@ -55,13 +55,7 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     let clusters = Cache::<ManagedCluster>::start_watching(Api::all(hub.clone()), watching, stop.clone());
     let lease = lease::start(agent, hub.clone(), &clusters, &stop);
     let state = state::start(agent, hub.clone(), &loaded.server, &clusters, &stop);
-    let rotation = tokio::spawn(rotate(
-        agent.clone(),
-        bootstrap.clone(),
-        hub.clone(),
-        clusters.clone(),
-        stop.clone(),
-    ));
+    let rotation = tokio::spawn(rotate(agent.clone(), bootstrap.clone(), hub.clone(), stop.clone()));
 
     let ended = tokio::select! {
         () = cancel.cancelled() => Ended::Cancelled,
@@ -168,13 +162,7 @@ async fn follow_secret(agent: &Agent, bootstrap: &Loaded, connection: &Connectio
 }
 
 // Renews the certificate in time, over and over.
-async fn rotate(
-    agent: Arc<Agent>,
-    bootstrap: Loaded,
-    hub: kube::Client,
-    clusters: Cache<ManagedCluster>,
-    stop: CancellationToken,
-) {
+async fn rotate(agent: Arc<Agent>, bootstrap: Loaded, hub: kube::Client, stop: CancellationToken) {
     let mut changes = agent.secrets.changes();
     while !stop.is_cancelled() {
         changes.borrow_and_update();
@@ -182,10 +170,9 @@ async fn rotate(
         let Decision::Keep { until } = enrol::decide(&rules) else {
             info!(cluster = %agent.cluster, "the certificate is renewed");
             let silent: enrolment::Tell = Arc::new(|_| ());
-            let known = Some(clusters.clone());
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = enrolment::obtain(&agent, &bootstrap, hub.clone(), known, None, silent, &stop) => {}
+                () = enrolment::obtain(&agent, &bootstrap, hub.clone(), true, None, silent, &stop) => {}
             }
             continue;
         };

@@ -1,7 +1,7 @@
 //! Telling the hub how the cluster is.
 //!
 //! Root: our ManagedCluster. Reads: the cluster's health, version, nodes, claims and namespaces. Writes: conditions Joined and
-//! Available (True and False; Unknown is the hub's word), version, capacity, allocatable, clusterClaims, and the conditions
+//! Available (True and False; Unknown is the hub's word), ClusterCertificateRotated, version, capacity, allocatable, clusterClaims, and the conditions
 //! of managedNamespaces; those namespaces on the cluster.
 //! Never: anything while the hub says that our clock is off; anything before it has accepted us.
 //! Upstream: ocm `pkg/registration/spoke/managedcluster/status_controller.go`.
@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use ocm_api::{
     cluster::{ClusterClaim, ManagedCluster, ManagedClusterVersion},
-    condition::{self, Status, wanted},
+    condition::{self, Status, Wanted, wanted},
     conditions::{
         managed_cluster::{self, reason},
         managed_namespace,
@@ -54,6 +54,8 @@ pub(super) struct Seen {
     cluster: Option<Arc<ManagedCluster>>,
     health: Health,
     failing_since: Option<Timestamp>,
+    /// What to say about the last renewal of the certificate.
+    rotation: Option<Wanted>,
     /// `None` when the API server did not tell.
     version: Option<String>,
     /// `None` while they have not arrived.
@@ -96,6 +98,7 @@ pub(super) fn start(
     });
     let key = agent.cluster.clone();
     claims.subscribe(&queue, move |_, _| [key.clone()]);
+    tokio::spawn(follow_rotation(agent.clone(), queue.clone(), stop.clone()));
     let state = State {
         agent: agent.clone(),
         server: server.to_owned(),
@@ -105,6 +108,17 @@ pub(super) fn start(
         failing_since: Mutex::new(None),
     };
     ocm_reconcile::spawn(state, Clients::both(hub, cluster), queue, 1, stop.clone())
+}
+
+async fn follow_rotation(agent: Arc<Agent>, queue: Queue, stop: CancellationToken) {
+    let mut rotation = agent.rotation.subscribe();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            // The sender lives in the agent that we hold.
+            _ = rotation.changed() => queue.add(&agent.cluster),
+        }
+    }
 }
 
 // What has arrived, or nothing when it cannot: a cluster may lack the kind, or not let us look.
@@ -132,6 +146,7 @@ impl Reconciler for State {
             health: Health::Ok,
             failing_since: None,
             version: None,
+            rotation: self.agent.rotation.borrow().clone(),
             nodes: arrived(&self.nodes),
             claims: arrived(&self.claims),
             custom_claims_max: self.agent.options.custom_claims_max,
@@ -196,6 +211,9 @@ impl Reconciler for State {
             wanted(managed_cluster::JOINED, true, reason::JOINED, "Managed cluster joined"),
             seen.now,
         );
+        if let Some(rotation) = seen.rotation.clone() {
+            new = status::saying(&new, rotation, seen.now);
+        }
         match availability::verdict(&seen.health, seen.failing_since, seen.now) {
             Some(verdict) => new = status::saying(&new, verdict, seen.now),
             None => {

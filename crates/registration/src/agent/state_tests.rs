@@ -18,6 +18,7 @@ fn seen(cluster: Value) -> Seen {
         cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
         health: Health::Ok,
         failing_since: None,
+        rotation: None,
         version: Some("v1.37.0".to_owned()),
         nodes: Some(Vec::new()),
         claims: Some(Vec::new()),

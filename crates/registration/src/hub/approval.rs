@@ -1,7 +1,9 @@
 //! Approving the certificate signing requests of agents.
 //!
-//! Root: CertificateSigningRequest. Reads: who asks, for whom, and whether they may renew. Writes: the condition Approved.
-//! Never: denies, and never approves by prefix: a request for `cluster1` is one for `cluster1` exactly.
+//! Root: CertificateSigningRequest. Reads: who asks, for whom, and whether they may renew; the ManagedCluster.
+//! Writes: the condition Approved; on the ManagedCluster, which agent serves it.
+//! Never: denies; approves by prefix (a request for `cluster1` is one for `cluster1` exactly); lets a second agent take over
+//! a cluster whose agent is alive, which upstream does for whoever holds a bootstrap credential.
 //! Upstream: ocm `pkg/registration/register/csr/hub_driver.go`.
 
 use std::sync::Arc;
@@ -12,9 +14,15 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{Client, ResourceExt};
-use ocm_api::{conditions::csr, identity, labels};
+use ocm_api::{
+    annotations,
+    cluster::ManagedCluster,
+    condition,
+    conditions::{csr, managed_cluster},
+    identity, labels,
+};
 use ocm_reconcile::{
-    Note, ObserveError, Plan, Reconciler, Site, Step, Target,
+    Note, ObserveError, Plan, Queue, Reconciler, Site, Step, Target,
     access::{self, Attributes, Subject},
     async_trait, plan,
 };
@@ -26,6 +34,7 @@ use x509_parser::{
 };
 
 use super::{Caches, HubOptions};
+use crate::status;
 
 const MESSAGE: &str = "Auto approving Managed cluster agent certificate after SubjectAccessReview.";
 
@@ -46,6 +55,8 @@ pub struct Seen {
     pub may_renew: bool,
     /// Whose first requests are approved as well.
     pub auto_approved_users: Vec<String>,
+    /// The cluster it is for, if there is one.
+    pub cluster: Option<Arc<ManagedCluster>>,
 }
 
 /// An agent that a request asks a certificate for.
@@ -73,6 +84,34 @@ impl Approval {
             options,
         }
     }
+}
+
+/// Requests, and those that wait for a cluster's agent to fall silent.
+pub fn subscribe(caches: &Caches, queue: &Queue) {
+    caches.requests.subscribe_by_name(queue);
+    let requests = caches.requests.clone();
+    caches.clusters.subscribe(queue, move |old, new| {
+        let (Some(old), Some(new)) = (old, new) else {
+            return Vec::new();
+        };
+        if is_alive(old) == is_alive(new) {
+            return Vec::new();
+        }
+        let name = new.name_any();
+        let of_cluster = |it: &&Arc<CertificateSigningRequest>| {
+            it.labels().get(labels::CLUSTER_NAME) == Some(&name) && !is_decided(it)
+        };
+        requests
+            .list()
+            .iter()
+            .filter(of_cluster)
+            .map(|it| it.name_any())
+            .collect()
+    });
+}
+
+fn is_alive(cluster: &ManagedCluster) -> bool {
+    condition::is_true(status::conditions(cluster), managed_cluster::AVAILABLE)
 }
 
 /// Reads for whom a request asks, or says why it is none of ours. Every part must match exactly.
@@ -141,6 +180,9 @@ impl Reconciler for Approval {
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let request = self.caches.requests.named(name);
         let mut may_renew = false;
+        let cluster = request
+            .as_deref()
+            .and_then(|it| self.caches.clusters.named(it.labels().get(labels::CLUSTER_NAME)?));
         if let Some(request) = request.as_deref().filter(|it| !is_decided(it))
             && let Ok(agent) = recognise(request)
             && request.spec.username.as_deref() == Some(&agent.user())
@@ -152,6 +194,7 @@ impl Reconciler for Approval {
             request,
             may_renew,
             auto_approved_users: self.options.auto_approved_csr_users.clone(),
+            cluster,
         })
     }
 
@@ -172,9 +215,39 @@ impl Reconciler for Approval {
             return Plan::only(Note::Wait(format!(
                 "an administrator must approve the request of {user}"
             )));
+        } else if let Some(other) = living_other(seen.cluster.as_deref(), &agent) {
+            return Plan::only(Note::Wait(format!(
+                "agent {other} of {} is alive: an administrator must approve agent {} if it is to take over",
+                agent.cluster, agent.id
+            )));
         }
-        approve(request, seen.now)
+        let mut plan = record(seen.cluster.as_deref(), &agent);
+        plan.stage();
+        plan.then(approve(request, seen.now));
+        plan
     }
+}
+
+// The agent that serves the cluster and is alive, if it is another than the one that asks.
+fn living_other<'a>(cluster: Option<&'a ManagedCluster>, agent: &Agent) -> Option<&'a str> {
+    let cluster = cluster.filter(|it| is_alive(it))?;
+    cluster
+        .annotations()
+        .get(annotations::SERVED_BY)
+        .filter(|it| **it != agent.id)
+        .map(String::as_str)
+}
+
+fn record(cluster: Option<&ManagedCluster>, agent: &Agent) -> Plan {
+    let mut plan = Plan::new();
+    if let Some(cluster) = cluster {
+        let mut served = cluster.clone();
+        served
+            .annotations_mut()
+            .insert(annotations::SERVED_BY.to_owned(), agent.id.clone());
+        plan.change(Site::Hub, cluster, &served);
+    }
+    plan
 }
 
 fn approve(request: &CertificateSigningRequest, now: Timestamp) -> Plan {

@@ -19,6 +19,7 @@ fn seen(request: CertificateSigningRequest, may_renew: bool) -> Seen {
         request: Some(Arc::new(request)),
         may_renew,
         auto_approved_users: vec!["bootstrap".to_owned()],
+        cluster: None,
     }
 }
 
@@ -63,6 +64,29 @@ fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
         &seen(second, true),
         "nothing to do\nwaits: an administrator must approve the request of system:open-cluster-management:cluster1:a1",
     );
+}
+
+#[test]
+fn a_second_agent_does_not_take_over_while_the_first_is_alive() {
+    let served = |by: &str, available: &str| {
+        let cluster = serde_json::json!({
+            "metadata": {"name": "cluster1", "annotations": {"registration.open-cluster-management.io/served-by": by}},
+            "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": available, "reason": "R",
+                "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+        });
+        let request = request("cluster1", &Subject::agent("cluster1", "b2"), "bootstrap");
+        Seen {
+            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            ..seen(request, false)
+        }
+    };
+    check(
+        &served("a1", "True"),
+        "nothing to do\nwaits: agent a1 of cluster1 is alive: an administrator must approve agent b2 if it is to take over",
+    );
+    check(&served("b2", "True"), APPROVED);
+    let takes_over = format!("stage 1\nhub: patch ManagedCluster cluster1\nstage 2\n{APPROVED}");
+    check(&served("a1", "Unknown"), &takes_over);
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub async fn controllers(
     ));
 
     let queue = Queue::new();
-    caches.requests.subscribe_by_name(&queue);
+    approval::subscribe(caches, &queue);
     running.push(start.go(approval::Approval::new(client.clone(), caches, options.clone()), queue));
 
     let queue = Queue::new();
