@@ -154,8 +154,17 @@ impl Reader<'_> {
                 gone.push(key.clone());
                 continue;
             }
+            // Most members are plain texts, which need neither a path nor a field name.
+            let plain = value.is_string() && child.ty == Type::String && child.format.is_none();
+            if plain || (value.is_boolean() && child.ty == Type::Boolean) {
+                continue;
+            }
             self.fields.push(key.clone());
-            self.node(value, child, &join(path, key))?;
+            if value.is_object() || value.is_array() {
+                self.node(value, child, &join(path, key))?;
+            } else {
+                self.node(value, child, "")?;
+            }
             self.fields.pop();
             // Go leaves empty maps and lists out (`omitempty`); an emptied `managedFields` still means "forget them".
             let empty = match value {

@@ -100,9 +100,7 @@ pub struct Schema {
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
     pub enumeration: Vec<Value>,
-    pub pattern: Option<regex::Regex>,
-    /// The pattern as written, for messages.
-    pub pattern_text: String,
+    pub pattern: Option<parse::Pattern>,
     pub minimum: Option<f64>,
     pub exclusive_minimum: bool,
     pub maximum: Option<f64>,

@@ -4,7 +4,7 @@
 
 use super::{Checks, ListType, Rule, Schema, Type};
 use serde_json::{Map, Value};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Finds the schema of a reference such as `io.k8s.api.core.v1.PodSpec`.
 pub type Resolve<'a> = dyn Fn(&str) -> Option<Arc<Schema>> + 'a;
@@ -208,17 +208,10 @@ fn checks(map: &Map<String, Value>, resolve: &Resolve<'_>) -> Result<Option<Box<
     }
     let number = |key: &str| map.get(key).and_then(Value::as_f64);
     let count = |key: &str| map.get(key).and_then(Value::as_u64);
-    let pattern = match map.get("pattern").and_then(Value::as_str) {
-        None | Some("") => None,
-        Some(text) => {
-            let compiled = go_regex(text).map_err(|it| format!("pattern {text:?}: {it}"))?;
-            Some(compiled)
-        }
-    };
+    let pattern = map.get("pattern").and_then(Value::as_str).filter(|it| !it.is_empty());
     Ok(Some(Box::new(Checks {
         enumeration: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
-        pattern,
-        pattern_text: map.get("pattern").and_then(Value::as_str).unwrap_or("").to_owned(),
+        pattern: pattern.map(Pattern::new),
         minimum: number("minimum"),
         exclusive_minimum: flag(map, "exclusiveMinimum"),
         maximum: number("maximum"),
@@ -238,6 +231,36 @@ fn checks(map: &Map<String, Value>, resolve: &Resolve<'_>) -> Result<Option<Box<
             Some(value) => Some(child(value, resolve)?),
         },
     })))
+}
+
+/// A pattern, compiled when it is first needed: a server holds many CRDs whose objects it never sees.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<regex::Regex>>,
+}
+
+impl Pattern {
+    /// A pattern as a CRD writes it.
+    pub fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a text matches. A pattern that does not compile, which `structural::check_crd` refuses, matches anything.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.compiled
+            .get_or_init(|| go_regex(&self.text).ok())
+            .as_ref()
+            .is_none_or(|it| it.is_match(text))
+    }
 }
 
 /// Compiles a pattern written for Go's RE2 dialect. Where the dialects differ the pattern is rewritten: Perl classes are

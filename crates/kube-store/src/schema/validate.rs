@@ -278,7 +278,7 @@ impl Checker {
             if let Some(pattern) = &checks.pattern
                 && !pattern.is_match(text)
             {
-                self.body_error(path, &value(), &format!("should match '{}'", checks.pattern_text));
+                self.body_error(path, &value(), &format!("should match '{}'", pattern.as_str()));
             }
         }
         if let Some(format) = &schema.format
