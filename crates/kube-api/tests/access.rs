@@ -521,3 +521,21 @@ async fn after_a_restart_credentials_hold_and_deleted_bootstrap_roles_are_back()
     assert_eq!(world.get(&robot, "/apis").await.0, 200);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_owner_reads_what_the_server_keeps() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    World::start(Some(dir.path())).await.stop().await;
+    let mut kept = vec![dir.path().to_owned()];
+    let mut files = 0;
+    while let Some(path) = kept.pop() {
+        if path.is_dir() {
+            kept.extend(std::fs::read_dir(path).unwrap().map(|it| it.unwrap().path()));
+        } else {
+            files += 1;
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
+        }
+    }
+    assert!(files >= 3, "objects, authority and serving certificate");
+}
