@@ -534,7 +534,12 @@ async fn only_the_owner_reads_what_the_server_keeps() {
             kept.extend(std::fs::read_dir(path).unwrap().map(|it| it.unwrap().path()));
         } else {
             files += 1;
-            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
+            assert_eq!(
+                path.metadata().unwrap().permissions().mode() & 0o077,
+                0,
+                "{}",
+                path.display()
+            );
         }
     }
     assert!(files >= 3, "objects, authority and serving certificate");
