@@ -17,8 +17,14 @@ pub struct Story {
 pub fn run(it: &Story) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["run", "--quiet", "--package", "stories"]).args(it.release.then_some("--release"));
-    let status = command.arg("--").args(&it.names).status().context("could not run cargo")?;
+    command
+        .args(["run", "--quiet", "--package", "stories"])
+        .args(it.release.then_some("--release"));
+    let status = command
+        .arg("--")
+        .args(&it.names)
+        .status()
+        .context("could not run cargo")?;
     ensure!(status.success(), "a story failed");
     Ok(())
 }

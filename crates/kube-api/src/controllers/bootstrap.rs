@@ -143,7 +143,9 @@ fn nobodys_authority() -> String {
     use x509_cert::der::{EncodePem, pem::LineEnding};
     let key = p256::elliptic_curve::Generate::generate_from_rng(&mut rand::rng());
     let made = certificate::authority("front-proxy-ca", &key, jiff::Timestamp::now(), TEN_YEARS_SECONDS);
-    made.ok().and_then(|it| it.to_pem(LineEnding::LF).ok()).unwrap_or_default()
+    made.ok()
+        .and_then(|it| it.to_pem(LineEnding::LF).ok())
+        .unwrap_or_default()
 }
 
 fn service() -> Value {

@@ -105,7 +105,10 @@ impl CertificateRequests {
     /// What an approval of this request says, if it may be approved.
     fn approval(&self, request: &Value) -> Option<&'static str> {
         let asked = csr::automatic_approval(request)?;
-        let allowed = matches!(self.ground.authorize(&csr::requester(request), &asked), Decision::Allow(_));
+        let allowed = matches!(
+            self.ground.authorize(&csr::requester(request), &asked),
+            Decision::Allow(_)
+        );
         allowed.then(|| match asked.subresource.as_str() {
             "selfnodeclient" => "Auto approving self kubelet client certificate after SubjectAccessReview.",
             _ => "Auto approving kubelet client certificate after SubjectAccessReview.",

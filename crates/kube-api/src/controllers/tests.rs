@@ -10,7 +10,10 @@ use std::{sync::Arc, time::Duration};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn server() -> Local {
-    Server::open(Options::default()).await.expect("a server in memory starts").local()
+    Server::open(Options::default())
+        .await
+        .expect("a server in memory starts")
+        .local()
 }
 
 /// Waits until `holds`, looking again after every event.
@@ -21,7 +24,9 @@ async fn until(local: &Local, what: &str, holds: impl Fn(&Local) -> bool) {
             events.next().await.expect("the server runs");
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what} did not come about"));
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .unwrap_or_else(|_| panic!("{what} did not come about"));
 }
 
 async fn gone(local: &Local, id: &str, namespace: &str, name: &str) {
@@ -31,7 +36,10 @@ async fn gone(local: &Local, id: &str, namespace: &str, name: &str) {
 
 async fn create(local: &Local, id: &str, object: Value) -> Value {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-    local.create(id, &namespace, object).await.unwrap_or_else(|it| panic!("{id}: {it}"))
+    local
+        .create(id, &namespace, object)
+        .await
+        .unwrap_or_else(|it| panic!("{id}: {it}"))
 }
 
 async fn config_map(local: &Local, namespace: &str, name: &str, metadata: Value) -> Value {
@@ -42,7 +50,12 @@ async fn config_map(local: &Local, namespace: &str, name: &str, metadata: Value)
 }
 
 async fn namespace(local: &Local, name: &str) {
-    create(local, "namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+    create(
+        local,
+        "namespaces",
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+    )
+    .await;
     let complete = |it: &Local| {
         it.store().get("serviceaccounts", name, "default").is_some()
             && it.store().get("configmaps", name, "kube-root-ca.crt").is_some()
@@ -66,15 +79,24 @@ async fn a_namespace_is_given_its_account_and_root_ca_again_and_again() {
     let local = server().await;
     namespace(&local, "n").await;
     let account = object(&local, "serviceaccounts", "n", "default").unwrap();
-    local.delete("serviceaccounts", "n", "default", None, None).await.unwrap();
+    local
+        .delete("serviceaccounts", "n", "default", None, None)
+        .await
+        .unwrap();
     let again = |it: &Local| object(it, "serviceaccounts", "n", "default").is_some_and(|it| it.uid != account.uid);
     until(&local, "another ServiceAccount", again).await;
     let edit = json!({"data": {"ca.crt": "edited", "more": "x"}});
-    local.merge_patch("configmaps", "n", "kube-root-ca.crt", "", edit).await.unwrap();
+    local
+        .merge_patch("configmaps", "n", "kube-root-ca.crt", "", edit)
+        .await
+        .unwrap();
     let restored = |it: &Local| {
         object(it, "configmaps", "n", "kube-root-ca.crt").is_some_and(|it| {
             let data = &it.value()["data"];
-            data.get("more").is_none() && data["ca.crt"].as_str().is_some_and(|it| it.contains("BEGIN CERTIFICATE"))
+            data.get("more").is_none()
+                && data["ca.crt"]
+                    .as_str()
+                    .is_some_and(|it| it.contains("BEGIN CERTIFICATE"))
         })
     };
     until(&local, "the root CA", restored).await;
@@ -101,24 +123,37 @@ async fn a_namespace_says_what_it_waits_for_and_goes_when_that_has_gone() {
         object(it, "namespaces", "", "n").is_some_and(|it| {
             let conditions = it.value()["status"]["conditions"].to_string();
             conditions.contains("Some resources are remaining: configmaps. has 1 resource instances\"")
-                && conditions.contains("Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances")
+                && conditions
+                    .contains("Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances")
         })
     };
     until(&local, "the conditions", says).await;
-    local.merge_patch("configmaps", "n", "held", "", json!({"metadata": {"finalizers": null}})).await.unwrap();
+    local
+        .merge_patch("configmaps", "n", "held", "", json!({"metadata": {"finalizers": null}}))
+        .await
+        .unwrap();
     gone(&local, "namespaces", "", "n").await;
 }
 
 #[tokio::test]
 async fn an_object_goes_with_its_last_owner() {
     let local = server().await;
-    let (a, b) = (config_map(&local, "default", "a", json!({})).await, config_map(&local, "default", "b", json!({})).await);
+    let (a, b) = (
+        config_map(&local, "default", "a", json!({})).await,
+        config_map(&local, "default", "b", json!({})).await,
+    );
     let owners = json!({"ownerReferences": [owned_by(&a, false), owned_by(&b, false)]});
     config_map(&local, "default", "child", owners).await;
-    local.delete("configmaps", "default", "a", None, Some("Background")).await.unwrap();
+    local
+        .delete("configmaps", "default", "a", None, Some("Background"))
+        .await
+        .unwrap();
     let one_left = |it: &Local| object(it, "configmaps", "default", "child").is_some_and(|it| it.owners.len() == 1);
     until(&local, "one owner", one_left).await;
-    local.delete("configmaps", "default", "b", None, Some("Background")).await.unwrap();
+    local
+        .delete("configmaps", "default", "b", None, Some("Background"))
+        .await
+        .unwrap();
     gone(&local, "configmaps", "default", "child").await;
 }
 
@@ -127,7 +162,13 @@ async fn a_namesake_of_the_owner_does_not_count() {
     let local = server().await;
     let mut owner = config_map(&local, "default", "owner", json!({})).await;
     owner["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into();
-    config_map(&local, "default", "child", json!({"ownerReferences": [owned_by(&owner, false)]})).await;
+    config_map(
+        &local,
+        "default",
+        "child",
+        json!({"ownerReferences": [owned_by(&owner, false)]}),
+    )
+    .await;
     gone(&local, "configmaps", "default", "child").await;
     assert!(object(&local, "configmaps", "default", "owner").is_some());
 }
@@ -137,10 +178,20 @@ async fn an_owner_in_another_namespace_is_absent_and_an_event_says_why() {
     let local = server().await;
     namespace(&local, "n").await;
     let owner = config_map(&local, "default", "owner", json!({})).await;
-    config_map(&local, "n", "child", json!({"ownerReferences": [owned_by(&owner, false)]})).await;
+    config_map(
+        &local,
+        "n",
+        "child",
+        json!({"ownerReferences": [owned_by(&owner, false)]}),
+    )
+    .await;
     gone(&local, "configmaps", "n", "child").await;
     let warned = |it: &Local| {
-        it.store().list("events", "n").0.iter().any(|it| it.value()["reason"] == "OwnerRefInvalidNamespace")
+        it.store()
+            .list("events", "n")
+            .0
+            .iter()
+            .any(|it| it.value()["reason"] == "OwnerRefInvalidNamespace")
     };
     until(&local, "the event", warned).await;
 }
@@ -156,7 +207,13 @@ async fn a_cluster_scoped_object_is_never_deleted_for_a_namespaced_owner() {
     });
     create(&local, "clusterroles.rbac.authorization.k8s.io", role).await;
     // What comes later in the queue is collected: the role was looked at before.
-    config_map(&local, "default", "child", json!({"ownerReferences": [owned_by(&owner, false)]})).await;
+    config_map(
+        &local,
+        "default",
+        "child",
+        json!({"ownerReferences": [owned_by(&owner, false)]}),
+    )
+    .await;
     gone(&local, "configmaps", "default", "child").await;
     assert!(object(&local, "clusterroles.rbac.authorization.k8s.io", "", "kept").is_some());
 }
@@ -167,11 +224,23 @@ async fn a_foreground_deletion_waits_for_blocking_dependents() {
     let owner = config_map(&local, "default", "owner", json!({})).await;
     let child = json!({"finalizers": ["a.b/c"], "ownerReferences": [owned_by(&owner, true)]});
     config_map(&local, "default", "child", child).await;
-    local.delete("configmaps", "default", "owner", None, Some("Foreground")).await.unwrap();
+    local
+        .delete("configmaps", "default", "owner", None, Some("Foreground"))
+        .await
+        .unwrap();
     let leaving = |it: &Local| object(it, "configmaps", "default", "child").is_some_and(|it| it.terminating);
     until(&local, "the deletion of the child", leaving).await;
     assert!(object(&local, "configmaps", "default", "owner").is_some());
-    local.merge_patch("configmaps", "default", "child", "", json!({"metadata": {"finalizers": null}})).await.unwrap();
+    local
+        .merge_patch(
+            "configmaps",
+            "default",
+            "child",
+            "",
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .await
+        .unwrap();
     gone(&local, "configmaps", "default", "owner").await;
 }
 
@@ -179,8 +248,17 @@ async fn a_foreground_deletion_waits_for_blocking_dependents() {
 async fn orphaned_dependents_live_on_without_the_reference() {
     let local = server().await;
     let owner = config_map(&local, "default", "owner", json!({})).await;
-    config_map(&local, "default", "child", json!({"ownerReferences": [owned_by(&owner, true)]})).await;
-    local.delete("configmaps", "default", "owner", None, Some("Orphan")).await.unwrap();
+    config_map(
+        &local,
+        "default",
+        "child",
+        json!({"ownerReferences": [owned_by(&owner, true)]}),
+    )
+    .await;
+    local
+        .delete("configmaps", "default", "owner", None, Some("Orphan"))
+        .await
+        .unwrap();
     gone(&local, "configmaps", "default", "owner").await;
     let child = object(&local, "configmaps", "default", "child").unwrap();
     assert!(child.owners.is_empty() && !child.terminating);
@@ -189,16 +267,24 @@ async fn orphaned_dependents_live_on_without_the_reference() {
 #[tokio::test]
 async fn a_token_secret_is_filled_and_goes_with_its_account() {
     let local = server().await;
-    create(&local, "serviceaccounts", json!({
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"},
-    }))
+    create(
+        &local,
+        "serviceaccounts",
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"},
+        }),
+    )
     .await;
-    create(&local, "secrets", json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
-        "metadata": {
-            "name": "token", "namespace": "default", "annotations": {"kubernetes.io/service-account.name": "sa"},
-        },
-    }))
+    create(
+        &local,
+        "secrets",
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {
+                "name": "token", "namespace": "default", "annotations": {"kubernetes.io/service-account.name": "sa"},
+            },
+        }),
+    )
     .await;
     let filled = |it: &Local| {
         object(it, "secrets", "default", "token").is_some_and(|it| {
@@ -207,7 +293,10 @@ async fn a_token_secret_is_filled_and_goes_with_its_account() {
         })
     };
     until(&local, "the token", filled).await;
-    local.delete("serviceaccounts", "default", "sa", None, None).await.unwrap();
+    local
+        .delete("serviceaccounts", "default", "sa", None, None)
+        .await
+        .unwrap();
     gone(&local, "secrets", "default", "token").await;
 }
 
@@ -215,11 +304,15 @@ async fn a_token_secret_is_filled_and_goes_with_its_account() {
 async fn an_expired_bootstrap_token_is_deleted_and_another_stays() {
     let local = server().await;
     for (name, expiration) in [("kept", "2999-01-01T00:00:00Z"), ("expired", "2020-01-01T00:00:00Z")] {
-        create(&local, "secrets", json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
-            "metadata": {"name": name, "namespace": "kube-system"},
-            "data": {"expiration": BASE64_STANDARD.encode(expiration)},
-        }))
+        create(
+            &local,
+            "secrets",
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+                "metadata": {"name": name, "namespace": "kube-system"},
+                "data": {"expiration": BASE64_STANDARD.encode(expiration)},
+            }),
+        )
         .await;
     }
     gone(&local, "secrets", "kube-system", "expired").await;
@@ -230,17 +323,21 @@ async fn an_expired_bootstrap_token_is_deleted_and_another_stays() {
 async fn an_aggregating_role_has_the_rules_of_the_roles_it_selects() {
     let local = server().await;
     let id = "clusterroles.rbac.authorization.k8s.io";
-    let role = |name: &str| json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-    });
+    let role = |name: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        })
+    };
     let mut part = role("part");
     part["metadata"]["labels"] = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
     part["rules"] = json!([{"apiGroups": ["ex.io"], "resources": ["widgets"], "verbs": ["get"]}]);
     create(&local, id, part).await;
-    let has = |it: &Local| object(it, id, "", "view").is_some_and(|it| it.value()["rules"].to_string().contains("widgets"));
+    let has =
+        |it: &Local| object(it, id, "", "view").is_some_and(|it| it.value()["rules"].to_string().contains("widgets"));
     until(&local, "the rule in view", has).await;
     // edit aggregates view, and admin aggregates edit.
-    let has = |it: &Local| object(it, id, "", "admin").is_some_and(|it| it.value()["rules"].to_string().contains("widgets"));
+    let has =
+        |it: &Local| object(it, id, "", "admin").is_some_and(|it| it.value()["rules"].to_string().contains("widgets"));
     until(&local, "the rule in admin", has).await;
 }
 
@@ -266,13 +363,32 @@ async fn a_deleted_definition_takes_its_instances_and_their_dependents_along() {
         "metadata": {"name": "w", "namespace": "default", "finalizers": ["a.b/c"]},
     });
     let widget = create(&local, "widgets.ex.io", widget).await;
-    config_map(&local, "default", "child", json!({"ownerReferences": [owned_by(&widget, false)]})).await;
-    local.delete(id, "", "widgets.ex.io", None, Some("Background")).await.unwrap();
+    config_map(
+        &local,
+        "default",
+        "child",
+        json!({"ownerReferences": [owned_by(&widget, false)]}),
+    )
+    .await;
+    local
+        .delete(id, "", "widgets.ex.io", None, Some("Background"))
+        .await
+        .unwrap();
     let says = |it: &Local| {
-        object(it, id, "", "widgets.ex.io").is_some_and(|it| it.value().to_string().contains("InstanceDeletionInProgress"))
+        object(it, id, "", "widgets.ex.io")
+            .is_some_and(|it| it.value().to_string().contains("InstanceDeletionInProgress"))
     };
     until(&local, "the condition", says).await;
-    local.merge_patch("widgets.ex.io", "default", "w", "", json!({"metadata": {"finalizers": null}})).await.unwrap();
+    local
+        .merge_patch(
+            "widgets.ex.io",
+            "default",
+            "w",
+            "",
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .await
+        .unwrap();
     gone(&local, id, "", "widgets.ex.io").await;
     gone(&local, "configmaps", "default", "child").await;
 }
@@ -284,6 +400,14 @@ async fn the_objects_of_every_cluster_are_there_from_the_start() {
         assert!(object(&local, "namespaces", "", name).is_some(), "{name}");
     }
     assert!(object(&local, "services", "default", "kubernetes").is_some());
-    assert!(object(&local, "configmaps", "kube-system", "extension-apiserver-authentication").is_some());
+    assert!(
+        object(
+            &local,
+            "configmaps",
+            "kube-system",
+            "extension-apiserver-authentication"
+        )
+        .is_some()
+    );
     assert!(object(&local, "clusterroles.rbac.authorization.k8s.io", "", "cluster-admin").is_some());
 }

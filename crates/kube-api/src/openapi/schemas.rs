@@ -46,10 +46,7 @@ fn kinds(resource: &Resource, version: &str, kind: &str) -> Value {
 }
 
 /// All definitions of the given resources, each in one version.
-pub(super) fn definitions(
-    resources: &[(&Arc<Resource>, &str)],
-    dialect: Dialect,
-) -> Map<String, Value> {
+pub(super) fn definitions(resources: &[(&Arc<Resource>, &str)], dialect: Dialect) -> Map<String, Value> {
     let mut definitions = Map::new();
     let builtin = resources.iter().filter(|(it, _)| it.is_builtin());
     let groups: BTreeSet<_> = builtin.map(|(it, version)| (it.group.as_str(), *version)).collect();
@@ -69,7 +66,9 @@ pub(super) fn definitions(
             definitions.insert(name.clone(), custom(resource, version));
         }
         // A kind without a schema is at least an object.
-        let definition = definitions.entry(name.clone()).or_insert_with(|| json!({"type": "object"}));
+        let definition = definitions
+            .entry(name.clone())
+            .or_insert_with(|| json!({"type": "object"}));
         definition["x-kubernetes-group-version-kind"] = kinds(resource, version, &resource.kind);
         if !resource.traits.review {
             definitions.insert(format!("{name}List"), list_of(resource, version, &name));
@@ -83,7 +82,9 @@ pub(super) fn definitions(
 
 /// Copies a definition and those it refers to.
 fn copy(from: &Value, name: &str, to: &mut Map<String, Value>) {
-    let Some(definition) = from.get(name).filter(|_| !to.contains_key(name)) else { return };
+    let Some(definition) = from.get(name).filter(|_| !to.contains_key(name)) else {
+        return;
+    };
     to.insert(name.to_owned(), definition.clone());
     let mut found = Vec::new();
     references(definition, &mut found);
@@ -154,7 +155,11 @@ fn custom(resource: &Resource, version: &str) -> Value {
 /// which also drops the type of a nullable node and everything below a node that preserves unknown fields.
 fn plainer(node: &mut Value) {
     let Some(map) = node.as_object_mut() else { return };
-    let one = map.get("allOf").and_then(Value::as_array).filter(|it| it.len() == 1).map(|it| it[0]["$ref"].clone());
+    let one = map
+        .get("allOf")
+        .and_then(Value::as_array)
+        .filter(|it| it.len() == 1)
+        .map(|it| it[0]["$ref"].clone());
     if let Some(reference) = one.filter(Value::is_string) {
         map.remove("allOf");
         map.remove("default");
@@ -184,7 +189,11 @@ fn plainer(node: &mut Value) {
     }
     for (key, child) in map.iter_mut() {
         match key.as_str() {
-            "properties" => child.as_object_mut().into_iter().flatten().for_each(|(_, it)| plainer(it)),
+            "properties" => child
+                .as_object_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|(_, it)| plainer(it)),
             "items" | "additionalProperties" => plainer(child),
             "allOf" => child.as_array_mut().into_iter().flatten().for_each(plainer),
             _ => {}
