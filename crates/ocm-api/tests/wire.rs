@@ -1,5 +1,6 @@
 //! What our types read and write, as a Go client sees it.
 
+use ocm_api::addon::v1beta1::AddOnDeploymentConfig;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSpec};
 use ocm_api::work::{ManifestWork, ManifestWorkSpec};
 use serde_json::{Value, json};
@@ -75,4 +76,25 @@ fn a_work_as_a_go_agent_reports_it_survives_a_round() {
         serde_json::from_value::<ManifestWork>(json!({})).unwrap().spec,
         ManifestWorkSpec::default()
     );
+}
+
+#[test]
+fn an_amount_may_be_a_number_as_in_go() {
+    let cluster: ManagedCluster =
+        serde_json::from_value(json!({"status": {"capacity": {"cpu": 4, "memory": "8Gi"}, "allocatable": null}}))
+            .unwrap();
+    let status = cluster.status.unwrap();
+    assert_eq!(
+        (status.capacity["cpu"].0.as_str(), status.capacity["memory"].0.as_str()),
+        ("4", "8Gi")
+    );
+    assert!(status.allocatable.is_empty());
+
+    let spec = json!({"resourceRequirements": [
+        {"containerID": "*:*:*", "resources": {"limits": {"cpu": 1}, "requests": {"cpu": 0.5}}}
+    ]});
+    let config: AddOnDeploymentConfig = serde_json::from_value(json!({"spec": spec})).unwrap();
+    let resources = &config.spec.resource_requirements[0].resources;
+    assert_eq!(resources.limits.as_ref().unwrap()["cpu"].0, "1");
+    assert_eq!(resources.requests.as_ref().unwrap()["cpu"].0, "0.5");
 }

@@ -31,6 +31,11 @@ impl Source {
         self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
     }
 
+    /// What the file says about itself.
+    fn header(&self) -> String {
+        self.text.lines().take_while(|line| line.starts_with("//!")).collect()
+    }
+
     /// The file up to its own tests.
     fn code(&self) -> &str {
         self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()

@@ -6,8 +6,8 @@ use regex::Regex;
 
 use super::Source;
 
-/// What the header of a reconciler's file tells; `Reads:` goes without saying where it is the root alone.
-const HEADER: &[&str] = &["Root:", "Writes:", "Never:"];
+/// What the header of a reconciler's file tells at least; what it reads may be its root alone.
+const HEADER: &[&str] = &["writes:", "never:"];
 
 /// Conditions that two files may set, and why.
 const SHARED: &[(&str, &str)] = &[(
@@ -25,7 +25,12 @@ pub fn findings(sources: &[Source]) -> Vec<String> {
     let implements = Regex::new(r"(?m)^impl(<[^>]*>)? Reconciler for ").expect("a constant");
     let name = Regex::new(r#"const NAME: &'static str = "([^"]+)""#).expect("a constant");
     for it in code.iter().filter(|it| implements.is_match(it.code())) {
-        let header: String = it.text.lines().take_while(|line| line.starts_with("//!")).collect();
+        // A reconciler too big for one file keeps its header where it decides: in plan.rs beside it.
+        let folder = it.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let beside = code.iter().find(|other| other.path == format!("{folder}/plan.rs"));
+        let header = [it.header(), beside.map(|it| it.header()).unwrap_or_default()]
+            .concat()
+            .to_lowercase();
         let missing: Vec<_> = HEADER.iter().filter(|word| !header.contains(**word)).copied().collect();
         if !missing.is_empty() {
             found.push(format!(
@@ -85,6 +90,15 @@ mod tests {
         assert!(findings(&[source("crates/work/src/a.rs", HEADED)]).is_empty());
         let silent = HEADED.replace("Writes: C. ", "");
         assert_eq!(findings(&[source("crates/work/src/a.rs", &silent)]).len(), 1);
+    }
+
+    #[test]
+    fn a_reconciler_may_say_it_beside_itself_in_plan() {
+        let beside = [
+            source("crates/work/src/agent/turn.rs", "impl Reconciler for X {\n"),
+            source("crates/work/src/agent/plan.rs", "//! Writes: C. Never: D.\n"),
+        ];
+        assert!(findings(&beside).is_empty());
     }
 
     #[test]
