@@ -125,7 +125,11 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     let (mut errors, warnings) =
         // Definitions come from another API server than the built-in kinds, and it asks less of their finalizers.
         metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin && !kinds::is_crd(call));
-    call.warnings.extend(warnings.into_iter().filter(|it| !it.contains(crate::crd::CLEANUP_FINALIZER)));
+    call.warnings.extend(
+        warnings
+            .into_iter()
+            .filter(|it| !it.contains(crate::crd::CLEANUP_FINALIZER)),
+    );
     if builtin {
         errors.extend(builtin_validation::validate(
             &call.resource.group,

@@ -262,11 +262,23 @@ type Opened = (Option<Box<dyn Storage>>, Loaded, String);
 fn open_storage(dir: &Path) -> Result<Opened, OpenError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let path = dir.join(OBJECTS_FILE);
-    let unusable = |source| OpenError::Directory { path: dir.display().to_string(), source };
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
+    let unusable = |source| OpenError::Directory {
+        path: dir.display().to_string(),
+        source,
+    };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(unusable)?;
     // The objects hold Secrets: whatever the directory's mode, only the owner reads the file. The engine takes an empty
     // file as a new one.
-    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(unusable)?;
+    std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(unusable)?;
     let mut storage = Redb::open(&path)?;
     let loaded = storage.load()?;
     Ok((Some(Box::new(storage)), loaded, path.display().to_string()))
