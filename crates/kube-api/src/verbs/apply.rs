@@ -15,6 +15,8 @@ use serde_json::Value;
 /// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
 pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
     check(call, &mut config)?;
+    // Merging looks at the shape of fields only; a value of a wrong type has to be refused here.
+    content::decode(call, &mut config.clone(), options)?;
     loop {
         let Ok(current) = call.newest() else {
             if !call.subresource.is_empty() {
