@@ -262,7 +262,8 @@ fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
         }
     }
     writes.sort_by_key(|(rank, _)| *rank);
-    let mut last = None;
+    intend(plan, trace, writes.iter().map(|(_, step)| step));
+    let mut last = writes.first().map(|(rank, _)| *rank);
     for (rank, step) in writes {
         if last.is_some_and(|it| it != rank) {
             plan.stage();
@@ -273,6 +274,44 @@ fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
     // What is new is there before what is old goes.
     if plan.is_empty() {
         remove(plan, seen, trace);
+    }
+}
+
+/// Puts what is about to be made on record before it is made, so that an agent that dies in between leaves nothing behind that
+/// nobody knows of. The step goes out first, in the same stage as what it announces: no round trip is lost.
+fn intend<'s>(plan: &mut Plan, trace: &AppliedManifestWork, steps: impl Iterator<Item = &'s Step>) {
+    let mut next = trace.clone();
+    let mut status = trace.status.clone().unwrap_or_default();
+    let known = status.applied_resources.len();
+    for step in steps {
+        let (Step::Apply { target, .. } | Step::Create { target, .. }) = step else {
+            continue;
+        };
+        let Some(key) = key_of_target(target) else { continue };
+        if !status
+            .applied_resources
+            .iter()
+            .any(|it| key_of_record(it).same_object(&key))
+        {
+            status.applied_resources.push(record_of(&key, String::new()));
+        }
+    }
+    if status.applied_resources.len() == known {
+        return;
+    }
+    sort(&mut status.applied_resources);
+    next.status = Some(status);
+    plan.status(Site::Cluster, trace, &next);
+}
+
+fn record_of(key: &Key, uid: String) -> AppliedManifestResourceMeta {
+    AppliedManifestResourceMeta {
+        group: key.group.clone(),
+        resource: key.resource.clone(),
+        name: key.name.clone(),
+        namespace: key.namespace.clone(),
+        version: key.version.clone(),
+        uid,
     }
 }
 
@@ -569,16 +608,11 @@ fn record(seen: &Seen, trace: &AppliedManifestWork) -> AppliedManifestWorkStatus
         match (&item.key, &item.live) {
             (Some(key), Live::Present(object)) => {
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                all.insert(AppliedManifestResourceMeta {
-                    group: key.group.clone(),
-                    resource: key.resource.clone(),
-                    name: key.name.clone(),
-                    namespace: key.namespace.clone(),
-                    version: key.version.clone(),
-                    uid,
-                });
+                all.insert(record_of(key, uid));
             }
             (Some(key), Live::Unknown) => all.extend(before(key)),
+            // What could not be made stays on record as intended, or each try would write the record twice.
+            (Some(key), Live::Absent) if item.tried.failure.is_some() => all.extend(before(key)),
             (Some(_), Live::Absent) => {}
             (None, _) => all.extend(old.applied_resources.iter().filter(|it| wants(item, it)).cloned()),
         }

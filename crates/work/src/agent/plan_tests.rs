@@ -199,6 +199,7 @@ fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
     check(
         &it,
         "stage 1\n\
+         cluster: patch AppliedManifestWork hub-web status\n\
          cluster: apply Namespace default as work-agent/hub/web, force\n\
          stage 2\n\
          cluster: apply ConfigMap default/a as work-agent/hub/web, force\n\
@@ -297,7 +298,11 @@ fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
         },
         item(1, "b", Live::Absent),
     ];
-    check(&it, "cluster: apply ConfigMap default/b as work-agent/hub/web, force");
+    check(
+        &it,
+        "cluster: patch AppliedManifestWork hub-web status\n\
+         cluster: apply ConfigMap default/b as work-agent/hub/web, force",
+    );
     assert_eq!(conclude(&it).again, Some(Duration::from_secs(60)));
     assert!(!is_worth_retrying(&it));
 }
@@ -460,4 +465,35 @@ fn names_of_traces_belong_to_one_hub() {
     assert_eq!(it.work_name("hub-web"), Some("web"));
     assert_eq!(it.work_name("hub-"), None);
     assert_eq!(it.work_name("hubx-web"), None);
+}
+
+#[test]
+fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    it.items = vec![item(0, "a", live("a", "t")), item(1, "b", Live::Unknown)];
+    let Step::MergePatch { patch, .. } = &plan(&it).stages[0][0] else {
+        panic!("the first step patches the trace")
+    };
+    let mut intended = record("b", "");
+    intended.as_object_mut().unwrap().remove("uid");
+    assert_eq!(patch["status"]["appliedResources"], json!([intended]));
+    // A try that failed leaves the record as it is, so that trying again does not write it again.
+    let failure = strategy::Failure {
+        code: Some(422),
+        message: "no".into(),
+    };
+    it.trace = Some(trace(
+        json!({"status": {"appliedResources": [record("a", "uid-a"), intended]}}),
+    ));
+    it.items[1].live = Live::Absent;
+    it.items[1].tried = Tried {
+        failure: Some(failure),
+        failures: 1,
+        plain: false,
+    };
+    check(&it, "nothing to do");
+    assert_eq!(
+        conclude(&it).to_string(),
+        "hub: patch ManifestWork cluster1/web status\n"
+    );
 }

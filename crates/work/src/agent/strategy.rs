@@ -173,13 +173,12 @@ fn update(subject: &Subject<'_>) -> Decision {
         if must_be_replaced(&subject.resource.gvk, live, &body) {
             return write(delete(subject, live), hash);
         }
-        let written = subject
-            .written
-            .is_some_and(|it| it.hash == hash && is_at(live, &it.resource_version));
-        let agrees = agreement::agrees(live, &body)
-            && agreement::was_applied_by(live, subject.manager)
-            && !agreement::has_leftover(live, subject.manager, &body);
-        if written || agrees {
+        let written = subject.written.filter(|it| it.hash == hash);
+        let unchanged = written.is_some_and(|it| is_at(live, &it.resource_version));
+        // What was written the plain way carries no mark of ours; that we wrote exactly this before is as good.
+        let applied =
+            agreement::was_applied_by(live, subject.manager) && !agreement::has_leftover(live, subject.manager, &body);
+        if unchanged || (agreement::agrees(live, &body) && (applied || written.is_some())) {
             if let Some(step) = remove_marked(subject, live) {
                 return write(step, hash);
             }
