@@ -1,5 +1,5 @@
 //! OCM's rules for writers, inside the embedded hub's API server. On a real Kubernetes the same rules are webhooks.
-//! The rules themselves are in `registration::admission`; here they only meet the server.
+//! The rules themselves are in `registration::admission` and `work::hub::admission`; here they only meet the server.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 const CLUSTERS: &str = "managedclusters.cluster.open-cluster-management.io";
+const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 const BINDINGS: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
 
 /// The rules of registration.
@@ -49,6 +50,42 @@ impl Admission for Registration {
             _ => set_binding(review, object, &world),
         };
         outcome.map(|()| vec![]).map_err(|denial| refusal(review, &denial))
+    }
+}
+
+/// The rules of works.
+#[derive(Default)]
+pub struct Works {
+    rules: work::hub::admission::Rules,
+}
+
+impl Admission for Works {
+    fn wants(&self, resource: &str) -> bool {
+        resource == WORKS
+    }
+
+    fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status> {
+        use work::hub::admission::Operation;
+        let operation = match review.operation {
+            Verb::Create => Operation::Create,
+            Verb::Update => Operation::Update,
+            Verb::Delete => return Ok(vec![]),
+        };
+        if !review.subresource.is_empty() {
+            return Ok(vec![]);
+        }
+        let may = |asked: &access::Attributes| (review.may)(&attributes(asked));
+        work::hub::admission::review(&self.rules, &review.user.username, operation, object, review.old, may)
+            .map(|()| vec![])
+            .map_err(|it| {
+                refusal(
+                    review,
+                    &Denial {
+                        code: it.code,
+                        message: it.message,
+                    },
+                )
+            })
     }
 }
 
@@ -100,6 +137,7 @@ fn refusal(review: &Review<'_>, denial: &Denial) -> Status {
 fn webhook(resource: &str) -> &'static str {
     match resource {
         CLUSTERS => "managedclustervalidators.admission.cluster.open-cluster-management.io",
+        WORKS => "manifestworkvalidators.admission.work.open-cluster-management.io",
         _ => "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
     }
 }
@@ -112,22 +150,26 @@ struct Seen<'a> {
 
 impl World for Seen<'_> {
     fn may(&self, asked: &access::Attributes) -> Result<bool, String> {
-        Ok((self.review.may)(&Attributes {
-            verb: asked.verb.clone(),
-            is_resource: true,
-            group: asked.group.clone(),
-            version: "*".into(),
-            resource: asked.resource.clone(),
-            subresource: asked.subresource.clone().unwrap_or_default(),
-            namespace: asked.namespace.clone().unwrap_or_default(),
-            name: asked.name.clone().unwrap_or_default(),
-            path: String::new(),
-        }))
+        Ok((self.review.may)(&attributes(asked)))
     }
 
     fn is_terminating(&self, namespace: &str) -> Result<bool, String> {
         let store = self.store.ok_or("the server is starting")?;
         let found = store.newest("namespaces", "", namespace);
         Ok(found.is_some_and(|it| it.value()["status"]["phase"] == "Terminating"))
+    }
+}
+
+fn attributes(asked: &access::Attributes) -> Attributes {
+    Attributes {
+        verb: asked.verb.clone(),
+        is_resource: true,
+        group: asked.group.clone(),
+        version: "*".into(),
+        resource: asked.resource.clone(),
+        subresource: asked.subresource.clone().unwrap_or_default(),
+        namespace: asked.namespace.clone().unwrap_or_default(),
+        name: asked.name.clone().unwrap_or_default(),
+        path: String::new(),
     }
 }

@@ -58,7 +58,13 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
 
     let step = progress.start("starting the hub");
     let rules = Arc::new(admission::Registration::default());
-    let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), vec![rules.clone()]).await?;
+    let hub = Embedded::start(
+        HUB,
+        kept(HUB),
+        listeners.remove(0),
+        vec![rules.clone(), Arc::new(admission::Works::default())],
+    )
+    .await?;
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
     let client = hub.client("system:open-cluster-management:hub");

@@ -1,6 +1,7 @@
 //! The one list of what runs on a hub.
 
-use kube::Client;
+use kube::{Api, Client};
+use ocm_reconcile::Cache;
 use registration::hub::Caches;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,9 @@ pub async fn start(
     options: Options,
     cancel: CancellationToken,
 ) -> Vec<JoinHandle<()>> {
-    let controllers = registration::hub::controllers(client, caches, options.registration, cancel).await;
-    controllers.into_iter().map(|it| it.finished).collect()
+    let works = Cache::start(Api::all(client.clone()), cancel.clone());
+    let of_works = work::hub::controllers(client.clone(), &works, cancel.clone());
+    let of_clusters = registration::hub::controllers(client, caches, options.registration, cancel).await;
+    let of_clusters = of_clusters.into_iter().map(|it| it.finished);
+    of_clusters.chain(of_works.into_iter().map(|it| it.finished)).collect()
 }
