@@ -3,7 +3,7 @@
 pub mod arrival;
 pub mod welcome;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use agent::Agent;
 use anyhow::{Context, Result};
@@ -17,7 +17,13 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{admission, data_dir::DataDir, embedded::Embedded, ports::Ports, progress::Progress};
+use crate::{
+    admission,
+    data_dir::DataDir,
+    embedded::Embedded,
+    ports::Ports,
+    progress::{Progress, Step},
+};
 
 /// The name of the hub beside the clusters' names: of its directory, its kubeconfig and its context.
 const HUB: &str = "hub";
@@ -57,14 +63,8 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
 
     let step = progress.start("starting the hub");
-    let rules = Arc::new(admission::Registration::default());
-    let hub = Embedded::start(
-        HUB,
-        kept(HUB),
-        listeners.remove(0),
-        vec![rules.clone(), Arc::new(admission::Works::default())],
-    )
-    .await?;
+    let rules = admission::Rules::new();
+    let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), rules.plugins()).await?;
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
     let client = hub.client("system:open-cluster-management:hub");
@@ -83,8 +83,9 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     step.done(HUB, "ready")?;
 
     let clusters = names.iter().zip(listeners).map(|(name, listener)| {
-        let (hub, data, kept, speakers) = (&hub, &data, kept(name), &speakers);
+        let (hub, controllers, data, kept, speakers) = (&hub, &controllers, &data, kept(name), &speakers);
         async move {
+            let step = progress.start(format!("{name} joining"));
             let cluster = Embedded::start(name, kept, listener, vec![]).await?;
             data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
             let user = welcome::bootstrap_user(name);
@@ -98,13 +99,11 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
             };
             let agent = agent::start(options, speakers.child_token()).await;
             let agent = agent.with_context(|| format!("could not start the agent of {name}"))?;
+            arrive(name, step, controllers, since, progress).await?;
             anyhow::Ok((cluster, agent))
         }
     });
     let clusters = try_join_all(clusters).await?;
-
-    let arrivals = try_join_all(names.iter().map(|name| arrive(name, &controllers, since, progress)));
-    arrivals.await?;
     Ok(Fleet {
         hub,
         controllers,
@@ -135,10 +134,9 @@ async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<
     Ok(listeners)
 }
 
-/// Tells the steps of one cluster as it takes them.
-async fn arrive(name: &str, hub: &Hub, since: Timestamp, progress: &Progress) -> Result<()> {
+/// Tells the steps of one cluster as it takes them; `step` is the first of them, which its start has begun.
+async fn arrive(name: &str, step: Step, hub: &Hub, since: Timestamp, progress: &Progress) -> Result<()> {
     let clusters = &hub.caches.clusters;
-    let step = progress.start(format!("{name} joining"));
     clusters
         .until(|it| arrival::is_joined(it.named(name).as_deref()).then_some(()))
         .await;

@@ -1,6 +1,5 @@
 //! Why an object is not where its owner wants it: plain functions from what was seen to sentences, in the order in which
-//! the things have to happen. No sentence means that it waits for nothing.
+//! the things have to happen. Works have theirs in `work::why`. No sentence means that it waits for nothing.
 
 pub mod csr;
 pub mod managed_cluster;
-pub mod manifest_work;

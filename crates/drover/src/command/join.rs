@@ -7,10 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use credential::KubeconfigSource;
-use kube::Client;
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
+};
+use kube::{Client, config::Kubeconfig, core::ObjectMeta};
+use ocm_api::namespaces;
+use ocm_reconcile::install::{Installed, install};
 use registration::agent::{AgentOptions, Phase};
 use tokio_util::sync::CancellationToken;
 
@@ -108,10 +114,11 @@ impl Join {
     async fn prepare(&self, global: &Global) -> Result<Ready> {
         // The hub first: were it wrong, nothing would have been started or written yet.
         let bootstrap = self.bootstrap().await?;
-        check_hub(&bootstrap).await?;
+        let kubeconfig = check_hub(&bootstrap).await?;
         if self.embedded {
             let (server, data) = self.start_cluster().await?;
             let client = server.client("system:open-cluster-management:agent");
+            keep_bootstrap(&client, &kubeconfig).await?;
             return Ok(Ready {
                 bootstrap,
                 client,
@@ -121,6 +128,7 @@ impl Join {
         let target = Target::connect(global).await?;
         let version = target.client.apiserver_version().await;
         version.map_err(|error| target.explain("could not reach the cluster to join", &error))?;
+        keep_bootstrap(&target.client, &kubeconfig).await?;
         Ok(Ready {
             bootstrap,
             client: target.client,
@@ -221,12 +229,42 @@ async fn admin(path: &Path) -> Result<Target> {
 }
 
 /// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log.
-async fn check_hub(bootstrap: &KubeconfigSource) -> Result<()> {
+async fn check_hub(bootstrap: &KubeconfigSource) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
-    let target = Target::of(loaded.kubeconfig, "the bootstrap kubeconfig").await?;
+    let target = Target::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
     let clusters = target.all(&crate::kinds::managed_cluster());
     match clusters.list(&kube::api::ListParams::default().limit(1)).await {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(loaded.kubeconfig),
         Err(error) => Err(target.explain("could not ask the hub to join", &error)),
     }
+}
+
+/// Leaves the bootstrap kubeconfig on the cluster, where `drover agent` and upstream's agents look for it.
+async fn keep_bootstrap(cluster: &Client, kubeconfig: &Kubeconfig) -> Result<()> {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(namespaces::AGENT.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some(namespaces::BOOTSTRAP_KUBECONFIG_SECRET.to_owned()),
+            namespace: Some(namespaces::AGENT.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(
+            [(
+                "kubeconfig".to_owned(),
+                ByteString(serde_saphyr::to_string(kubeconfig)?.into_bytes()),
+            )]
+            .into(),
+        ),
+        ..Secret::default()
+    };
+    let objects = [Installed::of(&namespace), Installed::of(&secret)];
+    install(cluster, &objects)
+        .await
+        .context("could not leave the bootstrap kubeconfig on the cluster")
 }

@@ -7,10 +7,12 @@ use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, api::ListParams};
+use ocm_api::{Status, work::ManifestWork};
 use serde_json::json;
 
 use crate::{
     cli::Global,
+    conditions,
     connect::Target,
     kinds,
     output::{self, Data},
@@ -81,11 +83,12 @@ impl Why {
         let sentences = match &self.object {
             Object::ManagedCluster(name) => why::managed_cluster::waits_for(name, &observe_cluster(&hub, name).await?),
             Object::ManifestWork { cluster, name } => {
-                let work = hub.namespaced(&kinds::manifest_work(), cluster).get_opt(name).await;
+                let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
+                let work = works.get_opt(name).await;
                 let work = work.map_err(|error| hub.explain(&format!("could not get work {name}"), &error))?;
                 let work =
                     work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
-                why::manifest_work::waits_for(&work, &observe_cluster(&hub, cluster).await?)
+                why_work(&work, cluster, &observe_cluster(&hub, cluster).await?)
             }
             Object::Csr(name) => {
                 let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
@@ -96,6 +99,22 @@ impl Why {
         };
         output::print(&encode(&self.object, &sentences, self.output)?)
     }
+}
+
+/// What the work waits for, and what the cluster waits for that the work needs.
+fn why_work(work: &ManifestWork, cluster: &str, seen: &why::managed_cluster::Seen) -> Vec<String> {
+    let available = seen.cluster.as_ref().map(|it| {
+        match conditions::of(it, ocm_api::conditions::managed_cluster::AVAILABLE).map(|it| it.status) {
+            Some("True") => Status::True,
+            Some("False") => Status::False,
+            _ => Status::Unknown,
+        }
+    });
+    let mut sentences = work::why::sentences(work, available, seen.now);
+    if available.is_some_and(|it| it != Status::True) {
+        sentences.extend(why::managed_cluster::waits_for(cluster, seen));
+    }
+    sentences
 }
 
 /// Everything on the hub that a cluster's progress depends on.
