@@ -6,7 +6,7 @@ use crate::{
     kinds,
 };
 use kube_store::{
-    schema::{decode, default, metadata, prune, validate},
+    schema::{decode, default, metadata, prune, structural, validate},
     status::{FieldError, Status},
 };
 use serde_json::Value;
@@ -84,7 +84,7 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
         let (kind, version) = (&call.resource.kind, &call.version);
         Status::bad_request(decode::cannot_be_handled(kind, version, text))
     };
-    let unknown = match call.resource.schema(&call.version) {
+    let mut unknown = match call.resource.schema(&call.version) {
         Some(schema) if call.resource.is_builtin() => {
             decode::decode(value, &schema, &call.resource.kind).map_err(|it| cannot(&it))?
         }
@@ -94,6 +94,12 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
         }
         None => prune::metadata(value).map_err(|it| cannot(&it))?,
     };
+    if kinds::is_crd(call) {
+        let (warnings, more) = structural::tidy_schemas(value);
+        call.warnings.extend(warnings);
+        unknown.extend(more);
+    }
+    metadata::deduplicate_owners(&mut value["metadata"]);
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

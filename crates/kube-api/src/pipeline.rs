@@ -9,7 +9,8 @@ use crate::{
 use kube_store::{
     managed,
     object::Object,
-    status::{FieldError, Status},
+    schema::metadata::validate_metadata_update,
+    status::Status,
     store::{Expect, Refused},
 };
 use serde_json::{Map, Value, json};
@@ -156,7 +157,6 @@ pub async fn write_update(
     separate_status(call, old, &mut new);
     kinds::prepare_update(call, old, &mut new)?;
     content::default(call, &mut new);
-    check_finalizers(call, old, &new)?;
     if source == Source::Update {
         track(call, Some(old), &mut new, options);
     }
@@ -218,27 +218,13 @@ fn no_finalizers(value: &Value) -> bool {
 /// Metadata that only the server writes is carried over; what a client may not change is refused.
 fn keep_server_metadata(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
     let old_metadata = &old["metadata"];
-    let mut errors = Vec::new();
     let map = metadata(new);
-    let deletion = map.get("deletionTimestamp").filter(|it| !it.is_null());
-    if let Some(deletion) = deletion
-        && *deletion != old_metadata["deletionTimestamp"]
-    {
-        errors.push(FieldError::invalid(
-            "metadata.deletionTimestamp",
-            deletion,
-            "field is immutable",
-        ));
-    }
-    if let Some(uid) = map.get("uid").and_then(Value::as_str)
-        && !uid.is_empty()
-        && *uid != old_metadata["uid"]
-    {
-        errors.push(FieldError::invalid("metadata.uid", &uid.into(), "field is immutable"));
-    }
+    map.retain(|_, it| !it.is_null() && it != "");
+    let errors = validate_metadata_update(&new["metadata"], old_metadata);
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }
+    let map = metadata(new);
     for key in [
         "uid",
         "creationTimestamp",
@@ -303,30 +289,6 @@ fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// While an object is going away, finalizers can only be taken off.
-fn check_finalizers(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Status> {
-    if old["metadata"]["deletionTimestamp"].is_null() {
-        return Ok(());
-    }
-    let list = |value: &Value| -> Vec<String> {
-        let items = value["metadata"]["finalizers"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        items.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
-    };
-    let before = list(old);
-    let added: Vec<String> = list(new).into_iter().filter(|it| !before.contains(it)).collect();
-    if added.is_empty() {
-        return Ok(());
-    }
-    let detail = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        added.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(", ")
-    );
-    Err(call.invalid(&call.name, &[FieldError::forbidden("metadata.finalizers", detail)]))
 }
 
 /// `metadata.generation` grows when something other than metadata (and status, where that is a subresource) changes.
