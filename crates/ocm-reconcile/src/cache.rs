@@ -76,10 +76,17 @@ impl Failure {
             | watcher::Error::WatchError(status) => Some(status.code),
             _ => None,
         };
-        Self {
-            code,
-            text: error.to_string(),
+        let mut text = error.to_string();
+        let mut next = std::error::Error::source(error);
+        while let Some(source) = next {
+            let more = source.to_string();
+            // Many errors print their source themselves.
+            if !text.contains(&more) {
+                text = format!("{text}: {more}");
+            }
+            next = source.source();
         }
+        Self { code, text }
     }
 }
 

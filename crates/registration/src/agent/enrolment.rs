@@ -24,7 +24,6 @@ use ocm_api::{
 use ocm_reconcile::{
     Cache, Clients, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, StepId, async_trait, cache::Watching,
 };
-use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Agent;
@@ -32,6 +31,9 @@ use super::drive::Agent;
 const KEY: &str = "credential";
 /// The one step a plan of ours has.
 const STEP: StepId = StepId { stage: 0, step: 0 };
+/// Whoever calls [`obtain`] has decided that a certificate is needed. With the upper end of the range the rules cannot come to
+/// another mind on the way and leave the caller waiting.
+const DECIDED: f64 = enrol::THRESHOLD.end;
 /// How soon to look again after a request turned out to be of no use.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
@@ -124,7 +126,7 @@ pub(super) async fn obtain(
         .secrets
         .until(|_| {
             let data = agent.data(refused);
-            enrol::reason_to_ask(&rules(agent, bootstrap, data, None, 0))
+            enrol::reason_to_ask(&rules(agent, bootstrap, DECIDED, data, None, 0))
                 .is_none()
                 .then_some(())
         })
@@ -138,13 +140,14 @@ pub(super) async fn obtain(
 pub(super) fn rules(
     agent: &Agent,
     bootstrap: &Loaded,
+    threshold: f64,
     data: hub_secret::Data,
     pending: Option<Pending>,
     requests: usize,
 ) -> enrol::Seen {
     enrol::Seen {
         now: Timestamp::now(),
-        threshold: rand::rng().random_range(enrol::THRESHOLD),
+        threshold,
         subject: Subject::agent(&agent.cluster, &agent.id),
         additional: hub_secret::additional_data(bootstrap, &agent.cluster, &agent.id),
         data,
@@ -175,7 +178,7 @@ impl Reconciler for Enrolment {
         let of_ours = |it: &Arc<CertificateSigningRequest>| enrol::is_of_cluster(it, &self.agent.cluster);
         let requests = self.requests.list().iter().filter(|it| of_ours(it)).count();
         let data = self.agent.data(self.refused.as_deref());
-        let rules = rules(&self.agent, &self.bootstrap, data, pending, requests);
+        let rules = rules(&self.agent, &self.bootstrap, DECIDED, data, pending, requests);
         let fresh = match enrol::decide(&rules) {
             Decision::Create { .. } => Some(new_key_and_request(&rules.subject)?),
             _ => None,

@@ -10,7 +10,11 @@ use credential::{
 use jiff::Timestamp;
 use kube::{Api, runtime::watcher};
 use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster};
-use ocm_reconcile::{Cache, cache::Watching};
+use ocm_reconcile::{
+    Cache,
+    cache::{Failure, Watching},
+};
+use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -80,6 +84,20 @@ async fn broken(why: String, cancel: &CancellationToken) -> Ended {
     }
 }
 
+// Either the API server said so, or its TLS did: a server that knows another CA for its clients never gets to answer.
+fn is_refusal(failure: &Failure) -> bool {
+    const ALERTS: [&str; 6] = [
+        "UnknownCA",
+        "CertificateUnknown",
+        "BadCertificate",
+        "CertificateExpired",
+        "CertificateRevoked",
+        "DecryptError",
+    ];
+    let alerted = |it: &&str| failure.text.contains(&format!("fatal alert: {it}"));
+    failure.code == Some(401) || ALERTS.iter().any(|it| alerted(&it))
+}
+
 // Tells the phase, and publishes the session while the cluster is accepted.
 async fn follow_hub(
     agent: &Arc<Agent>,
@@ -93,7 +111,7 @@ async fn follow_hub(
     loop {
         changes.borrow_and_update();
         let failure = clusters.failure();
-        if let Some(failure) = failure.as_ref().filter(|it| it.code == Some(401)) {
+        if let Some(failure) = failure.as_ref().filter(|it| is_refusal(it)) {
             return Ended::Refused(failure.text.clone());
         }
         let cluster = clusters.named(&agent.cluster);
@@ -166,7 +184,8 @@ async fn rotate(agent: Arc<Agent>, bootstrap: Loaded, hub: kube::Client, stop: C
     let mut changes = agent.secrets.changes();
     while !stop.is_cancelled() {
         changes.borrow_and_update();
-        let rules = enrolment::rules(&agent, &bootstrap, agent.data(None), None, 0);
+        let threshold = rand::rng().random_range(enrol::THRESHOLD);
+        let rules = enrolment::rules(&agent, &bootstrap, threshold, agent.data(None), None, 0);
         let Decision::Keep { until } = enrol::decide(&rules) else {
             info!(cluster = %agent.cluster, "the certificate is renewed");
             let silent: enrolment::Tell = Arc::new(|_| ());
@@ -188,5 +207,24 @@ async fn rotate(agent: Arc<Agent>, bootstrap: Loaded, hub: kube::Client, stop: C
             _ = changes.changed() => {}
             () = tokio::time::sleep(left) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_refuses_by_its_answer_or_by_its_tls() {
+        let refused = |code, text: &str| {
+            is_refusal(&Failure {
+                code,
+                text: text.to_owned(),
+            })
+        };
+        assert!(refused(Some(401), "Unauthorized"));
+        assert!(refused(None, "connection error: received fatal alert: UnknownCA"));
+        assert!(!refused(Some(403), "forbidden"));
+        assert!(!refused(None, "connection refused"));
     }
 }
