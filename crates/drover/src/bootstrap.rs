@@ -123,7 +123,10 @@ pub async fn discover_ca(server: &str, hash: Option<&str>) -> Result<(String, Op
         Ok(info) => info,
         Err(kube::Error::Api(_)) => bail!("the hub {server} does not tell strangers its CA; {fix}"),
         Err(error) => {
-            let cause = Cause::of(&error).sentence(server, "--hub-apiserver");
+            let cause = match Cause::of(&error) {
+                Cause::Refused => format!("nothing listens at {server}; check --hub-apiserver, and that the hub runs"),
+                other => other.sentence(server, "--hub-apiserver"),
+            };
             bail!("could not ask the hub for its CA: {cause}")
         }
     };

@@ -48,8 +48,8 @@ impl Command {
     fn log_filter(&self) -> &'static str {
         match self {
             Self::Hub(_) | Self::Agent(_) => "info",
-            // kube warns of the one request that asks a hub for its CA before it can be trusted; that is what it is for.
-            Self::Up(_) | Self::Join(_) => "warn,kube_client::client::tls=error",
+            // kube logs what it also returns, and what it returns is told in a sentence.
+            Self::Up(_) | Self::Join(_) => "warn,kube_client=off",
             _ => "off",
         }
     }

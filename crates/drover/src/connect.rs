@@ -77,6 +77,7 @@ impl Target {
 /// The configuration for one context of a kubeconfig.
 async fn config(kubeconfig: Kubeconfig, context: Option<String>, from: &str) -> Result<Config> {
     let known: Vec<String> = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect();
+    let mut checked = kubeconfig.clone();
     let options = KubeConfigOptions {
         context: context.clone(),
         ..KubeConfigOptions::default()
@@ -94,6 +95,12 @@ async fn config(kubeconfig: Kubeconfig, context: Option<String>, from: &str) -> 
         }
         Err(error) => return Err(anyhow!(error).context(format!("{from} is not a usable kubeconfig"))),
     };
+    // What the server would only call "unauthorized" can be said in full before it is asked.
+    if context.is_some() {
+        checked.current_context = context;
+    }
+    let loaded = credential::kubeconfig::load(from, checked).await?;
+    loaded.check(jiff::Timestamp::now())?;
     config.connect_timeout = Some(Duration::from_secs(5));
     Ok(config)
 }
