@@ -429,7 +429,7 @@ impl Checker {
         }
         if let Some(meta) = map.get("metadata") {
             let at = path.field("metadata").bracketed();
-            let (errors, _) = super::metadata::validate(meta, &at, super::metadata::NameRule::Subdomain, None);
+            let (errors, _) = super::metadata::validate(meta, &at, super::metadata::NameRule::PathSegment, None);
             self.structure.extend(errors);
         }
     }
