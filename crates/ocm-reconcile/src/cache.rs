@@ -97,6 +97,8 @@ pub struct Watching {
     pub selection: watcher::Config,
     /// The longest wait before a failed watch is tried again.
     pub retry_max: Duration,
+    /// Whether being forbidden to look is a matter of time, and not worth a warning.
+    pub forbidden_at_first: bool,
 }
 
 impl Default for Watching {
@@ -104,6 +106,7 @@ impl Default for Watching {
         Self {
             selection: watcher::Config::default(),
             retry_max: RETRY_MAX,
+            forbidden_at_first: false,
         }
     }
 }
@@ -206,12 +209,13 @@ where
                 Some(Err(error)) => {
                     let failure = Failure::of(&error);
                     let text = failure.text.clone();
+                    let awaited = watching.forbidden_at_first && failure.code == Some(403);
                     let first = self.inner.failure.write().replace(failure).is_none();
                     self.inner.changes.send_modify(|count| *count += 1);
-                    if first {
+                    if first && !awaited {
                         warn!(error = %text, "watch failed, will retry");
                     } else {
-                        debug!(error = %text, "watch failed again, will retry");
+                        debug!(error = %text, "watch failed, will retry");
                     }
                 }
                 None => return,

@@ -92,6 +92,7 @@ pub(super) async fn obtain(
     let watching = Watching {
         selection,
         retry_max: std::time::Duration::from_secs(5),
+        ..Watching::default()
     };
     let requests = Cache::start_watching(Api::all(hub.clone()), watching, stop.clone());
     let hindered = async {

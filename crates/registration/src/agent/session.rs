@@ -55,6 +55,8 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     let watching = Watching {
         selection: watcher::Config::default().fields(&format!("metadata.name={}", agent.cluster)),
         retry_max: ACCEPTANCE_RETRY_MAX,
+        // The certificate may come before the permissions that the hub makes for an accepted cluster.
+        forbidden_at_first: true,
     };
     let clusters = Cache::<ManagedCluster>::start_watching(Api::all(hub.clone()), watching, stop.clone());
     let lease = lease::start(agent, hub.clone(), &clusters, &stop);
