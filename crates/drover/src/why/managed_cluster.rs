@@ -48,6 +48,7 @@ pub fn waits_for(name: &str, seen: &Seen) -> Vec<String> {
             ));
         }
         if joined {
+            sentences.extend(newcomer(name, &seen.csrs));
             sentences.extend(health(name, cluster, seen.lease.as_ref(), seen.now));
         }
     }
@@ -108,6 +109,22 @@ fn certificate(name: &str, csrs: &[CertificateSigningRequest]) -> Option<String>
     }
     Some(format!(
         "The agent of cluster {name} has not asked for a certificate yet; see the agent's log."
+    ))
+}
+
+/// An agent that wants to be a cluster which has joined: the same one after it has lost its certificate, or another one.
+fn newcomer(name: &str, csrs: &[CertificateSigningRequest]) -> Option<String> {
+    let is_renewal = |it: &CertificateSigningRequest| {
+        let user = it.spec.username.as_deref().unwrap_or_default();
+        user.starts_with(&ocm_api::identity::agent_user(name, ""))
+    };
+    let pending = csrs
+        .iter()
+        .find(|it| csr::stage(it) == Stage::Pending && csr::fault(it, name, &[]).is_none() && !is_renewal(it))?;
+    Some(format!(
+        "CSR {} is of an agent that wants to be cluster {name}, which has joined already, and waits for a hub administrator: \
+         stop that agent if it is another cluster's, or let it take this cluster's place with `drover accept --clusters {name}`.",
+        pending.metadata.name.as_deref().unwrap_or_default()
     ))
 }
 
@@ -264,6 +281,31 @@ mod tests {
         for (cluster, wanted) in cases {
             assert_eq!(waits_for("cluster3", &seen(cluster)), wanted);
         }
+    }
+
+    #[test]
+    fn a_second_agent_with_the_name_of_a_joined_cluster_is_told() {
+        let available = (
+            "ManagedClusterConditionAvailable",
+            "True",
+            "ManagedClusterAvailable",
+            "",
+        );
+        let mut seen = seen(cluster(true, &[ACCEPTED, JOINED, available]));
+        let mut csr = csr::tests::csr_of("cluster3", "system:bootstrap:abcdef");
+        csr.metadata.name = Some("cluster3-x".into());
+        seen.csrs = vec![csr];
+        let sentences = waits_for("cluster3", &seen);
+        assert_eq!(sentences.len(), 1);
+        assert!(
+            sentences[0].starts_with(
+                "CSR cluster3-x is of an agent that wants to be cluster cluster3, which has joined already"
+            ),
+            "{sentences:?}"
+        );
+        // The cluster's own agent that renews its certificate is no second one.
+        seen.csrs[0].spec.username = Some(ocm_api::identity::agent_user("cluster3", "agent1"));
+        assert!(waits_for("cluster3", &seen).is_empty());
     }
 
     #[test]

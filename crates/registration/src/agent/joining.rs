@@ -10,6 +10,8 @@ use kube::{Api, Client, ResourceExt};
 use ocm_api::{
     annotations,
     cluster::{ClientConfig, ManagedCluster, ManagedClusterSpec},
+    condition,
+    conditions::managed_cluster,
 };
 use ocm_reconcile::{
     Clients, Note, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait, plan,
@@ -21,6 +23,7 @@ use super::{
     drive::Agent,
     enrolment::{Tell, Word},
 };
+use crate::status;
 
 /// While nothing comes of it we look again after one to two of these.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -133,6 +136,11 @@ impl Reconciler for Joining {
 // An update of the whole object, because agents may update their ManagedCluster but not patch it.
 fn add_client_configs(cluster: &ManagedCluster, wanted: &ManagedCluster) -> Plan {
     let mut plan = Plan::new();
+    // A cluster that has joined has an agent. Until the hub has taken us for it, we may be another with the same name.
+    if condition::is_true(status::conditions(cluster), managed_cluster::JOINED) {
+        plan.remark("the cluster has joined before: its client configs are left alone");
+        return plan;
+    }
     let mut new = cluster.clone();
     for config in &wanted.spec.managed_cluster_client_configs {
         if !new
@@ -198,6 +206,14 @@ mod tests {
         );
         let wanted = json!({"metadata": {"name": "cluster1"},
             "spec": {"managedClusterClientConfigs": [{"url": "https://here"}]}});
+        let mut joined = present.clone();
+        joined["status"] = json!({"conditions": [{"type": "ManagedClusterJoined", "status": "True", "reason": "", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+        check(
+            Some(joined),
+            wanted.clone(),
+            "nothing to do\nnote: the cluster has joined before: its client configs are left alone\nagain in 3600s",
+        );
         check(
             Some(present),
             wanted,
