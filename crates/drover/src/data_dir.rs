@@ -17,6 +17,8 @@ const FORMAT: u32 = 1;
 #[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
+    /// What this process has made and will not leave behind while nothing is kept in it.
+    _made: Made,
     /// Holds the lock; the kernel lets go of it however the process ends.
     _lock: File,
     /// Removes the directory in the end, where it was only meant for this run.
@@ -32,12 +34,49 @@ impl Drop for Temporary {
     }
 }
 
+/// Directories that were not there before, the outermost first.
+#[derive(Debug)]
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn for_root(root: &Path) -> Self {
+        let missing = root
+            .ancestors()
+            .filter(|it| !it.as_os_str().is_empty())
+            .take_while(|it| !it.exists());
+        let mut missing: Vec<_> = missing.map(Path::to_owned).collect();
+        missing.reverse();
+        Self(missing)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let Some(root) = self.0.last() else { return };
+        let own = ["format", "lock"];
+        let is_empty = std::fs::read_dir(root)
+            .is_ok_and(|entries| entries.flatten().all(|it| own.iter().any(|own| it.file_name() == *own)));
+        if !is_empty {
+            return;
+        }
+        for name in own {
+            let _ = std::fs::remove_file(root.join(name));
+        }
+        // Only what is empty can be removed this way: what somebody else has put there meanwhile stays.
+        for path in self.0.iter().rev() {
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+}
+
 impl DataDir {
     /// Takes the directory `root`, making it if it is not there.
     pub fn open(root: &Path) -> Result<Self> {
         let name = root.display();
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(root);
-        made.with_context(|| format!("could not create the data directory {name}"))?;
+        check_format(root)?;
+        let made = Made::for_root(&std::path::absolute(root)?);
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(root);
+        created.with_context(|| format!("could not create the data directory {name}"))?;
         let root = root
             .canonicalize()
             .with_context(|| format!("could not find the data directory {name}"))?;
@@ -46,12 +85,13 @@ impl DataDir {
             bail!("{name} is not a data directory of drover and not empty; choose another one with --data-dir");
         }
         let lock = lock(&root)?;
-        check_format(&root)?;
+        keep_format(&root)?;
         // A directory that a person made beforehand may be open to others; it holds private keys.
         std::fs::set_permissions(&root, Permissions::from_mode(0o700))
             .with_context(|| format!("could not make the data directory {name} private"))?;
         Ok(Self {
             root,
+            _made: made,
             _lock: lock,
             _temporary: None,
         })
@@ -155,6 +195,16 @@ fn lock(root: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Writes the format into a directory that has none.
+fn keep_format(root: &Path) -> Result<()> {
+    let path = root.join("format");
+    if path.exists() {
+        return check_format(root);
+    }
+    write_private(&path, &format!("{FORMAT}\n"))
+}
+
+/// Refuses what another version has written, before anything is touched.
 fn check_format(root: &Path) -> Result<()> {
     let path = root.join("format");
     let name = root.display();
@@ -167,7 +217,7 @@ fn check_format(root: &Path) -> Result<()> {
             Ok(_) => Ok(()),
             Err(_) => bail!("{} is damaged: it should hold the format's number", path.display()),
         },
-        Err(error) if error.kind() == ErrorKind::NotFound => write_private(&path, &format!("{FORMAT}\n")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("could not read {}", path.display())),
     }
 }
@@ -215,8 +265,20 @@ mod tests {
         std::fs::write(parent.path().join("format"), "2\n").unwrap();
         assert!(refusal(parent.path()).contains("has format 2, written by a newer drover; this one knows format 1"));
         assert_eq!(std::fs::read_to_string(parent.path().join("format")).unwrap(), "2\n");
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
         std::fs::write(parent.path().join("format"), "x").unwrap();
         assert!(refusal(parent.path()).contains("is damaged"));
+    }
+
+    #[test]
+    fn a_directory_in_which_nothing_was_begun_is_not_left_behind() {
+        let parent = tempfile::tempdir().unwrap();
+        drop(DataDir::open(&parent.path().join("a/b")).unwrap());
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+        // One that was there before stays.
+        std::fs::create_dir(parent.path().join("a")).unwrap();
+        drop(DataDir::open(&parent.path().join("a")).unwrap());
+        assert!(parent.path().join("a").exists());
     }
 
     #[test]

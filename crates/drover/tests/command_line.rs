@@ -43,6 +43,17 @@ fn a_usage_error_exits_with_2_and_a_failure_with_1() {
         &["accept"],
         &["create", "work", "w", "--clusters", "a"],
         &["why", "pod/a"],
+        &["up", "--clusters", "501"],
+        &[
+            "join",
+            "--embedded",
+            "--cluster-name",
+            "a",
+            "--bootstrap-kubeconfig",
+            "f",
+            "--kubeconfig",
+            "g",
+        ],
         &["why", "manifestwork/a"],
         &["completions", "tcsh"],
     ] {

@@ -7,8 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, CommandFactory, error::ErrorKind};
 use credential::KubeconfigSource;
 use k8s_openapi::{
     ByteString,
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bootstrap::{self, Invitation},
-    cli::Global,
+    cli::{Cli, Global},
     cluster_name,
     command::agent::run_agent,
     connect::Target,
@@ -85,7 +85,8 @@ impl Join {
     pub async fn run(self, global: &Global) -> Result<()> {
         cluster_name::check(&self.cluster_name)?;
         if self.embedded && global.kubeconfig.is_some() {
-            bail!("--embedded and --kubeconfig exclude each other: the cluster is either new or the kubeconfig's");
+            let text = "--embedded and --kubeconfig exclude each other: the cluster is either new or the kubeconfig's";
+            Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         process::raise_open_files();
         let stop = CancellationToken::new();

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ pub struct Up {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// How many clusters to start
-    #[arg(long, default_value_t = 2, value_name = "N")]
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u16).range(..=CLUSTERS_MAX))]
     clusters: u16,
     /// Keep everything in memory, and forget it in the end
     #[arg(long)]
@@ -34,28 +34,22 @@ enum Lines {
 }
 
 /// More clusters than this in one process are a mistake in typing, or want more memory than their user thinks.
-const CLUSTERS_MAX: u16 = 500;
+const CLUSTERS_MAX: i64 = 500;
 
 impl Up {
     /// What the flags mean.
-    fn wanted(&self) -> Result<up::Wanted> {
-        if self.clusters > CLUSTERS_MAX {
-            bail!(
-                "--clusters {} is too many for one process; at most {CLUSTERS_MAX}",
-                self.clusters
-            );
-        }
+    fn wanted(&self) -> up::Wanted {
         let default = (!self.ephemeral).then(|| PathBuf::from(".drover"));
-        Ok(up::Wanted {
+        up::Wanted {
             data_dir: self.data_dir.clone().or(default),
             ephemeral: self.ephemeral,
             clusters: self.clusters,
             port: self.port,
-        })
+        }
     }
 
     pub async fn run(self, begun: Instant) -> Result<()> {
-        let wanted = self.wanted()?;
+        let wanted = self.wanted();
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
