@@ -1,6 +1,6 @@
 # One command starts a hub and two clusters that have joined it; SIGTERM stops them in order.
 
-start up $ drover up
+start up $ drover up 2>complaints
 
 # It says what it did, how long that took, where the kubeconfigs are and what to try.
 wait log up
@@ -19,6 +19,9 @@ $ kubectl get managedclusters
 NAME       HUB ACCEPTED   MANAGED CLUSTER URLS   JOINED   AVAILABLE   AGE
 cluster1   true           https://<address>   True     True        <age>
 cluster2   true           https://<address>   True     True        <age>
+
+# It had nothing to complain about.
+$ cat complaints
 
 # OCM's own objects have OCM's names.
 $ kubectl get csr -o jsonpath='{range .items[*]}{.spec.signerName} {.status.conditions[*].type}{"\n"}{end}'
