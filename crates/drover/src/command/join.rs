@@ -14,7 +14,7 @@ use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
 };
-use kube::{Client, config::Kubeconfig, core::ObjectMeta};
+use kube::{Api, Client, config::Kubeconfig, core::ObjectMeta};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{Installed, install};
 use registration::agent::{AgentOptions, Phase};
@@ -96,10 +96,12 @@ impl Join {
             () = stop.cancelled() => return Ok(()),
             ready = self.prepare(global) => ready?,
         };
-        self.tell()?;
+        if !ready.rejoins {
+            self.tell()?;
+        }
         let mut options = AgentOptions::new(ready.bootstrap, ready.client);
         options.cluster_name = Some(self.cluster_name.clone());
-        options.fail_fast = true;
+        options.fail_fast = !ready.rejoins;
         options.on_phase = Arc::new(|phase| tell_phase(phase));
         if let Some((server, _)) = &ready.embedded {
             options.external_server_urls = vec![server.url().to_owned()];
@@ -114,8 +116,11 @@ impl Join {
 
     async fn prepare(&self, global: &Global) -> Result<Ready> {
         // The hub first: were it wrong, nothing would have been started or written yet.
-        let bootstrap = self.bootstrap().await?;
-        let kubeconfig = check_hub(&bootstrap).await?;
+        let (bootstrap, kubeconfig) = match self.hub().await {
+            Ok(hub) => hub,
+            Err(error) if self.embedded && self.place().join("format").exists() => return self.rejoin(error).await,
+            Err(error) => return Err(error),
+        };
         if self.embedded {
             let (server, data) = self.start_cluster().await?;
             let client = server.client("system:open-cluster-management:agent");
@@ -124,6 +129,7 @@ impl Join {
                 bootstrap,
                 client,
                 embedded: Some((server, data)),
+                rejoins: false,
             });
         }
         let target = Target::connect(global).await?;
@@ -134,15 +140,55 @@ impl Join {
             bootstrap,
             client: target.client,
             embedded: None,
+            rejoins: false,
         })
+    }
+
+    /// The hub as this command line names it, after it has taken the credential.
+    async fn hub(&self) -> Result<(KubeconfigSource, Kubeconfig)> {
+        let bootstrap = self.bootstrap().await?;
+        let kubeconfig = check_hub(&bootstrap).await?;
+        Ok((bootstrap, kubeconfig))
+    }
+
+    /// Goes on where an earlier run was: the hub may be away, and the token too old, and the cluster is still joined.
+    async fn rejoin(&self, error: anyhow::Error) -> Result<Ready> {
+        let (server, data) = self.start_cluster().await?;
+        let client = server.client("system:open-cluster-management:agent");
+        let bootstrap = match kept_bootstrap(&client).await {
+            Ok(Some(bootstrap)) => bootstrap,
+            // It was never joined, so that what was typed is all there is.
+            Ok(None) => {
+                server.stop().await;
+                return Err(error);
+            }
+            Err(other) => {
+                server.stop().await;
+                return Err(other);
+            }
+        };
+        eprintln!(
+            "warning: {}; going on with what {} joined with before",
+            output::sentence(&error),
+            self.cluster_name
+        );
+        Ok(Ready {
+            bootstrap,
+            client,
+            embedded: Some((server, data)),
+            rejoins: true,
+        })
+    }
+
+    /// Where the embedded cluster keeps everything.
+    fn place(&self) -> PathBuf {
+        let default = || format!(".drover-{}", self.cluster_name).into();
+        self.data_dir.clone().unwrap_or_else(default)
     }
 
     async fn start_cluster(&self) -> Result<(Embedded, DataDir)> {
         let name = &self.cluster_name;
-        let path = self
-            .data_dir
-            .clone()
-            .unwrap_or_else(|| format!(".drover-{name}").into());
+        let path = self.place();
         let data = DataDir::open(&path)?;
         let ports = Ports {
             first: self.port,
@@ -218,6 +264,8 @@ struct Ready {
     client: Client,
     /// The cluster's server and its directory, where they are ours.
     embedded: Option<(Embedded, DataDir)>,
+    /// Whether it joined in an earlier run, and the hub could not be asked now.
+    rejoins: bool,
 }
 
 async fn admin(path: &Path) -> Result<Target> {
@@ -238,6 +286,28 @@ async fn check_hub(bootstrap: &KubeconfigSource) -> Result<Kubeconfig> {
         Ok(_) => Ok(loaded.kubeconfig),
         Err(error) => Err(target.explain("could not ask the hub to join", &error)),
     }
+}
+
+/// The bootstrap kubeconfig that an earlier run has left on the cluster, if it ever got a certificate with it.
+async fn kept_bootstrap(cluster: &Client) -> Result<Option<KubeconfigSource>> {
+    let secrets: Api<Secret> = Api::namespaced(cluster.clone(), namespaces::AGENT);
+    let failed = "could not read what the cluster joined with before";
+    if secrets
+        .get_opt(namespaces::HUB_KUBECONFIG_SECRET)
+        .await
+        .context(failed)?
+        .is_none()
+    {
+        return Ok(None);
+    }
+    let kept = secrets
+        .get_opt(namespaces::BOOTSTRAP_KUBECONFIG_SECRET)
+        .await
+        .context(failed)?;
+    let text = kept.and_then(|it| it.data?.remove("kubeconfig"));
+    Ok(text
+        .and_then(|it| String::from_utf8(it.0).ok())
+        .map(KubeconfigSource::Inline))
 }
 
 /// Leaves the bootstrap kubeconfig on the cluster, where `drover agent` and upstream's agents look for it.
