@@ -37,7 +37,12 @@ pub enum Ended {
 pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<Agent, InstallError> {
     install(&options.cluster).await?;
     let sessions = options.sessions.subscribe();
-    let workers = tokio::spawn(workers::follow(sessions, options.cluster.clone(), cancel.clone()));
+    let ground = workers::Ground {
+        cluster: options.cluster.clone(),
+        management: options.management.clone(),
+        component_namespace: options.component_namespace.clone(),
+    };
+    let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));
     let registration = tokio::spawn(registration::agent::run(options, cancel));
     Ok(Agent { registration, workers })
 }

@@ -1,18 +1,33 @@
 //! The one list of what an agent does for the hub while it has a session with it.
 
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
 use registration::agent::HubSession;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use work::agent::{WorkAgentOptions, hub_hash};
 
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_LAST: Duration = Duration::from_secs(30);
+
+/// Where the agent lives, and where it works.
+pub struct Ground {
+    /// The managed cluster.
+    pub cluster: Client,
+    /// The cluster that holds the agent's own objects.
+    pub management: Client,
+    /// The namespace of those objects.
+    pub component_namespace: String,
+}
+
 /// Starts the workers with each session, and stops them with it.
-pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, cluster: Client, cancel: CancellationToken) {
+pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: Ground, cancel: CancellationToken) {
     loop {
         let session = sessions.borrow_and_update().clone();
         if let Some(session) = session {
             let stop = cancel.child_token();
-            let work = work(&session, &cluster, stop.clone());
+            let work = work(&session, &ground, stop.clone());
             tokio::pin!(work);
             tokio::select! {
                 () = &mut work => {}
@@ -33,8 +48,33 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, cluster: 
     }
 }
 
-async fn work(session: &HubSession, cluster: &Client, stop: CancellationToken) {
+async fn work(session: &HubSession, ground: &Ground, stop: CancellationToken) {
     let hash = hub_hash(&session.server);
-    let options = WorkAgentOptions::new(session.client.clone(), cluster.clone(), &session.cluster, &hash);
-    work::agent::run(options, stop).await;
+    let mut options = WorkAgentOptions::new(session.client.clone(), ground.cluster.clone(), &session.cluster, &hash);
+    tokio::select! {
+        () = stop.cancelled() => {}
+        id = agent_id(ground) => {
+            options.agent_id = id;
+            work::agent::run(options, stop).await;
+        }
+    }
+}
+
+/// What tells this agent's applied works from those of another agent on the same cluster. It must outlive the credential
+/// and the hub's address, or works of the old address would never be cleaned up; upstream's operator passes the uid of its
+/// Klusterlet, and ours is the uid of the namespace in which the agent keeps its credential. Guessing another
+/// one would make strangers of our own works, so this waits until it can be read.
+async fn agent_id(ground: &Ground) -> String {
+    let namespaces: Api<Namespace> = Api::all(ground.management.clone());
+    let mut pause = RETRY_FIRST;
+    loop {
+        match namespaces.get(&ground.component_namespace).await {
+            Ok(namespace) => return namespace.metadata.uid.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(namespace = %ground.component_namespace, %error, "could not read the agent's namespace");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY_LAST);
+    }
 }
