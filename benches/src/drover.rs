@@ -15,6 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// The user of the kubeconfigs that `up` writes. The benches join with it, so `accept` is told to trust it.
+pub const ADMIN: &str = "kubernetes-admin";
+
 /// A process that is stopped when it is dropped.
 pub struct Drover {
     child: Child,

@@ -2,7 +2,7 @@
 
 use crate::{
     Size,
-    drover::{Drover, client, kubeconfig},
+    drover::{ADMIN, Drover, client, kubeconfig},
     statistics::{mebibytes, milliseconds, round},
     works::{is, work, works},
 };
@@ -50,7 +50,15 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
         let (binary, admin, list) = (binary.to_owned(), admin.clone(), names.join(","));
         tokio::task::spawn_blocking(move || {
             Command::new(binary)
-                .args(["accept", "--wait", "--clusters", &list, "--kubeconfig"])
+                .args([
+                    "accept",
+                    "--wait",
+                    "--requesters",
+                    ADMIN,
+                    "--clusters",
+                    &list,
+                    "--kubeconfig",
+                ])
                 .arg(admin)
                 .output()
         })

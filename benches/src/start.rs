@@ -2,7 +2,7 @@
 
 use crate::{
     Size,
-    drover::{Drover, kubeconfig},
+    drover::{ADMIN, Drover, kubeconfig},
     statistics::{mebibytes, median, milliseconds},
 };
 use anyhow::Result;
@@ -40,7 +40,15 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
             ],
         )?;
         let accepted = Command::new(binary)
-            .args(["accept", "--clusters", LONE, "--wait", "--kubeconfig"])
+            .args([
+                "accept",
+                "--clusters",
+                LONE,
+                "--wait",
+                "--requesters",
+                ADMIN,
+                "--kubeconfig",
+            ])
             .arg(&hub)
             .output()?;
         anyhow::ensure!(
