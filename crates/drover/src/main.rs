@@ -7,6 +7,7 @@ mod age;
 mod bootstrap;
 mod cli;
 mod cluster_name;
+mod code_pages;
 mod command;
 mod conditions;
 mod connect;

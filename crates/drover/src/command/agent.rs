@@ -10,7 +10,7 @@ use kube::Api;
 use registration::agent::AgentOptions;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cli::Global, cluster_name, connect::Target, process};
+use crate::{cli::Global, cluster_name, code_pages, connect::Target, process};
 
 /// Run the agent of the cluster of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -79,9 +79,19 @@ async fn bootstrap_secret(target: &Target) -> Result<KubeconfigSource> {
 /// Runs the agent until `stop`.
 pub async fn run_agent(options: AgentOptions, stop: &CancellationToken) -> Result<()> {
     let name = options.cluster_name.clone().unwrap_or_default();
+    let mut sessions = options.sessions.subscribe();
     let started = agent::start(options, stop.child_token()).await;
     let mut agent = started.with_context(|| format!("could not start the agent of {name}"))?;
-    let ended = agent.ended().await;
+    let settle = async {
+        if sessions.wait_for(Option::is_some).await.is_ok() {
+            code_pages::give_back_when_settled().await;
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        ended = agent.ended() => ended,
+        never = settle => never,
+    };
     agent.finished().await;
     match ended {
         agent::Ended::Stopped => Ok(()),
