@@ -17,7 +17,10 @@ pub async fn give_back_when_settled() {
     tokio::time::sleep(SETTLED).await;
     match fs::read_to_string("/proc/self/maps") {
         Ok(maps) => {
-            for (start, length) in std::env::current_exe().iter().flat_map(|it| code(&maps, &it.to_string_lossy())) {
+            for (start, length) in std::env::current_exe()
+                .iter()
+                .flat_map(|it| code(&maps, &it.to_string_lossy()))
+            {
                 give_back(start, length);
             }
         }
