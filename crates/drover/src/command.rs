@@ -47,9 +47,9 @@ impl Command {
     /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
     fn log_filter(&self) -> &'static str {
         match self {
-            Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,rustls_platform_verifier=off",
+            Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             // kube logs what it also returns, and what it returns is told in a sentence.
-            Self::Up(_) | Self::Join(_) => "warn,kube_client=off,rustls_platform_verifier=off",
+            Self::Up(_) | Self::Join(_) => "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             _ => "off",
         }
     }

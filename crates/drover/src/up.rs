@@ -6,12 +6,15 @@ pub mod welcome;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use agent::Agent;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use credential::KubeconfigSource;
 use futures::{StreamExt, future::try_join_all, stream::FuturesUnordered};
 use hub::Hub;
 use jiff::Timestamp;
-use ocm_reconcile::install::install;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use ocm_api::{cluster::ManagedCluster, namespaces};
+use ocm_reconcile::{Clients, Plan, Site, execute, install::install};
 use registration::agent::AgentOptions;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
@@ -88,6 +91,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
             let step = progress.start(format!("{name} joining"));
             let cluster = Embedded::start(name, kept, listener, vec![]).await?;
             data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
+            forget_deleted(&hub.client("system:open-cluster-management:hub"), &cluster, name).await?;
             let user = welcome::bootstrap_user(name);
             // In memory only: whoever has it is waved through.
             let bootstrap = KubeconfigSource::Inline(hub.kubeconfig(&user, &[welcome::BOOTSTRAP_GROUP])?);
@@ -111,6 +115,31 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         speakers,
         _data: data,
     })
+}
+
+/// A cluster that was deleted from the hub has a certificate that opens nothing any more; without it, it joins anew.
+async fn forget_deleted(hub: &Client, cluster: &Embedded, name: &str) -> Result<()> {
+    let known = Api::<ManagedCluster>::all(hub.clone()).get_opt(name).await;
+    if known
+        .with_context(|| format!("could not ask the hub for {name}"))?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let client = cluster.client("system:open-cluster-management:agent");
+    let failed = || format!("could not remove the old certificate of {name}");
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespaces::AGENT);
+    let kept = secrets.get_opt(namespaces::HUB_KUBECONFIG_SECRET).await;
+    let Some(kept) = kept.with_context(failed)? else {
+        return Ok(());
+    };
+    let mut plan = Plan::new();
+    plan.delete(Site::Cluster, &kept);
+    let outcome = execute(&Clients::cluster(client), &plan).await;
+    if !outcome.succeeded() {
+        bail!("{}: {}", failed(), outcome.error_text());
+    }
+    Ok(())
 }
 
 async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<Vec<TcpListener>> {
@@ -142,9 +171,16 @@ async fn arrive(name: &str, step: Step, hub: &Hub, since: Timestamp, progress: &
         .await;
     step.done(name, "joined")?;
     let step = progress.start(format!("{name} being accepted"));
-    clusters
-        .until(|it| it.named(name).filter(|it| arrival::is_accepted(it)))
+    let decided = clusters
+        .until(|it| {
+            it.named(name)
+                .filter(|it| arrival::is_accepted(it) || arrival::is_denied(it))
+        })
         .await;
+    if arrival::is_denied(&decided) {
+        // The administrator's word stands, also after a restart; there is nothing more to wait for.
+        return step.done(name, "denied");
+    }
     step.done(name, "accepted")?;
     let step = progress.start(format!("{name} becoming available"));
     let mut changes = (clusters.changes(), hub.caches.leases.changes());

@@ -14,6 +14,13 @@ pub fn is_accepted(cluster: &ManagedCluster) -> bool {
     cluster.spec.hub_accepts_client && holds(cluster, conditions::HUB_ACCEPTED)
 }
 
+/// Whether an administrator has put it out again.
+pub fn is_denied(cluster: &ManagedCluster) -> bool {
+    let told = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    let accepted = condition::find(told, conditions::HUB_ACCEPTED);
+    !cluster.spec.hub_accepts_client && accepted.is_some_and(|it| it.status == "False")
+}
+
 /// Whether it is available, and said so to this process: what an earlier one left behind does not count.
 pub fn is_available(cluster: &ManagedCluster, lease: Option<&Lease>, since: Timestamp) -> bool {
     let renewed = lease
@@ -46,6 +53,18 @@ mod tests {
             "metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true}, "status": {"conditions": conditions},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_new_cluster_is_not_denied_and_one_that_was_put_out_is() {
+        let mut cluster = cluster(&["HubAcceptedManagedCluster"]);
+        assert!(is_accepted(&cluster) && !is_denied(&cluster));
+        cluster.spec.hub_accepts_client = false;
+        assert!(!is_denied(&cluster), "the hub has not yet taken its permissions away");
+        cluster.status.as_mut().unwrap().conditions[0].status = "False".into();
+        assert!(is_denied(&cluster));
+        cluster.status = None;
+        assert!(!is_denied(&cluster), "nobody has decided on it");
     }
 
     #[test]
