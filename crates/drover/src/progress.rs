@@ -74,7 +74,7 @@ impl Progress {
                 line.extend(more.clone());
                 output::say(Value::Object(line))
             }
-            _ => output::say(format_args!("ready in {}", human(took))),
+            _ => self.tell(&format!("ready in {}", human(took))),
         }
     }
 
@@ -82,16 +82,25 @@ impl Progress {
     pub fn remark(&self, text: &str) -> Result<()> {
         match &self.how {
             How::Json => Ok(()),
-            How::Lines => output::say(text),
-            How::Spinners(spinners) => Ok(spinners.println(text)?),
+            How::Lines | How::Spinners(_) => self.tell(text),
+        }
+    }
+
+    /// Writes what is to stay. Only what goes away again is drawn by the spinners: they count the lines that are
+    /// theirs, and take away others' when a bar of theirs ends and stays.
+    fn tell(&self, text: &str) -> Result<()> {
+        match &self.how {
+            How::Spinners(spinners) => spinners.suspend(|| output::say(text)),
+            How::Lines | How::Json => output::say(text),
         }
     }
 }
 
 impl Step {
     /// Ends the step: `subject` is what it was about (`hub`, `cluster1`), `state` what that is now (`ready`, `joined`).
-    pub fn done(self, subject: &str, state: &str) -> Result<()> {
+    pub fn done(mut self, subject: &str, state: &str) -> Result<()> {
         let took = self.begun.elapsed();
+        self.clear();
         match &self.progress.how {
             How::Json => output::say(json!({
                 "step": state,
@@ -99,15 +108,16 @@ impl Step {
                 "milliseconds": milliseconds(took),
                 "atMilliseconds": milliseconds(self.progress.begun.elapsed()),
             })),
-            How::Lines => output::say(line(subject, state, took)),
-            How::Spinners(_) => {
-                if let Some(spinner) = &self.spinner {
-                    let style = ProgressStyle::with_template("✓ {msg}");
-                    spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                    spinner.finish_with_message(line(subject, state, took));
-                }
-                Ok(())
-            }
+            How::Lines => self.progress.tell(&line(subject, state, took)),
+            How::Spinners(_) => self.progress.tell(&format!("✓ {}", line(subject, state, took))),
+        }
+    }
+
+    /// Takes the spinner away.
+    fn clear(&mut self) {
+        if let (How::Spinners(spinners), Some(spinner)) = (&self.progress.how, self.spinner.take()) {
+            spinner.finish_and_clear();
+            spinners.remove(&spinner);
         }
     }
 }
@@ -115,9 +125,7 @@ impl Step {
 impl Drop for Step {
     fn drop(&mut self) {
         // A step that fails leaves no spinner turning under the sentence that says why.
-        if let Some(spinner) = self.spinner.take().filter(|it| !it.is_finished()) {
-            spinner.finish_and_clear();
-        }
+        self.clear();
     }
 }
 

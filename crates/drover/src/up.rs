@@ -51,6 +51,7 @@ pub struct Fleet {
     /// Ends everything that speaks to the API servers.
     speakers: CancellationToken,
     _data: DataDir,
+    ephemeral: bool,
 }
 
 /// Starts everything and returns when all clusters are available, or as soon as something fails.
@@ -114,6 +115,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         clusters,
         speakers,
         _data: data,
+        ephemeral: wanted.ephemeral,
     })
 }
 
@@ -235,7 +237,11 @@ impl Fleet {
                 "  drover --kubeconfig {hub} get token\n  drover join --embedded --hub-kubeconfig {hub} --cluster-name cluster1\n"
             ));
         }
-        text.push_str("\nCtrl-C stops it; started again it finds everything as it was.\n");
+        text.push_str(if self.ephemeral {
+            "\nCtrl-C stops it, and everything is forgotten.\n"
+        } else {
+            "\nCtrl-C stops it; started again it finds everything as it was.\n"
+        });
         text
     }
 

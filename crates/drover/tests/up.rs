@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
@@ -289,4 +289,52 @@ async fn a_third_cluster_joins_with_its_own_api_and_waits_to_be_accepted() {
     joined.kill().expect("killed");
     joined.wait().expect("ended");
     assert_eq!(up.end("-INT"), Some(0));
+}
+
+#[test]
+fn on_a_terminal_every_step_stays_on_a_line_of_its_own() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let binary = env!("CARGO_BIN_EXE_drover");
+    // `script` gives it a terminal, and passes on what is typed there.
+    let mut child = Command::new("script")
+        .args(["-qec", &format!("{binary} up --ephemeral --clusters 1"), "/dev/null"])
+        .current_dir(home.path())
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script runs");
+    let mut lines = Vec::new();
+    for line in BufReader::new(child.stdout.as_mut().expect("piped")).lines() {
+        lines.push(line.expect("text"));
+        if lines
+            .last()
+            .is_some_and(|it| it.contains("Ctrl-C stops it, and everything is forgotten."))
+        {
+            break;
+        }
+    }
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"\x03").expect("typed");
+    assert!(child.wait().expect("ended").success());
+    for step in [
+        "hub ready",
+        "cluster1 joined",
+        "cluster1 accepted",
+        "cluster1 available",
+    ] {
+        let ends = |line: &&String| {
+            line.rsplit('✓')
+                .next()
+                .is_some_and(|it| it.trim_start().starts_with(step))
+        };
+        assert_eq!(lines.iter().filter(ends).count(), 1, "{step}: {lines:#?}");
+    }
+    let ready = lines.iter().position(|it| it.contains("ready in ")).expect("ready");
+    let after = &lines[ready + 1..];
+    assert!(
+        after.iter().all(|it| !it.contains("\u{1b}[")),
+        "nothing is taken away again: {after:#?}"
+    );
+    assert!(after.iter().any(|it| it.trim_end() == "Kubeconfigs:"), "{after:#?}");
 }
