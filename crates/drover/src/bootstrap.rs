@@ -95,7 +95,7 @@ impl Invitation {
             "current-context": "bootstrap",
             "users": [{ "name": "bootstrap", "user": { "token": self.token } }],
         });
-        Ok(serde_saphyr::to_string(&kubeconfig)?)
+        crate::output::yaml(&kubeconfig)
     }
 }
 

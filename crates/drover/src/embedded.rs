@@ -108,12 +108,12 @@ impl Embedded {
                 "client-key-data": BASE64_STANDARD.encode(&made.key_pem),
             } }],
         });
-        Ok(serde_saphyr::to_string(&kubeconfig)?)
+        crate::output::yaml(&kubeconfig)
     }
 
     /// A kubeconfig that says where the server is and what its CA is, and nothing else.
     pub fn public_kubeconfig(&self) -> Result<String> {
-        Ok(serde_saphyr::to_string(&json!({
+        crate::output::yaml(&json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{ "name": "", "cluster": {
@@ -124,7 +124,7 @@ impl Embedded {
             "users": [],
             "current-context": "",
             "preferences": {},
-        }))?)
+        }))
     }
 
     /// Lets connections drain and closes the objects.

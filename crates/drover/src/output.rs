@@ -39,12 +39,18 @@ pub fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
 pub fn encode(value: &Value, data: Data) -> anyhow::Result<String> {
     let mut text = match data {
         Data::Json => serde_json::to_string_pretty(value)?,
-        Data::Yaml => serde_saphyr::to_string(value)?,
+        Data::Yaml => yaml(value)?,
     };
     if !text.ends_with('\n') {
         text.push('\n');
     }
     Ok(text)
+}
+
+/// `value` as YAML. A long string stays on one line, as kubectl writes it: scripts cut tokens and certificates out.
+pub fn yaml(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    Ok(serde_saphyr::to_string_with_options(value, options)?)
 }
 
 /// The objects as kubectl prints them: a single one by itself, any other number as a `List`.
@@ -80,6 +86,12 @@ mod tests {
     use anyhow::{Context, anyhow};
 
     use super::*;
+
+    #[test]
+    fn a_long_text_stays_on_one_line_of_yaml() {
+        let token = "a".repeat(5000);
+        assert_eq!(yaml(&json!({ "token": token })).unwrap(), format!("token: {token}\n"));
+    }
 
     #[test]
     fn an_error_is_one_line_and_repeats_nothing() {

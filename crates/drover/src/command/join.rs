@@ -328,7 +328,7 @@ async fn keep_bootstrap(cluster: &Client, kubeconfig: &Kubeconfig) -> Result<()>
         data: Some(
             [(
                 "kubeconfig".to_owned(),
-                ByteString(serde_saphyr::to_string(kubeconfig)?.into_bytes()),
+                ByteString(crate::output::yaml(kubeconfig)?.into_bytes()),
             )]
             .into(),
         ),
