@@ -2,7 +2,7 @@
 //! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs a
 //! table of kinds to know what may be compared. Here it is a forced server-side apply under a manager of the work's own, so
 //! that a field of another hand stays, a field the manifest dropped goes, and the API server needs no table.
-//! `docs/decisions/work-update-is-apply.md` tells what that changes for whom.
+//! `docs/decisions/0009-work-update-is-apply.md` tells what that changes for whom.
 
 use std::sync::Arc;
 
