@@ -13,10 +13,11 @@ use std::{
     sync::Arc,
 };
 
-/// Events kept per resource for watches that resume; past either bound the oldest go.
-const LOG_EVENTS_MAX: usize = 8192;
+/// Events kept per resource for watches that resume; past either bound the oldest go. A watch that falls further behind is
+/// told so and lists again, so these bounds trade the memory of a busy server against lists of slow watchers.
+const LOG_EVENTS_MAX: usize = 4096;
 /// Bytes of objects kept per resource in the log.
-const LOG_BYTES_MAX: usize = 8 << 20;
+const LOG_BYTES_MAX: usize = 2 << 20;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
