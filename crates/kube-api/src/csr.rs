@@ -138,17 +138,18 @@ impl Asked {
         let (Some(key), Some(signature)) = (inside(&self.public_key.algorithm), inside(&request.algorithm)) else {
             return false;
         };
+        // A signature is whole bytes; one that claims unused bits would be another encoding of the same signature.
+        let (Some(key_bits), Some(signature_bits)) = (
+            self.public_key.subject_public_key.as_bytes(),
+            request.signature.as_bytes(),
+        ) else {
+            return false;
+        };
         let algorithms = crate::tls::provider().signature_verification_algorithms.all;
         algorithms.iter().any(|it| {
             it.public_key_alg_id().as_ref() == key
                 && it.signature_alg_id().as_ref() == signature
-                && it
-                    .verify_signature(
-                        self.public_key.subject_public_key.raw_bytes(),
-                        signed,
-                        request.signature.raw_bytes(),
-                    )
-                    .is_ok()
+                && it.verify_signature(key_bits, signed, signature_bits).is_ok()
         })
     }
 }
