@@ -1,7 +1,8 @@
 //! The numbers that Drover promises, measured on the real binary and printed as JSON.
 //!
-//! Needs the release binary: `cargo build --release && cargo run --release --package benches`. Nothing here asserts a time: a reader compares what was
-//! measured with what was promised, and both with the machine's own disk and loopback, probed in the same run.
+//! Needs the release binary: `cargo build --release && cargo run --release --package benches`. Nothing here asserts a
+//! time: a reader compares what was measured with what was promised, and both with the machine's own disk and loopback,
+//! probed in the same run.
 
 mod drover;
 mod fleet;

@@ -42,7 +42,8 @@ const SECONDS_DEFAULT: i64 = 365 * 24 * 3600;
 /// Shorter certificates are not shortened further by the backdating.
 const SECONDS_SHORT: i64 = 8 * 3600;
 
-const USAGES: &[&str] = &[
+/// The usages that a certificate may be asked for.
+pub(crate) const USAGES: &[&str] = &[
     "any",
     "cert sign",
     "client auth",

@@ -1,6 +1,7 @@
 //! Roles, bindings, certificate signing requests and webhook configurations.
 
 use super::{list, subdomain, text};
+use crate::csr::USAGES;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{schema::metadata::path_segment_errors, status::FieldError};
 use serde_json::{Value, json};
@@ -121,33 +122,6 @@ pub(super) fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-/// The usages that a certificate may be asked for.
-const USAGES: [&str; 23] = [
-    "any",
-    "cert sign",
-    "client auth",
-    "code signing",
-    "content commitment",
-    "crl sign",
-    "data encipherment",
-    "decipher only",
-    "digital signature",
-    "email protection",
-    "encipher only",
-    "ipsec end system",
-    "ipsec tunnel",
-    "ipsec user",
-    "key agreement",
-    "key encipherment",
-    "microsoft sgc",
-    "netscape sgc",
-    "ocsp signing",
-    "s/mime",
-    "server auth",
-    "signing",
-    "timestamping",
-];
-
 pub(super) fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     // The request itself cannot change, so an update has nothing new to say about it.
     if old.is_some() {
@@ -174,7 +148,7 @@ pub(super) fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec
         let name = usage.as_str().unwrap_or("");
         let field = format!("spec.usages[{at}]");
         if !USAGES.contains(&name) {
-            errors.push(FieldError::not_supported(field, usage, &USAGES));
+            errors.push(FieldError::not_supported(field, usage, USAGES));
         } else if usages[..at].contains(usage) {
             errors.push(FieldError::duplicate(field, usage));
         }

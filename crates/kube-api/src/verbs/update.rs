@@ -23,7 +23,7 @@ enum Condition {
 pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
     content::check_kind(call, &mut value)?;
     check_identity(call, &mut value)?;
-    let condition = condition(call, &value)?;
+    let condition = condition(&value)?;
     loop {
         let current = match call.newest() {
             Ok(it) => it,
@@ -77,7 +77,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
     }
 }
 
-fn condition(_call: &Call<'_>, value: &Value) -> Result<Condition, Status> {
+fn condition(value: &Value) -> Result<Condition, Status> {
     match pipeline::metadata_text(value, "resourceVersion") {
         "" | "0" => Ok(Condition::Any),
         text => text
