@@ -295,9 +295,14 @@ async fn a_third_cluster_joins_with_its_own_api_and_waits_to_be_accepted() {
 fn on_a_terminal_every_step_stays_on_a_line_of_its_own() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let binary = env!("CARGO_BIN_EXE_drover");
-    // `script` gives it a terminal, and passes on what is typed there.
+    // `script` gives it a terminal, and passes on what is typed there. It starts a shell, which must not stay between:
+    // Ctrl-C would end the shell as well, and with it the exit status.
     let mut child = Command::new("script")
-        .args(["-qec", &format!("{binary} up --ephemeral --clusters 1"), "/dev/null"])
+        .args([
+            "-qec",
+            &format!("exec {binary} up --ephemeral --clusters 1"),
+            "/dev/null",
+        ])
         .current_dir(home.path())
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
