@@ -42,6 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-node",
             "kube-store",
             "addon",
+            "ocm-addon-sdk",
             "registration",
             "placement",
             "work",
@@ -55,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 const DOMAIN_AND_BELOW: &[&str] = &[
     "addon",
+    "ocm-addon-sdk",
     "registration",
     "placement",
     "work",
