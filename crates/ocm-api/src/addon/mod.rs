@@ -6,6 +6,7 @@ mod add_on_template_spec;
 mod config;
 mod install;
 
+pub mod conversion;
 pub mod v1alpha1;
 pub mod v1beta1;
 
