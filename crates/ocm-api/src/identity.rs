@@ -30,6 +30,21 @@ pub fn agent_user(cluster: &str, agent: &str) -> String {
     format!("{SUBJECT_PREFIX}{cluster}:{agent}")
 }
 
+/// The group of an add-on's agents on one cluster: `system:open-cluster-management:cluster:<cluster>:addon:<add-on>`.
+pub fn addon_cluster_group(cluster: &str, addon: &str) -> String {
+    format!("{SUBJECT_PREFIX}cluster:{cluster}:addon:{addon}")
+}
+
+/// The group of an add-on's agents on all clusters: `system:open-cluster-management:addon:<add-on>`.
+pub fn addon_group(addon: &str) -> String {
+    format!("{SUBJECT_PREFIX}addon:{addon}")
+}
+
+/// The user of an add-on's agent: `system:open-cluster-management:cluster:<cluster>:addon:<add-on>:agent:<agent>`.
+pub fn addon_user(cluster: &str, addon: &str, agent: &str) -> String {
+    format!("{SUBJECT_PREFIX}cluster:{cluster}:addon:{addon}:agent:{agent}")
+}
+
 /// The ClusterRole and ClusterRoleBinding of one cluster.
 pub fn cluster_role(cluster: &str) -> String {
     format!("open-cluster-management:managedcluster:{cluster}")

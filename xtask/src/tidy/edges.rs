@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ocm-reconcile", &["ocm-api"]),
     ("kube-store", &[]),
     // stranger
-    ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile"]),
+    ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile", "gotemplate"]),
     // service
     ("credential", &["ocm-api", "ocm-reconcile"]),
     ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),

@@ -1,0 +1,173 @@
+//! What an author writes: one value that answers questions about one cluster at a time.
+
+use std::fmt;
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::{cluster::ManagedCluster, work::ManifestConfigOption};
+use serde_json::Value;
+
+use crate::{ConfigKind, Health, Permission, Place, ProbeResult, Registration};
+
+/// One add-on.
+///
+/// Every method is a plain function of its arguments: it does no IO, knows no clock and remembers nothing, and it is called as
+/// often as the SDK likes. Only [`name`](AddOn::name) and [`manifests`](AddOn::manifests) have no default.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOn, Place, Refusal};
+/// use serde_json::{Value, json};
+///
+/// struct Marker;
+///
+/// impl AddOn for Marker {
+///     fn name(&self) -> &str {
+///         "marker"
+///     }
+///
+///     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+///         Ok(vec![json!({
+///             "apiVersion": "v1", "kind": "ConfigMap",
+///             "metadata": {"name": "marker", "namespace": "default"},
+///             "data": {"cluster": place.cluster_name()},
+///         })])
+///     }
+/// }
+/// ```
+pub trait AddOn: Send + Sync + 'static {
+    /// The name of its ClusterManagementAddOn, and of its ManagedClusterAddOn on every cluster.
+    fn name(&self) -> &str;
+
+    /// What is to be on the cluster: whole Kubernetes objects with `apiVersion` and `kind`.
+    ///
+    /// Annotations say what is special about one: `addon.open-cluster-management.io/addon-pre-delete` on a Job or Pod that
+    /// runs before the add-on goes, `.../deletion-orphan` on what stays behind, `.../hosted-manifest-location` with
+    /// `managed`, `hosting` or `none` on what goes elsewhere when the agent is hosted.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when something that a user can change has to be changed first. It becomes the message of the condition
+    /// `ManifestApplied`.
+    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal>;
+
+    /// How its agent proves to others who it is; an agent that speaks to nobody needs none.
+    ///
+    /// # Errors
+    /// A [`Refusal`], which becomes the message of the condition `RegistrationApplied`.
+    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+        let _ = place;
+        Ok(Vec::new())
+    }
+
+    /// What its agent may do on the hub, once it is registered there.
+    ///
+    /// # Errors
+    /// A [`Refusal`], which becomes the message of the condition `RegistrationApplied`.
+    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+        let _ = place;
+        Ok(Vec::new())
+    }
+
+    /// Whether the hub approves a certificate request of its agent by itself.
+    ///
+    /// The SDK asks only for a request that has passed all its own checks: the requester is an agent of that very cluster, the
+    /// subject is exactly the one that the registration names, and the cluster and the add-on exist. `false` leaves the
+    /// request to a person.
+    fn approves(&self, place: &Place, request: &CertificateSigningRequest) -> bool {
+        let _ = (place, request);
+        true
+    }
+
+    /// How its health is known.
+    fn health(&self, place: &Place) -> Health {
+        let _ = place;
+        Health::Lease
+    }
+
+    /// With [`Health::Work`]: whether what was found on the cluster is healthy, and if not, what to tell the user.
+    ///
+    /// # Errors
+    /// A sentence for the condition `Available`.
+    fn judge(&self, place: &Place, results: &[ProbeResult]) -> Result<(), String> {
+        let _ = (place, results);
+        Ok(())
+    }
+
+    /// The kinds of configuration it understands. Objects of these kinds that are meant for a cluster are in
+    /// [`Place::configs`].
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        Vec::new()
+    }
+
+    /// The namespace on the cluster, where it is not what the ManagedClusterAddOn says (by default
+    /// `open-cluster-management-agent-addon`). `place` has that one.
+    fn install_namespace(&self, place: &Place) -> Option<String> {
+        let _ = place;
+        None
+    }
+
+    /// How single objects are updated and what is reported of them, besides what [`health`](AddOn::health) needs.
+    fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {
+        let _ = place;
+        Vec::new()
+    }
+
+    /// Whether its agent can run on another cluster than the one it manages.
+    fn hosted(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing is deployed before the hub has said which configuration is for this cluster (condition `Configured`).
+    fn waits_for_configuration(&self) -> bool {
+        false
+    }
+
+    /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always do.
+    fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
+        let _ = (before, after);
+        false
+    }
+}
+
+/// Why an add-on gives no answer: something that a user has to change. No retry will help until then.
+///
+/// Any error becomes one with `?`; a sentence becomes one with [`Refusal::new`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    message: String,
+}
+
+impl Refusal {
+    /// A refusal that says this to the user.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+
+    /// What it says to the user.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+// Not an error itself, so that every error can become one with `?`.
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut next = error.source();
+        while let Some(source) = next {
+            let more = source.to_string();
+            // Many errors print their source themselves.
+            if !message.contains(&more) {
+                message = format!("{message}: {more}");
+            }
+            next = source.source();
+        }
+        Self { message }
+    }
+}

@@ -1,0 +1,70 @@
+//! Writing an add-on for Open Cluster Management.
+//!
+//! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a [`Place`],
+//! and return data. What runs on the cluster, what its agent may do on the hub, how its health is known: each is an answer,
+//! not an action. The SDK does all the IO: it registers agents, delivers the manifests, approves and signs certificates,
+//! judges health and cleans up.
+//!
+//! ```
+//! use ocm_addon_sdk::{AddOn, Health, Permission, Place, Refusal, Registration};
+//! use serde_json::{Value, json};
+//!
+//! /// Runs one Deployment on every cluster, whose agent may read ConfigMaps in the cluster's namespace on the hub.
+//! struct Greeter;
+//!
+//! impl AddOn for Greeter {
+//!     fn name(&self) -> &str {
+//!         "greeter"
+//!     }
+//!
+//!     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+//!         let labels = json!({"app": "greeter"});
+//!         Ok(vec![json!({
+//!             "apiVersion": "apps/v1", "kind": "Deployment",
+//!             "metadata": {"name": "greeter-agent", "namespace": place.install_namespace},
+//!             "spec": {
+//!                 "selector": {"matchLabels": labels},
+//!                 "template": {
+//!                     "metadata": {"labels": labels},
+//!                     "spec": {"containers": [{
+//!                         "name": "agent", "image": "example.com/greeter:1",
+//!                         "args": [format!("--cluster={}", place.cluster_name())],
+//!                         "volumeMounts": [{"name": "hub", "mountPath": "/var/run/hub"}],
+//!                     }],
+//!                     "volumes": [{"name": "hub", "secret": {"secretName": place.hub_kubeconfig_secret()}}]},
+//!                 },
+//!             },
+//!         })])
+//!     }
+//!
+//!     fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+//!         Ok(vec![Registration::kube_client()])
+//!     }
+//!
+//!     fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+//!         let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
+//!         Ok(vec![Permission::role("open-cluster-management:greeter:agent", vec![rule])])
+//!     }
+//!
+//!     fn health(&self, _: &Place) -> Health {
+//!         Health::Deployments
+//!     }
+//! }
+//!
+//! // No cluster, no server: an add-on is tested by calling it.
+//! let place = Place::new("cluster1", "greeter");
+//! assert_eq!(Greeter.manifests(&place).unwrap()[0]["metadata"]["namespace"], "open-cluster-management-agent-addon");
+//! ```
+
+pub mod add_on;
+pub mod health;
+pub mod permission;
+pub mod place;
+pub mod registration;
+pub mod spec_hash;
+
+pub use add_on::{AddOn, Refusal};
+pub use health::{Health, Probe, ProbeResult};
+pub use permission::{Grant, Permission, Scope};
+pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
+pub use registration::{Registration, Signing, Subject};
