@@ -30,6 +30,9 @@ pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hostin
 pub const ADDON_HOSTED_MANIFEST_LOCATION: &str = "addon.open-cluster-management.io/hosted-manifest-location";
 /// On a Job or Pod of an add-on: run it before the add-on goes.
 pub const ADDON_PRE_DELETE: &str = "addon.open-cluster-management.io/addon-pre-delete";
+/// On the same Job or Pod: how long it may take, counted from the deletion of the add-on, such as `5m`. Ours; upstream waits
+/// for ever, and so do we without it.
+pub const ADDON_PRE_DELETE_DEADLINE: &str = "addon.open-cluster-management.io/addon-pre-delete-deadline";
 /// On a manifest of an add-on: leave it when the add-on goes.
 pub const ADDON_DELETION_ORPHAN: &str = "addon.open-cluster-management.io/deletion-orphan";
 /// On a ManagedClusterAddOn: values for its manifests, as JSON.

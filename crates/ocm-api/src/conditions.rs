@@ -168,6 +168,23 @@ pub mod managed_cluster_add_on {
     pub const CERTIFICATE_ROTATED: &str = "ClusterCertificateRotated";
     pub const TOKEN_REFRESHED: &str = "TokenRefreshed";
     pub const TOKEN_INFRASTRUCTURE_READY: &str = "TokenInfrastructureReady";
+
+    /// Reasons of the conditions about manifests, hooks and the health that follows from them.
+    pub mod deploy_reason {
+        pub const APPLIED: &str = "AddonManifestApplied";
+        pub const APPLIED_FAILED: &str = "AddonManifestAppliedFailed";
+        pub const WORK_APPLY_FAILED: &str = "ManifestWorkApplyFailed";
+        pub const HOSTING_CLUSTER_VALID: &str = "HostingClusterValid";
+        pub const HOSTING_CLUSTER_INVALID: &str = "HostingClusterInvalid";
+        pub const HOOK_COMPLETED: &str = "HookManifestIsCompleted";
+        pub const HOOK_NOT_COMPLETED: &str = "HookManifestIsNotCompleted";
+        pub const WORK_APPLIED: &str = "WorkApplied";
+        pub const WORK_NOT_FOUND: &str = "WorkNotFound";
+        pub const WORK_NOT_APPLIED: &str = "WorkNotApplied";
+        pub const NO_PROBE_RESULT: &str = "NoProbeResult";
+        pub const PROBE_UNAVAILABLE: &str = "ProbeUnavailable";
+        pub const PROBE_AVAILABLE: &str = "ProbeAvailable";
+    }
 }
 
 /// Conditions of a ClusterManager.
