@@ -39,5 +39,8 @@ pub const ADDON_DELETION_ORPHAN: &str = "addon.open-cluster-management.io/deleti
 pub const ADDON_VALUES: &str = "addon.open-cluster-management.io/values";
 /// On a ManagedClusterAddOn read as `v1beta1`: what `v1alpha1` keeps in `spec.installNamespace`.
 pub const ADDON_INSTALL_NAMESPACE: &str = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+/// On a ManagedClusterAddOn: which of its annotations came from its ManagedCluster, comma-separated. Ours; upstream keeps no such
+/// record.
+pub const ADDON_FROM_CLUSTER: &str = "cluster.open-cluster-management.io/annotations-from-cluster";
 /// On a ClusterManagementAddOn: `self` or `addon-manager`.
 pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";

@@ -185,6 +185,39 @@ pub mod managed_cluster_add_on {
         pub const PROBE_UNAVAILABLE: &str = "ProbeUnavailable";
         pub const PROBE_AVAILABLE: &str = "ProbeAvailable";
     }
+
+    /// Reasons of Configured.
+    pub mod configured_reason {
+        pub const CONFIGURED: &str = "ConfigurationsConfigured";
+        pub const NOT_CONFIGURED: &str = "ConfigurationsNotConfigured";
+    }
+
+    /// Reasons of Progressing.
+    pub mod progressing_reason {
+        pub const UNSUPPORTED: &str = "ConfigurationUnsupported";
+        pub const WAITING_FOR_MANIFEST_APPLIED: &str = "WaitingForManifestApplied";
+        pub const WAITING_FOR_HOSTING_MANIFEST_APPLIED: &str = "WaitingForHostingManifestApplied";
+        pub const PROGRESSING: &str = "Progressing";
+        pub const COMPLETED: &str = "Completed";
+        pub const FAILED: &str = "Failed";
+    }
+
+    /// Reasons of TokenInfrastructureReady.
+    pub mod token_infrastructure_reason {
+        pub const READY: &str = "TokenInfrastructureReady";
+        pub const APPLY_FAILED: &str = "TokenInfrastructureApplyFailed";
+    }
+}
+
+/// Conditions of an entry of a ClusterManagementAddOn's `status.installProgressions`.
+pub mod install_progression {
+    pub const PROGRESSING: &str = "Progressing";
+
+    /// Reasons.
+    pub mod reason {
+        pub const PROGRESSING: &str = "Progressing";
+        pub const COMPLETED: &str = "Completed";
+    }
 }
 
 /// Conditions of a ClusterManager.

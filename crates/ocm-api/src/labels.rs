@@ -32,3 +32,7 @@ pub const ADDON_NAMESPACE: &str = "open-cluster-management.io/addon-namespace";
 pub const ADDON_WANTS_COPIES: &str = "addon.open-cluster-management.io/namespace";
 /// On the RBAC objects of an AddOnTemplate.
 pub const ADDON_TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";
+/// On the objects that let an add-on's agent in with a token: the add-on's name.
+pub const ADDON_TOKEN_NAME: &str = "addon.open-cluster-management.io/name";
+/// `"true"` on the same objects.
+pub const ADDON_TOKEN_INFRASTRUCTURE: &str = "addon.open-cluster-management.io/token-infrastructure";

@@ -175,6 +175,12 @@ pub fn sentence(error: &StepError) -> String {
 
 /// Tries every step of a stage even if one fails, and starts the next stage only when the last one succeeded.
 pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
+    execute_with(clients, plan, 1).await
+}
+
+/// As [`execute`], with up to `at_once` steps of a stage under way together: for plans of many objects that do not depend on
+/// each other.
+pub async fn execute_with(clients: &Clients, plan: &Plan, at_once: usize) -> Outcome {
     let mut outcome = Outcome::default();
     let mut failed = false;
     for (number, stage) in plan.stages.iter().enumerate() {
@@ -182,10 +188,9 @@ pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
             outcome.skipped += stage.len();
             continue;
         }
-        let mut results = Vec::with_capacity(stage.len());
-        for (position, step) in stage.iter().enumerate() {
-            let result = perform(clients, step).await;
-            match &result {
+        let results = side_by_side(clients, stage, at_once).await;
+        for (position, (step, result)) in stage.iter().zip(&results).enumerate() {
+            match result {
                 Ok(Done::Object(_)) => {
                     debug!(%step, "step done");
                     let id = StepId {
@@ -200,7 +205,6 @@ pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
                     debug!(%step, %error, "step failed");
                 }
             }
-            results.push(result);
         }
         outcome.stages.push(results);
     }
@@ -211,8 +215,12 @@ pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
 pub async fn together(clients: &Clients, steps: &[Step]) -> Vec<Result<Done, StepError>> {
     // Enough to hide the round trips of one reconciler's run, few enough that it leaves the connection to others.
     const AT_ONCE: usize = 16;
+    side_by_side(clients, steps, AT_ONCE).await
+}
+
+async fn side_by_side(clients: &Clients, steps: &[Step], at_once: usize) -> Vec<Result<Done, StepError>> {
     let trials: Vec<_> = steps.iter().map(|step| perform(clients, step)).collect();
-    futures::stream::iter(trials).buffered(AT_ONCE).collect().await
+    futures::stream::iter(trials).buffered(at_once.max(1)).collect().await
 }
 
 async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {

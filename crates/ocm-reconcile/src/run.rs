@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
-    execute::{Clients, Outcome, execute},
+    execute::{Clients, Outcome, execute, execute_with},
     plan::{Note, Plan},
     queue::Queue,
 };
@@ -20,6 +20,10 @@ pub type ObserveError = Box<dyn std::error::Error + Send + Sync>;
 pub trait Reconciler: Send + Sync + 'static {
     /// Its name in logs, spans and metrics.
     const NAME: &'static str;
+
+    /// How many steps of one stage are tried together. More than one only where a plan has many objects and their order means
+    /// nothing.
+    const AT_ONCE: usize = 1;
 
     /// Everything a plan is made from, `now` and configuration included.
     type Seen: Send + Sync;
@@ -170,7 +174,7 @@ pub async fn once<R: Reconciler>(
     let seen = reconciler.observe(key).await.map_err(RunError::Observe)?;
     let plan = R::plan(&seen);
     report(&plan);
-    let outcome = execute(clients, &plan).await;
+    let outcome = execute_with(clients, &plan, R::AT_ONCE).await;
     reconciler.remember(&seen, &outcome);
     let last = R::conclude(&seen, &outcome);
     report(&last);
