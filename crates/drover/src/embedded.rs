@@ -13,6 +13,8 @@ use kube_api::{
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
 
+use crate::addon_versions::AddOnVersions;
+
 /// How long the certificates in our kubeconfigs are valid. They are made anew with each start, so this only has to be
 /// longer than a process runs.
 const CERTIFICATE_SECONDS: i64 = 10 * 365 * 24 * 60 * 60;
@@ -38,6 +40,7 @@ impl Embedded {
             data_dir,
             address: Some(address),
             admission,
+            conversion: vec![Arc::new(AddOnVersions)],
             ..Options::default()
         };
         let server = Server::open(options)

@@ -4,6 +4,7 @@ use crate::{
     builtin_defaults, builtin_validation,
     call::{Call, FieldValidation, WriteOptions},
     kinds,
+    registry::Resource,
 };
 use kube_store::{
     schema::{decode, default, metadata, prune, structural, validate},
@@ -117,6 +118,21 @@ pub fn default(call: &Call<'_>, value: &mut Value) {
     if call.resource.is_builtin() {
         builtin_defaults::default(&call.resource.group, &call.resource.kind, value);
     } else if let Some(schema) = call.resource.schema(&call.version) {
+        default::apply_defaults(value, &schema);
+    }
+}
+
+/// Drops what a version of a custom resource does not know from an object that a plug-in turned into it.
+pub fn prune_converted(resource: &Resource, version: &str, value: &mut Value) {
+    if let Some(schema) = resource.schema(version) {
+        // An error tells of metadata of a wrong type, which was checked before; the object stays as it is then.
+        let _ = prune::prune(value, &schema, true);
+    }
+}
+
+/// Fills in what the storage version of a custom resource defaults.
+pub fn default_stored(resource: &Resource, value: &mut Value) {
+    if let Some(schema) = resource.schema(resource.storage_version()) {
         default::apply_defaults(value, &schema);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     call::Call,
+    conversion::{Conversion, Converter},
     kinds, pipeline,
     registry::{Registry, Resource},
 };
@@ -163,11 +164,16 @@ fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)
 }
 
 /// Brings a registry up to date with a definition that was written or deleted (`deleted`).
-pub fn register(registry: &mut Registry, object: &Object, deleted: bool) {
+pub fn register(registry: &mut Registry, conversion: &[Arc<dyn Conversion>], object: &Object, deleted: bool) {
     let value = object.value();
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match Resource::from_crd(&value) {
-        Some(resource) if !deleted => registry.insert(Arc::new(resource)),
+        Some(mut resource) if !deleted => {
+            if let Some(crd) = resource.crd.as_mut() {
+                crd.converter = Converter::find(conversion, &resource.id);
+            }
+            registry.insert(Arc::new(resource));
+        }
         _ => registry.remove(text("/spec/group"), text("/spec/names/plural")),
     }
 }

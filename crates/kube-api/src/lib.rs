@@ -14,6 +14,7 @@ pub mod builtin_validation;
 mod call;
 mod content;
 pub mod controllers;
+pub mod conversion;
 mod convert;
 mod crd;
 pub mod csr;

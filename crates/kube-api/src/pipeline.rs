@@ -4,12 +4,13 @@
 use crate::{
     admission::{Operation, Review},
     call::{Answer, Call, WriteOptions, Written, in_version},
-    content, kinds,
+    content, convert, kinds,
+    registry::{Resource, split_api_version},
 };
 use kube_store::{
     managed,
     object::Object,
-    schema::metadata::validate_metadata_update,
+    schema::{Schema, metadata::validate_metadata_update},
     status::Status,
     store::{Expect, Refused},
 };
@@ -83,6 +84,7 @@ pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::
         .map(|it| call.resource.api_version(&it.name))
         .collect();
     let served: Vec<&str> = served.iter().map(String::as_str).collect();
+    let versions = OtherVersions(&call.resource);
     f(&managed::Ctx {
         manager,
         api_version: &call.resource.api_version(&call.version),
@@ -92,7 +94,24 @@ pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::
         reset_fields: kinds::reset_fields(call),
         built_in: call.resource.is_builtin(),
         served: &served,
+        versions: call.resource.converter().map(|_| &versions as _),
     })
+}
+
+/// The versions of a custom resource that a plug-in converts.
+#[derive(Debug)]
+struct OtherVersions<'a>(&'a Resource);
+
+impl managed::Versions for OtherVersions<'_> {
+    fn schema(&self, api_version: &str) -> Option<Arc<Schema>> {
+        let (group, version) = split_api_version(api_version);
+        self.0.version(version).filter(|_| group == self.0.group)?;
+        self.0.schema(version)
+    }
+
+    fn convert(&self, object: &mut Value, api_version: &str) {
+        convert::between(self.0, split_api_version(api_version).1, object);
+    }
 }
 
 /// Runs the in-process admission plug-ins.
@@ -179,7 +198,7 @@ pub async fn write_update(
         }));
     }
     let answered = remove.then(|| new.clone());
-    crate::convert::to_storage(&call.resource, &mut new);
+    convert::to_storage(&call.resource, &mut new);
     let id = call.id().clone();
     let expect = Expect::Revision(current.revision);
     let committed = call

@@ -5,6 +5,7 @@
 
 use crate::{
     builtin,
+    conversion::Converter,
     table::{CustomColumns, Printer},
 };
 use kube_store::schema::{Schema, metadata::NameRule};
@@ -90,6 +91,8 @@ pub struct Crd {
     pub terminating: bool,
     /// `spec.conversion`, `None` strategy or a webhook.
     pub conversion: Value,
+    /// The plug-in that converts its objects; it goes before what `conversion` says.
+    pub converter: Option<Converter>,
 }
 
 /// The verbs of an ordinary resource, in discovery's order.
@@ -118,6 +121,11 @@ pub const CRD_VERBS: [&str; 8] = [
 impl Resource {
     pub fn is_builtin(&self) -> bool {
         self.crd.is_none()
+    }
+
+    /// The plug-in that converts its objects.
+    pub fn converter(&self) -> Option<&Converter> {
+        self.crd.as_ref()?.converter.as_ref()
     }
 
     /// A served version by name.
@@ -246,6 +254,7 @@ impl Resource {
             crd: Some(Crd {
                 terminating: crd["metadata"]["deletionTimestamp"].is_string(),
                 conversion: spec["conversion"].clone(),
+                converter: None,
             }),
             group,
             plural,

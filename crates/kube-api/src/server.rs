@@ -4,7 +4,9 @@ use crate::{
     admission::Admission,
     authn::Authenticator,
     authz::{self, Rbac},
-    controllers, crd,
+    controllers,
+    conversion::Conversion,
+    crd,
     identity::{Attributes, Decision, User},
     listen,
     local::Local,
@@ -39,6 +41,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// Admission plug-ins, in order.
     pub admission: Vec<Arc<dyn Admission>>,
+    /// Conversion plug-ins for custom resources with several versions.
+    pub conversion: Vec<Arc<dyn Conversion>>,
     /// Where the server will listen; `None` for in-process use only.
     pub address: Option<SocketAddr>,
 }
@@ -140,7 +144,7 @@ impl Server {
         }
         let mut registry = Registry::builtin();
         for object in objects.iter().filter(|it| crd::is_definition(it)) {
-            crd::register(&mut registry, object, false);
+            crd::register(&mut registry, &options.conversion, object, false);
         }
         let registry = Arc::new(ArcSwap::from_pointee(registry));
         let keys = options.data_dir.as_ref().map(|it| it.join("pki"));
@@ -150,12 +154,14 @@ impl Server {
         let wake = Arc::new(Wake::default());
         let on_publish = {
             let (registry, wake) = (registry.clone(), wake.clone());
+            let conversion = options.conversion;
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
                     let mut next = Registry::clone(&registry.load());
                     crd::register(
                         &mut next,
+                        &conversion,
                         &event.object,
                         event.change == kube_store::store::Change::Deleted,
                     );

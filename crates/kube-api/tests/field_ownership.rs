@@ -25,6 +25,7 @@ fn ctx<'a>(manager: &'a str, api_version: &'a str, schema: &'a Schema) -> Ctx<'a
         reset_fields: &[&["status"]],
         built_in: true,
         served: &[],
+        versions: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! One stored object: its bytes, serialized once, and the little metadata that reads need without parsing them.
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -26,6 +27,17 @@ pub struct Object {
     pub json: Bytes,
     /// Length of the leading `{"kind":"K","apiVersion":"V",`.
     prefix: u16,
+    views: Views,
+}
+
+/// The bytes of one state in other versions, each made when it is first asked for.
+#[derive(Debug, Default)]
+struct Views(Mutex<Vec<(Box<str>, Bytes)>>);
+
+impl Clone for Views {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -68,6 +80,7 @@ impl Object {
             terminating,
             json: json.into(),
             prefix,
+            views: Views::default(),
         }
     }
 
@@ -96,12 +109,24 @@ impl Object {
             terminating,
             json,
             prefix: prefix as u16,
+            views: Views::default(),
         })
     }
 
     /// The object parsed anew; the caller may change it.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.json).expect("stored bytes were serialized by encode")
+    }
+
+    /// The bytes of this state in another version; `make` runs once per state and version.
+    pub fn view(&self, version: &str, make: impl FnOnce() -> Bytes) -> Bytes {
+        let mut views = self.views.0.lock();
+        if let Some((_, bytes)) = views.iter().find(|(it, _)| **it == *version) {
+            return bytes.clone();
+        }
+        let bytes = make();
+        views.push((version.into(), bytes.clone()));
+        bytes
     }
 
     /// The bytes after `{"kind":"K","apiVersion":"V",`: put a `{` or another prefix in front.

@@ -10,6 +10,7 @@
 //! # }
 //! ```
 
+mod addon_versions;
 pub mod objects;
 pub mod site;
 pub mod wait;

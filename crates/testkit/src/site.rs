@@ -1,6 +1,6 @@
 //! One Kubernetes in memory: a client inside, TLS on loopback, and objects from text.
 
-use crate::objects;
+use crate::{addon_versions::AddOnVersions, objects};
 use anyhow::Context;
 use kube::{
     Api, Client, ResourceExt,
@@ -12,7 +12,7 @@ use kube_api::{
     Options, Server,
     identity::{AUTHENTICATED, MASTERS, User},
 };
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// A Kubernetes that forgets everything when it is dropped.
@@ -37,6 +37,7 @@ impl Site {
         let address = listener.local_addr()?;
         let server = Server::open(Options {
             address: Some(address),
+            conversion: vec![Arc::new(AddOnVersions)],
             ..Options::default()
         })
         .await?;

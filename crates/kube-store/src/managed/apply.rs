@@ -4,9 +4,10 @@ use super::{
     Ctx, FieldSet,
     compare::compare,
     entry::{self, ManagerEntry, Operation},
-    merge::{merge_maps, prune},
+    merge::merge_maps,
     typed::{At, field_set, validate},
-    update::{attribute, differences, managed_fields, take_away, write_managed_fields},
+    update::{attribute, managed_fields, write_managed_fields},
+    versions::{Differences, prune_owned},
 };
 use crate::status::Status;
 use serde_json::{Map, Value, json};
@@ -100,7 +101,8 @@ impl Attempt<'_> {
                 (entries.len() - 1, FieldSet::default())
             }
         };
-        let mut owners_changed = entries[own].api_version != ctx.api_version;
+        let last_version = entries[own].api_version.clone();
+        let mut owners_changed = last_version != ctx.api_version;
         entries[own].api_version = ctx.api_version.to_owned();
         owners_changed |= entries[own].replace_set(set);
 
@@ -109,25 +111,21 @@ impl Attempt<'_> {
             merge_root(merged, config, ctx);
         }
         if !last.difference(entries[own].set()).is_empty() {
-            let owned = entries
-                .iter()
-                .fold(FieldSet::default(), |owned, it| owned.union(it.set()));
-            prune(&mut merged, At::Root(ctx.schema), &last, &owned, !ctx.built_in);
+            prune_owned(&mut merged, &entries, (&last, &last_version), ctx);
         }
 
-        let found = differences(live, &merged, ctx);
-        let content_changed = !found.is_same();
+        let found = Differences::find(&entries, live, &merged, ctx);
+        let content_changed = !found.own().is_same();
         if content_changed {
             let is_served =
                 |it: &ManagerEntry<'_>| ctx.served.is_empty() || ctx.served.contains(&it.api_version.as_str());
             if !force {
-                let conflicts = Conflicts::find(&entries, own, &found.changed, is_served);
+                let conflicts = Conflicts::find(&entries, own, &found, is_served);
                 if !conflicts.is_empty() {
                     return Err(conflicts);
                 }
             }
-            owners_changed |= take_away(&mut entries, Some(own), &found.changed);
-            owners_changed |= take_away(&mut entries, Some(own), &found.removed);
+            owners_changed |= found.take_away(&mut entries, Some(own));
             entries[own].set_time(&ctx.time());
             let mut at = 0;
             entries.retain(|it| {
@@ -230,24 +228,24 @@ impl Conflicts {
     fn find(
         entries: &[ManagerEntry<'_>],
         own: usize,
-        changed: &FieldSet,
+        found: &Differences,
         is_served: impl Fn(&ManagerEntry<'_>) -> bool,
     ) -> Self {
         let others = entries
             .iter()
             .enumerate()
             .filter(|(at, it)| *at != own && is_served(it));
-        let mut found: Vec<_> = others
-            .map(|(_, it)| (it, it.set().intersection(changed)))
+        let mut conflicts: Vec<_> = others
+            .map(|(_, it)| (it, it.set().intersection(&found.of(&it.api_version).changed)))
             .filter(|(_, set)| !set.is_empty())
             .collect();
-        found.sort_by(|(left, _), (right, _)| {
+        conflicts.sort_by(|(left, _), (right, _)| {
             let order = |it: &ManagerEntry<'_>| (it.operation, it.api_version.clone(), it.subresource.clone());
             left.manager
                 .cmp(&right.manager)
                 .then_with(|| order(left).cmp(&order(right)))
         });
-        Self(found.into_iter().map(|(entry, set)| (entry.title(), set)).collect())
+        Self(conflicts.into_iter().map(|(entry, set)| (entry.title(), set)).collect())
     }
 
     fn is_empty(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Who owns which field: `metadata.managedFields` and server-side apply.
 //!
 //! Facts from Kubernetes `apimachinery/pkg/util/managedfields` and `sigs.k8s.io/structured-merge-diff`; the code is a
-//! single walk per question over JSON values instead of a typed layer. One difference: all versions of a kind are taken
-//! to have the same structure, so an entry of another version is compared without conversion.
+//! single walk per question over JSON values instead of a typed layer. An entry speaks of the fields of its own version:
+//! where versions differ in more than their name ([`Versions`]), objects are compared in each version that has entries.
 
 mod apply;
 mod compare;
@@ -15,6 +15,7 @@ mod set;
 mod tests;
 mod typed;
 mod update;
+mod versions;
 mod zero;
 
 pub use apply::{apply, scale_config};
@@ -23,6 +24,7 @@ pub use path::PathElement;
 pub use set::FieldSet;
 pub use typed::field_set;
 pub use update::{no_op, update};
+pub use versions::Versions;
 
 use crate::schema::Schema;
 use jiff::Timestamp;
@@ -46,6 +48,8 @@ pub struct Ctx<'a> {
     pub built_in: bool,
     /// All served `apiVersion`s of the kind; entries of any other are dropped. Empty when unknown.
     pub served: &'a [&'a str],
+    /// The kind's other versions; `None` when all have the same structure.
+    pub versions: Option<&'a dyn Versions>,
 }
 
 impl<'a> Ctx<'a> {

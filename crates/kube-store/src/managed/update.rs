@@ -4,6 +4,7 @@ use super::{
     Ctx,
     compare::{Comparison, compare},
     entry::{self, ManagerEntry, Operation},
+    versions::Differences,
 };
 use serde_json::{Map, Value};
 
@@ -37,21 +38,27 @@ pub fn update(live: Option<&Value>, new: &mut Value, ctx: &Ctx<'_>) {
 
 /// Gives the manager what differs from `old` to `new`, and takes from every manager what changed or is gone.
 pub(crate) fn attribute(entries: &mut Vec<ManagerEntry<'_>>, old: &Value, new: &Value, ctx: &Ctx<'_>, manager: &str) {
-    let Comparison { changed, removed } = differences(old, new, ctx);
     entries.retain(|it| ctx.served.is_empty() || ctx.served.contains(&it.api_version.as_str()));
-    take_away(entries, None, &changed);
-    take_away(entries, None, &removed);
+    let found = Differences::find(entries, old, new, ctx);
+    found.take_away(entries, None);
+    let changed = &found.own().changed;
     if !changed.is_empty() {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         let is_own = |it: &ManagerEntry<'_>| it.is(manager, Operation::Update, ctx.api_version, ctx.subresource);
         match entries.iter_mut().find(|it| is_own(it)) {
             Some(own) => {
-                let union = own.set().union(&changed);
+                let union = own.set().union(changed);
                 own.replace_set(union);
                 own.set_time(&ctx.time());
             }
             None => {
-                let mut own = ManagerEntry::new(manager, Operation::Update, ctx.api_version, ctx.subresource, changed);
+                let mut own = ManagerEntry::new(
+                    manager,
+                    Operation::Update,
+                    ctx.api_version,
+                    ctx.subresource,
+                    changed.clone(),
+                );
                 own.set_time(&ctx.time());
                 entries.push(own);
             }
@@ -72,18 +79,6 @@ pub(crate) fn differences(old: &Value, new: &Value, ctx: &Ctx<'_>) -> Comparison
         changed: found.changed.recursive_difference(&resets),
         removed: found.removed.recursive_difference(&resets),
     }
-}
-
-/// Takes `paths` from every entry but the one at `except`; says whether any lost something.
-pub(crate) fn take_away(entries: &mut [ManagerEntry<'_>], except: Option<usize>, paths: &super::FieldSet) -> bool {
-    let mut lost = false;
-    for (at, it) in entries.iter_mut().enumerate() {
-        if Some(at) != except && it.set().intersects(paths) {
-            let rest = it.set().difference(paths);
-            lost |= it.replace_set(rest);
-        }
-    }
-    lost
 }
 
 /// A list with one entry that says nothing asks for all entries to be dropped.

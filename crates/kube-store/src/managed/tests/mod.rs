@@ -22,6 +22,7 @@ fn ctx<'a>(manager: &'a str, schema: &'a Schema, api_version: &'a str, built_in:
         reset_fields: &[],
         built_in,
         served: &[],
+        versions: None,
     }
 }
 
