@@ -4,6 +4,8 @@
 //! PrintableString where the characters allow it. Signers and tests of upstream see exactly that, so we write it that way;
 //! common Rust libraries write one RDN each, or drop all but the last.
 
+use std::collections::BTreeSet;
+
 use ocm_api::identity;
 use p256::{
     SecretKey,
@@ -16,13 +18,15 @@ use x509_cert::{
     builder::{self, Builder},
     der::{
         self, Decode, Encode, EncodePem,
-        asn1::{Any, ObjectIdentifier, PrintableStringRef, SetOfVec, Utf8StringRef},
+        asn1::{Any, Ia5String, ObjectIdentifier, PrintableStringRef, SetOfVec, Utf8StringRef},
     },
+    ext::pkix::{SubjectAltName, name::GeneralName},
     name::{Name, RdnSequence, RelativeDistinguishedName},
     request::RequestBuilder,
 };
 
 const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
+const ORGANIZATIONAL_UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// For whom a certificate is asked.
@@ -32,6 +36,10 @@ pub struct Subject {
     pub common_name: String,
     /// O: the groups.
     pub organizations: Vec<String>,
+    /// OU, which only add-ons with a signer of their own make use of.
+    pub organizational_units: Vec<String>,
+    /// The DNS names to ask for beside the subject. Many signers leave them out of the certificate.
+    pub dns_names: Vec<String>,
 }
 
 impl Subject {
@@ -43,6 +51,8 @@ impl Subject {
                 identity::cluster_group(cluster),
                 identity::MANAGED_CLUSTERS_GROUP.to_owned(),
             ],
+            organizational_units: Vec::new(),
+            dns_names: Vec::new(),
         }
     }
 }
@@ -77,7 +87,13 @@ impl From<builder::Error> for CsrError {
 pub fn new_key_and_request(subject: &Subject) -> Result<KeyAndRequest, CsrError> {
     let key = SecretKey::generate();
     let signer = SigningKey::from(&key);
-    let request = RequestBuilder::new(name(subject)?)?.build::<_, DerSignature>(&signer)?;
+    let mut builder = RequestBuilder::new(name(subject)?)?;
+    if !subject.dns_names.is_empty() {
+        let names = subject.dns_names.iter();
+        let names = names.map(|it| Ok(GeneralName::DnsName(Ia5String::new(it)?)));
+        builder.add_extension(&SubjectAltName(names.collect::<Result<_, der::Error>>()?))?;
+    }
+    let request = builder.build::<_, DerSignature>(&signer)?;
     Ok(KeyAndRequest {
         key_pem: key
             .to_sec1_pem(LineEnding::LF)
@@ -90,22 +106,23 @@ pub fn new_key_and_request(subject: &Subject) -> Result<KeyAndRequest, CsrError>
 /// The distinguished name as Go orders it: all organizations in one RDN, then the common name.
 pub fn name(subject: &Subject) -> Result<Name, CsrError> {
     let mut rdns = Vec::new();
-    if !subject.organizations.is_empty() {
-        let mut values = SetOfVec::new();
-        for organization in &subject.organizations {
-            values.insert(AttributeTypeAndValue {
-                oid: ORGANIZATION,
-                value: directory_string(organization)?,
-            })?;
+    let common_name = std::slice::from_ref(&subject.common_name);
+    for (oid, values) in [
+        (ORGANIZATION, subject.organizations.as_slice()),
+        (ORGANIZATIONAL_UNIT, &subject.organizational_units),
+        (COMMON_NAME, common_name),
+    ] {
+        let mut set = SetOfVec::new();
+        // A set holds each value once, and Go's parser takes a group that is named twice for one as well.
+        let once: BTreeSet<_> = values.iter().collect();
+        for value in once {
+            let value = directory_string(value)?;
+            set.insert(AttributeTypeAndValue { oid, value })?;
         }
-        rdns.push(RelativeDistinguishedName::from(values));
+        if !set.is_empty() {
+            rdns.push(RelativeDistinguishedName::from(set));
+        }
     }
-    let mut values = SetOfVec::new();
-    values.insert(AttributeTypeAndValue {
-        oid: COMMON_NAME,
-        value: directory_string(&subject.common_name)?,
-    })?;
-    rdns.push(RelativeDistinguishedName::from(values));
     // The only way from parts to a Name in this library is through its encoding.
     Ok(Name::from_der(&RdnSequence::from(rdns).to_der()?)?)
 }
@@ -170,6 +187,33 @@ mod tests {
             .flat_map(|rdn| rdn.iter().map(|it| der::Tagged::tag(&it.value)))
             .collect();
         assert!(tags.iter().all(|it| *it == der::Tag::PrintableString), "{tags:?}");
+    }
+
+    #[test]
+    fn an_add_ons_request_carries_its_units_and_its_dns_name() {
+        let subject = Subject {
+            common_name: "user".to_owned(),
+            organizations: vec!["b".to_owned(), "a".to_owned(), "b".to_owned()],
+            organizational_units: vec!["unit".to_owned()],
+            dns_names: vec!["helloworld.addon.open-cluster-management.io".to_owned()],
+        };
+        let made = new_key_and_request(&subject).unwrap();
+        let der = der_of(&made.request_pem);
+        let (_, request) = X509CertificationRequest::from_der(&der).unwrap();
+        assert_eq!(
+            request.certification_request_info.subject.to_string(),
+            "O=a + O=b, OU=unit, CN=user"
+        );
+        let names: Vec<_> = request
+            .requested_extensions()
+            .unwrap()
+            .map(|it| format!("{it:?}"))
+            .collect();
+        assert_eq!(names.len(), 1);
+        assert!(
+            names[0].contains("DNSName(\"helloworld.addon.open-cluster-management.io\")"),
+            "{names:?}"
+        );
     }
 
     #[test]

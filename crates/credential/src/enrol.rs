@@ -185,10 +185,10 @@ pub fn reason_to_ask(seen: &Seen) -> Option<String> {
         Ok(chain) => chain,
         Err(error) => return Some(format!("the client certificate cannot be read: {error}")),
     };
-    let wanted: BTreeSet<_> = seen.subject.organizations.iter().cloned().collect();
+    let set = |it: &[String]| it.iter().cloned().collect::<BTreeSet<_>>();
     if chain.common_name != seen.subject.common_name
-        || chain.organizations != wanted
-        || !chain.organizational_units.is_empty()
+        || chain.organizations != set(&seen.subject.organizations)
+        || chain.organizational_units != set(&seen.subject.organizational_units)
     {
         return Some("the client certificate is for another subject".to_owned());
     }
@@ -211,15 +211,41 @@ pub fn reason_to_ask(seen: &Seen) -> Option<String> {
 
 /// The request for a cluster's certificate, as upstream shapes it.
 pub fn request(cluster: &str, request_pem: &str, expiration_seconds: Option<i32>) -> CertificateSigningRequest {
+    let labels = [(labels::CLUSTER_NAME, cluster)];
+    shaped(
+        format!("{cluster}-"),
+        &labels,
+        identity::CLIENT_SIGNER,
+        request_pem,
+        expiration_seconds,
+    )
+}
+
+/// The request for the certificate of an add-on's agent, as upstream shapes it.
+pub fn addon_request(cluster: &str, addon: &str, signer: &str, request_pem: &str) -> CertificateSigningRequest {
+    let labels = [(labels::CLUSTER_NAME, cluster), (labels::ADDON_NAME, addon)];
+    shaped(format!("addon-{cluster}-{addon}-"), &labels, signer, request_pem, None)
+}
+
+fn shaped(
+    generate_name: String,
+    labels: &[(&str, &str)],
+    signer: &str,
+    request_pem: &str,
+    expiration_seconds: Option<i32>,
+) -> CertificateSigningRequest {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     CertificateSigningRequest {
         metadata: ObjectMeta {
-            generate_name: Some(format!("{cluster}-")),
-            labels: Some([(labels::CLUSTER_NAME.to_owned(), cluster.to_owned())].into()),
+            generate_name: Some(generate_name),
+            labels: Some(labels.collect()),
             ..ObjectMeta::default()
         },
         spec: CertificateSigningRequestSpec {
             request: k8s_openapi::ByteString(request_pem.as_bytes().to_vec()),
-            signer_name: identity::CLIENT_SIGNER.to_owned(),
+            signer_name: signer.to_owned(),
             usages: Some(
                 ["digital signature", "key encipherment", "client auth"]
                     .map(str::to_owned)

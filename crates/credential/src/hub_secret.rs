@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::config::Kubeconfig;
+use kube::config::{Cluster, Kubeconfig};
 use serde_json::json;
 
 use crate::{
@@ -18,6 +18,8 @@ use crate::{
 pub const TLS_CRT: &str = "tls.crt";
 /// The private key.
 pub const TLS_KEY: &str = "tls.key";
+/// A ServiceAccount token, in place of certificate and key.
+pub const TOKEN: &str = "token";
 /// A kubeconfig that names the two by relative paths.
 pub const KUBECONFIG: &str = "kubeconfig";
 /// The cluster's name.
@@ -56,7 +58,55 @@ pub fn text<'a>(data: &'a Data, key: &str) -> Option<&'a str> {
 /// The kubeconfig points to the server of the bootstrap kubeconfig under the same cluster name, so that a changed bootstrap
 /// kubeconfig is noticed by comparing the two.
 pub fn additional_data(bootstrap: &Loaded, cluster: &str, agent: &str) -> Data {
-    let (name, at, _) = kubeconfig::current(&bootstrap.kubeconfig).expect("a loaded kubeconfig has a current context");
+    let text = document(bootstrap, &bootstrap_cluster(bootstrap), Proof::Certificate);
+    BTreeMap::from([
+        (KUBECONFIG.to_owned(), text.into_bytes()),
+        (CLUSTER_NAME.to_owned(), cluster.as_bytes().to_vec()),
+        (AGENT_NAME.to_owned(), agent.as_bytes().to_vec()),
+    ])
+}
+
+/// By what the bearer of a kubeconfig proves who it is: files beside the kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// `tls.crt` and `tls.key`.
+    Certificate,
+    /// `token`.
+    Token,
+}
+
+/// A kubeconfig for somebody else who is to speak to the same hub: an add-on's agent. A CA that `hub` names by a file is
+/// embedded, because the file is not where the other is.
+pub fn kubeconfig_for(hub: &Loaded, proof: Proof) -> String {
+    let mut at = bootstrap_cluster(hub);
+    if some(&at.certificate_authority_data).is_none()
+        && some(&at.certificate_authority).is_some()
+        && let Some(chain) = &hub.config.root_cert
+    {
+        let pem: String = chain.iter().map(|der| pem_of(der)).collect();
+        at.certificate_authority = None;
+        at.certificate_authority_data = Some(STANDARD.encode(pem));
+    }
+    document(hub, &at, proof)
+}
+
+fn pem_of(der: &[u8]) -> String {
+    let encoded = STANDARD.encode(der);
+    let lines = encoded
+        .as_bytes()
+        .chunks(64)
+        .map(|it| String::from_utf8_lossy(it) + "\n");
+    let lines: String = lines.collect();
+    format!("-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n")
+}
+
+fn bootstrap_cluster(loaded: &Loaded) -> Cluster {
+    let (_, at, _) = kubeconfig::current(&loaded.kubeconfig).expect("a loaded kubeconfig has a current context");
+    at
+}
+
+fn document(loaded: &Loaded, at: &Cluster, proof: Proof) -> String {
+    let name = &loaded.cluster_name;
     let mut entry = json!({ "server": at.server });
     for (key, value) in [
         ("certificate-authority", &at.certificate_authority),
@@ -71,6 +121,10 @@ pub fn additional_data(bootstrap: &Loaded, cluster: &str, agent: &str) -> Data {
     if at.insecure_skip_tls_verify == Some(true) {
         entry["insecure-skip-tls-verify"] = json!(true);
     }
+    let user = match proof {
+        Proof::Certificate => json!({ "client-certificate": TLS_CRT, "client-key": TLS_KEY }),
+        Proof::Token => json!({ "tokenFile": TOKEN }),
+    };
     let document = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -80,14 +134,9 @@ pub fn additional_data(bootstrap: &Loaded, cluster: &str, agent: &str) -> Data {
             "context": { "cluster": name, "namespace": "configuration", "user": "default-auth" },
         }],
         "current-context": "default-context",
-        "users": [{ "name": "default-auth", "user": { "client-certificate": TLS_CRT, "client-key": TLS_KEY } }],
+        "users": [{ "name": "default-auth", "user": user }],
     });
-    let text = serde_saphyr::to_string(&document).expect("a plain document serializes");
-    BTreeMap::from([
-        (KUBECONFIG.to_owned(), text.into_bytes()),
-        (CLUSTER_NAME.to_owned(), cluster.as_bytes().to_vec()),
-        (AGENT_NAME.to_owned(), agent.as_bytes().to_vec()),
-    ])
+    serde_saphyr::to_string(&document).expect("a plain document serializes")
 }
 
 /// Whether the credential in the Secret can be used.

@@ -169,6 +169,17 @@ pub mod managed_cluster_add_on {
     pub const TOKEN_REFRESHED: &str = "TokenRefreshed";
     pub const TOKEN_INFRASTRUCTURE_READY: &str = "TokenInfrastructureReady";
 
+    /// Reasons of the conditions that the agent sets.
+    pub mod agent_reason {
+        pub const LEASE_UPDATED: &str = "ManagedClusterAddOnLeaseUpdated";
+        pub const LEASE_UPDATE_STOPPED: &str = "ManagedClusterAddOnLeaseUpdateStopped";
+        pub const LEASE_NOT_FOUND: &str = "ManagedClusterAddOnLeaseNotFound";
+        pub const CERTIFICATE_UPDATED: &str = "ClientCertificateUpdated";
+        pub const CERTIFICATE_UPDATE_FAILED: &str = "ClientCertificateUpdateFailed";
+        pub const TOKEN_REFRESHED: &str = "AddonTokenRefreshed";
+        pub const TOKEN_CREATION_FAILED: &str = "TokenCreationFailed";
+    }
+
     /// Reasons of the conditions about manifests, hooks and the health that follows from them.
     pub mod deploy_reason {
         pub const APPLIED: &str = "AddonManifestApplied";

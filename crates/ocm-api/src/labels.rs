@@ -4,6 +4,9 @@
 pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
 /// On CSRs and objects of an add-on: its name.
 pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
+/// On the Secrets that the agent writes for an add-on's agent: the add-on's name. Ours; upstream keeps no such record and
+/// forgets, when it is restarted, what it has to clean up.
+pub const ADDON_CREDENTIAL: &str = "registration.open-cluster-management.io/addon-credential";
 /// On a ManagedCluster: the exclusive set it belongs to.
 pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
 /// On ClusterClaims and ClusterProperties that stay on their cluster.

@@ -1,10 +1,14 @@
-//! Asking the API server whether somebody may do something.
+//! Asking the API server whether somebody may do something, and for the token of a ServiceAccount.
 //!
-//! A SubjectAccessReview is created, but nothing is stored: it is a question, so `observe` may ask it.
+//! A SubjectAccessReview or a TokenRequest is created, but nothing is stored: it is a question, so `observe` may ask it.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    core::v1::ServiceAccount,
+};
 use kube::{Api, Client, api::PostParams};
 
 /// Who wants to do something.
@@ -62,4 +66,19 @@ pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) ->
         .create(&PostParams::default(), &review)
         .await?;
     Ok(answer.status.is_some_and(|it| it.allowed))
+}
+
+/// A token of a ServiceAccount, for the API server itself, that lives this long if the API server agrees.
+pub async fn token(client: &Client, namespace: &str, account: &str, seconds: i64) -> Result<String, kube::Error> {
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec {
+            expiration_seconds: Some(seconds),
+            ..TokenRequestSpec::default()
+        }),
+        ..TokenRequest::default()
+    };
+    let answer = Api::<ServiceAccount>::namespaced(client.clone(), namespace)
+        .create_token_request(account, &PostParams::default(), &request)
+        .await?;
+    Ok(answer.status.and_then(|it| it.token).unwrap_or_default())
 }

@@ -20,9 +20,10 @@ mod state;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use credential::{KubeconfigSource, Problem};
+use credential::{KubeconfigSource, Loaded, Problem};
 use kube::Client;
-use ocm_api::namespaces as names;
+use ocm_api::{cluster::ManagedCluster, namespaces as names};
+use ocm_reconcile::Cache;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,8 @@ pub struct AgentOptions {
     pub bootstrap: KubeconfigSource,
     /// The cluster the agent's own objects live on; mostly the managed cluster.
     pub management: Client,
+    /// Whether that is another cluster than the managed one (hosted mode).
+    pub is_hosted: bool,
     /// The managed cluster.
     pub cluster: Client,
     /// Its name; `None` takes the one of an earlier run, or a random one.
@@ -77,6 +80,7 @@ impl AgentOptions {
         Self {
             bootstrap,
             management: cluster.clone(),
+            is_hosted: false,
             cluster,
             cluster_name: None,
             agent_id: None,
@@ -108,6 +112,10 @@ pub struct HubSession {
     pub agent: String,
     /// The hub's address, as written in the kubeconfig.
     pub server: String,
+    /// The kubeconfig of the session, to tell others how the hub is reached.
+    pub kubeconfig: Arc<Loaded>,
+    /// The cluster's ManagedCluster as the hub has it.
+    pub clusters: Cache<ManagedCluster>,
     /// Cancelled when the session is over.
     pub ended: CancellationToken,
 }

@@ -134,6 +134,8 @@ async fn follow_hub(
                     cluster: agent.cluster.clone(),
                     agent: agent.id.clone(),
                     server: loaded.server.clone(),
+                    kubeconfig: Arc::new(loaded.clone()),
+                    clusters: clusters.clone(),
                     ended,
                 }));
             }
