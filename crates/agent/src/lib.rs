@@ -1,4 +1,4 @@
-//! One agent process: joins a cluster to a hub, and carries out the hub's works on it.
+//! One agent process: joins a cluster to a hub, carries out the hub's works on it, and looks after its add-ons.
 //! Upstream runs a registration agent and a work agent, each with connections of its own. Here both share one HTTP/2
 //! connection to the hub, the one that registration keeps the right to.
 
@@ -40,6 +40,7 @@ pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<A
     let ground = workers::Ground {
         cluster: options.cluster.clone(),
         management: options.management.clone(),
+        is_hosted: options.is_hosted,
         component_namespace: options.component_namespace.clone(),
     };
     let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));

@@ -1,7 +1,9 @@
 //! The one list of what an agent does for the hub while it has a session with it.
 
+use addon::agent::AddOnAgentOptions;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
+use ocm_api::addon::KubeClientDriver;
 use registration::agent::HubSession;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -17,6 +19,8 @@ pub struct Ground {
     pub cluster: Client,
     /// The cluster that holds the agent's own objects.
     pub management: Client,
+    /// Whether that is another cluster than the managed one.
+    pub is_hosted: bool,
     /// The namespace of those objects.
     pub component_namespace: String,
 }
@@ -27,14 +31,19 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
         let session = sessions.borrow_and_update().clone();
         if let Some(session) = session {
             let stop = cancel.child_token();
-            let work = work(&session, &ground, stop.clone());
-            tokio::pin!(work);
+            let workers = async {
+                tokio::join!(
+                    work(&session, &ground, stop.clone()),
+                    addons(&session, &ground, stop.clone())
+                )
+            };
+            tokio::pin!(workers);
             tokio::select! {
-                () = &mut work => {}
+                _ = &mut workers => {}
                 () = session.ended.cancelled() => {
                     stop.cancel();
                     // What is under way is finished, not torn: half an apply would be repaired only by the next session.
-                    work.await;
+                    workers.await;
                 }
             }
             if cancel.is_cancelled() {
@@ -58,6 +67,20 @@ async fn work(session: &HubSession, ground: &Ground, stop: CancellationToken) {
             work::agent::run(options, stop).await;
         }
     }
+}
+
+async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) {
+    let options = AddOnAgentOptions {
+        hub: session.client.clone(),
+        cluster: ground.cluster.clone(),
+        management: ground.is_hosted.then(|| ground.management.clone()),
+        cluster_name: session.cluster.clone(),
+        hub_kubeconfig: session.kubeconfig.clone(),
+        clusters: session.clusters.clone(),
+        driver: KubeClientDriver::Csr,
+        token_seconds: AddOnAgentOptions::TOKEN_SECONDS,
+    };
+    addon::agent::run(options, stop).await;
 }
 
 /// What tells this agent's applied works from those of another agent on the same cluster. It must outlive the credential

@@ -10,10 +10,16 @@ use super::Source;
 const HEADER: &[&str] = &["writes:", "never:"];
 
 /// Conditions that two files may set, and why.
-const SHARED: &[(&str, &str)] = &[(
-    "managed_cluster::AVAILABLE",
-    "the hub says Unknown when heartbeats stop; the agent says everything else",
-)];
+const SHARED: &[(&str, &str)] = &[
+    (
+        "managed_cluster::AVAILABLE",
+        "the hub says Unknown when heartbeats stop; the agent says everything else",
+    ),
+    (
+        "managed_cluster_add_on::AVAILABLE",
+        "the agent judges by the lease, the add-on's manager in mode Customized; the hub says Unknown with its cluster",
+    ),
+];
 
 pub fn findings(sources: &[Source]) -> Vec<String> {
     let code: Vec<&Source> = sources

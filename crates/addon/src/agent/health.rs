@@ -1,0 +1,114 @@
+//! What the lease of an add-on's agent says about its health. Plain functions: the caller brings time and lease.
+//! Upstream: ocm `pkg/registration/spoke/addon/lease_controller.go`, which looks every 30 s; here whoever asks is told when
+//! the answer will be another one.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use ocm_api::{
+    condition::{Status, Wanted, wanted},
+    conditions::managed_cluster_add_on::{self, agent_reason as reason},
+};
+
+use super::home::Home;
+
+/// An agent that has not renewed its lease for so long is not available. It renews every minute.
+const GRACE: Duration = Duration::from_secs(5 * 60);
+
+/// The condition, and when to look again though nothing has happened.
+pub fn verdict(addon: &str, home: &Home, lease: Option<&Lease>, now: Timestamp) -> (Wanted, Option<Duration>) {
+    let say = |status: Status, reason: &str, message: String| {
+        wanted(managed_cluster_add_on::AVAILABLE, status, reason, message)
+    };
+    let Some(lease) = lease else {
+        let mut message = format!("The status of {addon} add-on is unknown.");
+        if let Some(host) = &home.hosted_by {
+            message.push_str(&format!(
+                " No lease found on hosting cluster \"{host}\"; verify it matches the cluster where this managed cluster's \
+                 klusterlet actually runs."
+            ));
+        }
+        return (say(Status::Unknown, reason::LEASE_NOT_FOUND, message), None);
+    };
+    // A lease that was never renewed was not renewed in time.
+    let renewed = lease.spec.as_ref().and_then(|it| it.renew_time.as_ref());
+    let left = renewed
+        .and_then(|it| it.0.checked_add(GRACE).ok())
+        .map(|deadline| deadline.duration_since(now))
+        .filter(|left| left.is_positive());
+    match left {
+        Some(left) => (
+            say(
+                Status::True,
+                reason::LEASE_UPDATED,
+                format!("{addon} add-on is available."),
+            ),
+            Some(left.unsigned_abs()),
+        ),
+        None => (
+            say(
+                Status::False,
+                reason::LEASE_UPDATE_STOPPED,
+                format!("{addon} add-on is not available."),
+            ),
+            None,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HERE: Home = Home {
+        namespace: String::new(),
+        hosted_by: None,
+    };
+
+    fn told(home: &Home, renewed: Option<&str>) -> (String, Option<Duration>) {
+        let lease = renewed.map(|at| serde_json::from_value(json!({"spec": {"renewTime": at}})).unwrap());
+        let now = "2026-01-02T03:10:00Z".parse().unwrap();
+        let (it, again) = verdict("helloworld", home, lease.as_ref(), now);
+        (format!("{}({}): {}", it.status, it.reason, it.message), again)
+    }
+
+    #[test]
+    fn an_agent_is_available_until_five_minutes_after_its_last_word() {
+        let (said, again) = told(&HERE, Some("2026-01-02T03:06:00.000000Z"));
+        assert_eq!(
+            said,
+            "True(ManagedClusterAddOnLeaseUpdated): helloworld add-on is available."
+        );
+        assert_eq!(again, Some(Duration::from_secs(60)));
+        let (said, again) = told(&HERE, Some("2026-01-02T03:05:00.000000Z"));
+        assert_eq!(
+            said,
+            "False(ManagedClusterAddOnLeaseUpdateStopped): helloworld add-on is not available."
+        );
+        assert_eq!(again, None);
+    }
+
+    #[test]
+    fn without_a_lease_nothing_is_known_and_a_hosted_add_on_is_told_where_it_was_looked_for() {
+        let (said, _) = told(&HERE, None);
+        assert_eq!(
+            said,
+            "Unknown(ManagedClusterAddOnLeaseNotFound): The status of helloworld add-on is unknown."
+        );
+        let hosted = Home {
+            hosted_by: Some("host".to_owned()),
+            ..HERE
+        };
+        let (said, _) = told(&hosted, None);
+        assert!(
+            said.ends_with(
+                "unknown. No lease found on hosting cluster \"host\"; verify it matches the cluster where this managed \
+                 cluster's klusterlet actually runs."
+            ),
+            "{said}"
+        );
+    }
+}

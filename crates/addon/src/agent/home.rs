@@ -1,0 +1,70 @@
+//! Where the agent of an add-on lives.
+
+use kube::ResourceExt;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, namespaces};
+
+/// A namespace, and the cluster it is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The namespace of the agent, its lease and its Secrets.
+    pub namespace: String,
+    /// The name of the cluster that hosts it in place of the managed one.
+    pub hosted_by: Option<String>,
+}
+
+/// The namespace that the hub has decided on, else the one the user named, else upstream's default.
+pub fn home(addon: &ManagedClusterAddOn) -> Home {
+    let decided = addon.status.as_ref().map_or("", |it| it.namespace.as_str());
+    let annotation = |key: &str| addon.annotations().get(key).map_or("", String::as_str);
+    let namespace = [
+        decided,
+        &addon.spec.install_namespace,
+        annotation(annotations::ADDON_INSTALL_NAMESPACE),
+        namespaces::AGENT_ADDON,
+    ]
+    .into_iter()
+    .find(|it| !it.is_empty())
+    .unwrap_or_default();
+    let hosted_by = annotation(annotations::ADDON_HOSTING_CLUSTER);
+    Home {
+        namespace: namespace.to_owned(),
+        hosted_by: (!hosted_by.is_empty()).then(|| hosted_by.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn home_of(object: serde_json::Value) -> (String, Option<String>) {
+        let home = home(&serde_json::from_value(object).unwrap());
+        (home.namespace, home.hosted_by)
+    }
+
+    #[test]
+    fn the_hubs_decision_goes_before_the_users_wish_and_that_before_the_default() {
+        let at = |namespace: &str| (namespace.to_owned(), None);
+        assert_eq!(
+            home_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}, "status": {"namespace": "word"}})),
+            at("word")
+        );
+        assert_eq!(
+            home_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}})),
+            at("wish")
+        );
+        assert_eq!(
+            home_of(json!({"metadata": {}, "spec": {}})),
+            at("open-cluster-management-agent-addon")
+        );
+    }
+
+    #[test]
+    fn a_hosted_add_on_names_its_host() {
+        let key = "addon.open-cluster-management.io/hosting-cluster-name";
+        let hosted = |by: &str| home_of(json!({"metadata": {"annotations": {key: by}}, "spec": {}})).1;
+        assert_eq!(hosted("host"), Some("host".to_owned()));
+        assert_eq!(hosted(""), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! The agent's half: whether the add-ons on this cluster live, and how their agents are let into the hub.
+//!
+//! [`run`] does it for as long as there is a session with the hub. All of it costs a cluster two watches (its add-ons on the
+//! hub, the add-ons' Secrets here), one more for each namespace that add-ons live in, and one while a certificate is asked for.
+
+pub mod health;
+pub mod home;
+mod reconcile;
+pub mod registration;
+pub mod right;
+pub mod token;
+mod watches;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use credential::Loaded;
+use futures::future::join_all;
+use kube::{Api, Client, ResourceExt, runtime::watcher};
+use ocm_api::{
+    addon::{KubeClientDriver, v1alpha1::ManagedClusterAddOn},
+    cluster::ManagedCluster,
+    labels,
+};
+use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
+use rand::RngExt;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span};
+
+use home::home;
+use reconcile::AddOnAgents;
+
+/// How many add-ons are looked at side by side.
+const WORKERS: usize = 4;
+/// How long at most until a watch that the hub refused is tried again.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// What the agent is told.
+#[derive(Clone)]
+pub struct AddOnAgentOptions {
+    /// The hub, as the cluster's agent.
+    pub hub: Client,
+    /// The managed cluster.
+    pub cluster: Client,
+    /// Where hosted add-ons live, when that is another cluster.
+    pub management: Option<Client>,
+    /// The cluster's name, which is its namespace on the hub.
+    pub cluster_name: String,
+    /// How the hub is reached.
+    pub hub_kubeconfig: Arc<Loaded>,
+    /// The cluster as the hub has it.
+    pub clusters: Cache<ManagedCluster>,
+    /// How the agents of add-ons prove to the hub who they are.
+    pub driver: KubeClientDriver,
+    /// How long a token lives, with the driver `token`.
+    pub token_seconds: i64,
+}
+
+impl AddOnAgentOptions {
+    /// How long a token lives when nobody says (upstream's default: a year).
+    pub const TOKEN_SECONDS: i64 = 31_536_000;
+    /// The shortest life of a token.
+    pub const TOKEN_SECONDS_MIN: i64 = 600;
+}
+
+/// The add-ons of one cluster. Cloning shares them.
+#[derive(Clone)]
+struct AddOns {
+    cluster: String,
+    cache: Cache<ManagedClusterAddOn>,
+}
+
+impl AddOns {
+    fn get(&self, name: &str) -> Option<Arc<ManagedClusterAddOn>> {
+        self.cache.get(&self.cluster, name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.cache.list().iter().map(|it| it.name_any()).collect()
+    }
+
+    fn living_in(&self, namespace: &str) -> Vec<String> {
+        let all = self.cache.list();
+        let there = all.iter().filter(|it| home(it).namespace == namespace);
+        there.map(|it| it.name_any()).collect()
+    }
+
+    fn namespaces(&self) -> BTreeSet<String> {
+        self.cache.list().iter().map(|it| home(it).namespace).collect()
+    }
+}
+
+/// Where one reconciler works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// The managed cluster, for all add-ons: nobody hosts any elsewhere.
+    Only,
+    /// The managed cluster, for the add-ons that live on it.
+    Managed,
+    /// The cluster that hosts add-ons, for those.
+    Hosting,
+}
+
+impl Side {
+    fn is_home_of(self, addon: &ManagedClusterAddOn) -> bool {
+        match self {
+            Side::Only => true,
+            Side::Managed => home(addon).hosted_by.is_none(),
+            Side::Hosting => home(addon).hosted_by.is_some(),
+        }
+    }
+}
+
+/// Runs until `stop`, then finishes what is under way.
+pub async fn run(options: AddOnAgentOptions, stop: CancellationToken) {
+    let span = info_span!("addons", cluster = %options.cluster_name);
+    serve(options, stop).instrument(span).await;
+}
+
+async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
+    let stop = stop.child_token();
+    let _guard = stop.clone().drop_guard();
+    let watching = Watching {
+        retry_max: RETRY_MAX,
+        // The session may begin before the permissions in the cluster's namespace are made.
+        forbidden_at_first: true,
+        ..Watching::default()
+    };
+    let api = Api::namespaced(options.hub.clone(), &options.cluster_name);
+    let addons = AddOns {
+        cluster: options.cluster_name.clone(),
+        cache: Cache::start_watching(api, watching, stop.clone()),
+    };
+    // A Secret whose add-on is not in the cache is taken for left behind, so nothing is decided before the list is whole.
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = addons.cache.synced() => {}
+    }
+    info!(addons = addons.cache.len(), "add-on agent started");
+    let sides = match options.management.clone() {
+        None => vec![(Side::Only, options.cluster.clone())],
+        Some(management) => vec![(Side::Managed, options.cluster.clone()), (Side::Hosting, management)],
+    };
+    // One draw for all: add-ons that were enrolled together are renewed together, and clusters are not.
+    let threshold = rand::rng().random_range(credential::enrol::THRESHOLD);
+    let running = sides.into_iter().map(|(side, here)| {
+        let queue = Queue::new();
+        subscribe(&addons, &options, &queue);
+        let agents = AddOnAgents::new(side, here.clone(), addons.clone(), &options, threshold, &queue, &stop);
+        let clients = Clients::both(options.hub.clone(), here);
+        ocm_reconcile::spawn(agents, clients, queue, WORKERS, stop.clone()).finished
+    });
+    // They end by the token; a panic in one of them was reported when it happened.
+    join_all(running.collect::<Vec<_>>()).await;
+}
+
+fn subscribe(addons: &AddOns, options: &AddOnAgentOptions, queue: &Queue) {
+    addons
+        .cache
+        .subscribe(queue, |old, new| new.or(old).map(|it| it.name_any()));
+    let all = addons.clone();
+    options.clusters.subscribe(queue, move |old, new| {
+        if old.map(reconcile::is_unknown) == new.map(reconcile::is_unknown) {
+            return Vec::new();
+        }
+        all.names()
+    });
+}
+
+/// Selects the Secrets that we have written for the add-ons of a cluster.
+fn secrets_of(cluster: &str) -> watcher::Config {
+    let selection = format!("{},{}={cluster}", labels::ADDON_CREDENTIAL, labels::CLUSTER_NAME);
+    watcher::Config::default().labels(&selection)
+}

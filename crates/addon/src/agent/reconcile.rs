@@ -1,0 +1,546 @@
+//! Looks after one add-on on this cluster: its health by its lease, and the credentials of its agent.
+//!
+//! Root: the ManagedClusterAddOn, or Secrets of one that is gone. Reads: the leases and Secrets of the add-on where it lives; its certificate
+//! requests on the hub. Writes: certificate requests on the hub; the Secrets; the add-on's status, once per run: conditions
+//! Available (health mode Lease only), ClusterCertificateRotated and TokenRefreshed, the driver, and the subject of a token.
+//! Never: creates the namespace, which the add-on's manifests do; touches a credential while the add-on is being deleted, whose
+//! agent still has to clean up; says Available while the hub knows nothing of the whole cluster.
+//! Upstream: ocm `pkg/registration/spoke/addon`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use credential::{
+    csr::new_key_and_request,
+    enrol::{self, Pending},
+    hub_secret::{self, Data, Proof},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, coordination::v1::Lease, core::v1::Secret};
+use kube::{Api, Client, ResourceExt, api::ObjectMeta};
+use ocm_api::{
+    addon::{HealthCheckMode, KubeClientDriver, v1alpha1::ManagedClusterAddOn},
+    cluster::ManagedCluster,
+    condition::{self, Condition, Status, Wanted},
+    conditions::{managed_cluster, managed_cluster_add_on},
+    identity, labels,
+};
+use ocm_reconcile::{
+    Cache, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, StepId, access, async_trait, execute::sentence,
+};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    AddOnAgentOptions, AddOns, Side, health,
+    home::{Home, home},
+    registration::{self, Registration, registrations},
+    right::{Asked, Next, Right, not_rotated},
+    secrets_of, token,
+    watches::Watches,
+};
+
+/// Clocks are set and machines sleep, so that no wait for the end of a credential is longer than this.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(300);
+/// How soon to look again after a request turned out to be of no use.
+const FORGOTTEN_AGAIN: Duration = Duration::from_millis(200);
+/// How soon to try again what the hub did not give.
+const FAILED_AGAIN: Duration = Duration::from_secs(10);
+
+/// The reconciler of one side.
+pub(super) struct AddOnAgents {
+    side: Side,
+    here: Client,
+    hub: Client,
+    addons: AddOns,
+    clusters: Cache<ManagedCluster>,
+    secrets: Cache<Secret>,
+    watches: Watches,
+    queue: Queue,
+    driver: KubeClientDriver,
+    token_seconds: i64,
+    threshold: f64,
+    // The kubeconfig for a certificate and the one for a token.
+    kubeconfigs: [String; 2],
+    memory: Mutex<Memory>,
+}
+
+/// What only this process knows.
+#[derive(Default)]
+struct Memory {
+    /// Requests under way, by add-on and Secret.
+    asked: BTreeMap<(String, String), Asked>,
+    /// Secrets, by namespace and name, that were looked up because the watch did not show them, and were not there.
+    absent: BTreeSet<(String, String)>,
+}
+
+/// What is known about the lease.
+pub(super) enum SeenLease {
+    /// Another one judges, or the leases have not arrived.
+    Unread,
+    /// There is none.
+    Missing,
+    /// Here it is.
+    Found(Arc<Lease>),
+}
+
+/// What a plan is made from.
+pub(super) struct Seen {
+    now: Timestamp,
+    cluster: String,
+    name: String,
+    /// `None` when it is gone.
+    addon: Option<Arc<ManagedClusterAddOn>>,
+    /// Whether it lives where this reconciler works.
+    is_here: bool,
+    driver: KubeClientDriver,
+    lease: SeenLease,
+    /// The Secrets that were written for it, here.
+    secrets: Vec<Arc<Secret>>,
+    /// What its agent is to have; empty while it is being deleted or lives elsewhere.
+    rights: Vec<Right>,
+    threshold: f64,
+}
+
+/// Whether the hub knows nothing of the cluster at present.
+pub(super) fn is_unknown(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    condition::status(conditions, managed_cluster::AVAILABLE) == Some(Status::Unknown)
+}
+
+fn conditions(addon: &ManagedClusterAddOn) -> &[Condition] {
+    addon.status.as_ref().map_or(&[], |it| &it.conditions)
+}
+
+impl AddOnAgents {
+    pub fn new(
+        side: Side,
+        here: Client,
+        addons: AddOns,
+        options: &AddOnAgentOptions,
+        threshold: f64,
+        queue: &Queue,
+        stop: &CancellationToken,
+    ) -> Self {
+        let secrets = Cache::<Secret>::start_with(Api::all(here.clone()), secrets_of(&addons.cluster), stop.clone());
+        secrets.subscribe(queue, |old, new| {
+            new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned()
+        });
+        let (arriving, all, waking, until) = (secrets.clone(), addons.clone(), queue.clone(), stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = until.cancelled() => {}
+                () = arriving.synced() => all.names().into_iter().for_each(|it| waking.add(it)),
+            }
+        });
+        let proofs = [Proof::Certificate, Proof::Token];
+        Self {
+            side,
+            hub: options.hub.clone(),
+            clusters: options.clusters.clone(),
+            watches: Watches::new(
+                options.hub.clone(),
+                here.clone(),
+                addons.clone(),
+                queue.clone(),
+                stop.clone(),
+            ),
+            here,
+            addons,
+            secrets,
+            queue: queue.clone(),
+            driver: options.driver,
+            token_seconds: options.token_seconds.max(AddOnAgentOptions::TOKEN_SECONDS_MIN),
+            threshold,
+            kubeconfigs: proofs.map(|it| hub_secret::kubeconfig_for(&options.hub_kubeconfig, it)),
+            memory: Mutex::default(),
+        }
+    }
+
+    // Whether this add-on's health is ours to judge, and what we know.
+    fn lease(&self, name: &str, addon: &ManagedClusterAddOn, home: &Home) -> SeenLease {
+        let mode = addon.status.as_ref().map(|it| it.health_check.mode).unwrap_or_default();
+        let unknown = self
+            .clusters
+            .named(&self.addons.cluster)
+            .is_some_and(|it| is_unknown(&it));
+        if mode == HealthCheckMode::Customized || unknown {
+            return SeenLease::Unread;
+        }
+        let leases = self.watches.leases(&home.namespace);
+        match leases.get(&home.namespace, name) {
+            Some(lease) => SeenLease::Found(lease),
+            None if leases.is_synced() => SeenLease::Missing,
+            None => SeenLease::Unread,
+        }
+    }
+
+    async fn right(
+        &self,
+        name: &str,
+        addon: &ManagedClusterAddOn,
+        home: &Home,
+        registration: Registration,
+        now: Timestamp,
+    ) -> Right {
+        let asked = (name.to_owned(), registration.secret.clone());
+        let mut right = Right {
+            secret: None,
+            additional: self.additional(&registration),
+            pending: self.memory.lock().asked.get(&asked).cloned(),
+            requests: None,
+            fresh: None,
+            account: account(addon),
+            token: None,
+            homeless: false,
+            hindrance: None,
+            registration,
+        };
+        // That one credential cannot be looked at now must not hide the others, nor the add-on's health.
+        if let Err(error) = self.look(&mut right, name, home, now).await {
+            right.hindrance = Some(error.to_string());
+        }
+        right
+    }
+
+    // Looks at what the next step depends on, and only at that: a credential that is as it should be costs no request.
+    async fn look(&self, right: &mut Right, name: &str, home: &Home, now: Timestamp) -> Result<(), ObserveError> {
+        right.secret = self.secret(&home.namespace, &right.registration.secret).await?;
+        let mut next = right.next(self.threshold, now);
+        if right.pending.is_some() || matches!(next, Next::Ask { .. }) {
+            let requests = self.watches.requests().await?;
+            let ours =
+                |it: &Arc<CertificateSigningRequest>| it.labels().get(labels::ADDON_NAME).is_some_and(|it| it == name);
+            right.requests = Some(requests.list().iter().filter(|it| ours(it)).count());
+            if let Some(asked) = &mut right.pending {
+                asked.pending.request = requests.named(&asked.pending.name).map(|it| (*it).clone());
+            }
+            next = right.next(self.threshold, now);
+        }
+        let needs_home = matches!(next, Next::Save { .. } | Next::AskToken { .. });
+        if needs_home && right.secret.is_none() {
+            right.homeless = self.watches.is_missing(&home.namespace).await?;
+        }
+        match next {
+            Next::Ask { .. } => right.fresh = Some(new_key_and_request(&right.registration.subject)?),
+            // A token that could not be kept would be asked for in vain.
+            Next::AskToken { .. } if !right.homeless => {
+                let account = registration::service_account(name);
+                let token = access::token(&self.hub, &self.addons.cluster, &account, self.token_seconds).await;
+                right.token = Some(token.map_err(|error| sentence(&error.into())));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, kube::Error> {
+        if let Some(secret) = self.secrets.get(namespace, name) {
+            return Ok(Some(secret));
+        }
+        let key = (namespace.to_owned(), name.to_owned());
+        if self.memory.lock().absent.contains(&key) {
+            return Ok(None);
+        }
+        // One that upstream's agent has written carries no label and is not watched until we have put ours on it.
+        let api: Api<Secret> = Api::namespaced(self.here.clone(), namespace);
+        let found = api.get_opt(name).await?;
+        if found.is_none() {
+            self.memory.lock().absent.insert(key);
+        }
+        Ok(found.map(Arc::new))
+    }
+
+    fn additional(&self, registration: &Registration) -> Data {
+        let mut data = Data::from([(
+            hub_secret::CLUSTER_NAME.to_owned(),
+            self.addons.cluster.clone().into_bytes(),
+        )]);
+        if registration.is_kube_client() {
+            let [certificate, token] = &self.kubeconfigs;
+            let kubeconfig = match registration.driver {
+                KubeClientDriver::Csr => certificate,
+                KubeClientDriver::Token => token,
+            };
+            data.insert(hub_secret::KUBECONFIG.to_owned(), kubeconfig.clone().into_bytes());
+        }
+        data
+    }
+}
+
+// The uid of the ServiceAccount that the hub has made for the add-on.
+fn account(addon: &ManagedClusterAddOn) -> Option<String> {
+    let all = conditions(addon);
+    let ready = condition::find(all, managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY)?;
+    let is_ready = condition::is_true(all, managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY);
+    token::uid_in(&ready.message).filter(|_| is_ready).map(str::to_owned)
+}
+
+#[async_trait]
+impl Reconciler for AddOnAgents {
+    const NAME: &'static str = "addon-agent";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let now = Timestamp::now();
+        let addon = self.addons.get(name);
+        let all = self.secrets.list();
+        let of_it = |it: &&Arc<Secret>| it.labels().get(labels::ADDON_CREDENTIAL).is_some_and(|it| it == name);
+        let mut seen = Seen {
+            now,
+            cluster: self.addons.cluster.clone(),
+            name: name.to_owned(),
+            is_here: addon.as_deref().is_some_and(|it| self.side.is_home_of(it)),
+            driver: self.driver,
+            lease: SeenLease::Unread,
+            secrets: all.iter().filter(of_it).cloned().collect(),
+            rights: Vec::new(),
+            threshold: self.threshold,
+            addon: addon.clone(),
+        };
+        self.watches.keep_leases_of(&self.addons.namespaces());
+        let Some(addon) = addon.filter(|_| seen.is_here) else {
+            return Ok(seen);
+        };
+        let home = home(&addon);
+        seen.lease = self.lease(name, &addon, &home);
+        if addon.metadata.deletion_timestamp.is_none() && self.secrets.is_synced() {
+            for registration in registrations(&addon, name, &self.addons.cluster, self.driver) {
+                seen.rights
+                    .push(self.right(name, &addon, &home, registration, now).await);
+            }
+        }
+        Ok(seen)
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        steps(seen).0
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        let (_, steps) = steps(seen);
+        let mut memory = self.memory.lock();
+        // What is under way for a registration that is gone is nobody's.
+        memory.asked.retain(|(addon, secret), _| {
+            *addon != seen.name || seen.rights.iter().any(|it| it.registration.secret == *secret)
+        });
+        for (right, step) in seen.rights.iter().zip(steps) {
+            let key = (seen.name.clone(), right.registration.secret.clone());
+            let object = step.and_then(|it| outcome.object(it)).cloned();
+            match (right.next(seen.threshold, seen.now), object) {
+                (Next::Ask { .. }, Some(object)) => {
+                    let (Some(fresh), Ok(request)) = (&right.fresh, object.try_parse::<CertificateSigningRequest>())
+                    else {
+                        continue;
+                    };
+                    let pending = Pending {
+                        name: request.name_any(),
+                        key_pem: fresh.key_pem.clone(),
+                        request: None,
+                    };
+                    // Otherwise the next look, before the watch has brought it, would take the request for gone.
+                    self.watches.keep_requests().put(request);
+                    let asked = Asked {
+                        pending,
+                        subject: right.registration.subject.clone(),
+                        signer: right.registration.signer.clone(),
+                    };
+                    memory.asked.insert(key, asked);
+                }
+                (Next::Save { .. } | Next::Keep { .. }, Some(object)) => {
+                    if let Ok(secret) = object.try_parse::<Secret>() {
+                        self.secrets.put(secret);
+                    }
+                    memory.asked.remove(&key);
+                }
+                // It was said to be absent and is not, or it went away in between: the next look tells.
+                (Next::Save { .. }, None) => {
+                    memory.absent.clear();
+                    if matches!(step.and_then(|it| outcome.get(it)), Some(Ok(Done::AlreadyExists))) {
+                        self.queue.add(&*seen.name);
+                    }
+                }
+                (Next::Keep { .. } | Next::Forget { .. }, _) => {
+                    memory.asked.remove(&key);
+                }
+                _ => {}
+            }
+        }
+        if memory.asked.is_empty() {
+            self.watches.drop_requests();
+        }
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        let mut plan = Plan::new();
+        let Some(addon) = seen.addon.as_deref().filter(|_| seen.is_here) else {
+            return plan;
+        };
+        let mut new = addon.clone();
+        let status = new.status.get_or_insert_default();
+        let lease = match &seen.lease {
+            SeenLease::Unread => None,
+            SeenLease::Missing => Some(health::verdict(&seen.name, &home(addon), None, seen.now)),
+            SeenLease::Found(lease) => Some(health::verdict(&seen.name, &home(addon), Some(lease), seen.now)),
+        };
+        if let Some((said, again)) = lease {
+            condition::set(&mut status.conditions, said, seen.now);
+            again.into_iter().for_each(|it| {
+                plan.look_again(it);
+            });
+        }
+        for said in words(seen, outcome) {
+            condition::set(&mut status.conditions, said, seen.now);
+        }
+        if addon.metadata.deletion_timestamp.is_none() {
+            let first = status
+                .registrations
+                .iter_mut()
+                .find(|it| it.signer_name == identity::CLIENT_SIGNER);
+            if let Some(registration) = first {
+                status.kube_client_driver = Some(seen.driver);
+                if seen.driver == KubeClientDriver::Token {
+                    registration.subject.user = registration::token_user(&seen.cluster, &seen.name);
+                    registration.subject.groups.clear();
+                }
+            }
+        }
+        plan.status(Site::Hub, addon, &new);
+        plan
+    }
+}
+
+// The plan, and for each right the step that is taken for it.
+fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
+    let mut plan = Plan::new();
+    let mut steps = Vec::new();
+    for right in &seen.rights {
+        let next = right.next(seen.threshold, seen.now);
+        steps.push(match &next {
+            Next::Keep { until, .. } => {
+                let left = until.duration_since(seen.now);
+                // A moment already past means that another clock has ticked since: at once, but not in a circle.
+                let left = if left.is_positive() {
+                    left.unsigned_abs()
+                } else {
+                    FORGOTTEN_AGAIN
+                };
+                plan.look_again(left.min(LOOK_AT_CLOCK));
+                plan.keep(Site::Cluster, right.secret.as_deref(), &labelled(seen, right))
+            }
+            Next::Ask { why } => {
+                plan.remark(why);
+                right.fresh.as_ref().map(|fresh| {
+                    let signer = &right.registration.signer;
+                    let request = enrol::addon_request(&seen.cluster, &seen.name, signer, &fresh.request_pem);
+                    plan.create(Site::Hub, &request)
+                })
+            }
+            Next::AskToken { why } | Next::Wait { why } => {
+                plan.wait(why);
+                None
+            }
+            Next::Hindered { why } => {
+                plan.wait(why).look_again(FAILED_AGAIN);
+                None
+            }
+            Next::WaitForNamespace => {
+                let secret = &right.registration.secret;
+                plan.wait(format!("the namespace for Secret {secret} does not exist yet"));
+                None
+            }
+            Next::Save { data, .. } => save(&mut plan, seen, right, data),
+            Next::Forget { why } => {
+                plan.remark(why).look_again(FORGOTTEN_AGAIN);
+                None
+            }
+            Next::Fail { said, again } => {
+                plan.refuse(&said.message);
+                if *again {
+                    plan.look_again(FAILED_AGAIN);
+                }
+                None
+            }
+        });
+    }
+    clean(&mut plan, seen);
+    (plan, steps)
+}
+
+fn save(plan: &mut Plan, seen: &Seen, right: &Right, data: &Data) -> Option<StepId> {
+    let wanted = labelled(seen, right);
+    let Some(current) = right.secret.as_deref() else {
+        let wanted = Secret {
+            data: Some(hub_secret::encoded(data.clone())),
+            ..wanted
+        };
+        return Some(plan.create(Site::Cluster, &wanted));
+    };
+    let mut new = current.clone();
+    new.data = Some(hub_secret::encoded(right.replaced(data)));
+    let labels = new.metadata.labels.get_or_insert_default();
+    labels.extend(wanted.metadata.labels.unwrap_or_default());
+    plan.change(Site::Cluster, current, &new)
+}
+
+// The Secret by its name and the labels by which it is found again.
+fn labelled(seen: &Seen, right: &Right) -> Secret {
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(right.registration.secret.clone()),
+            namespace: seen.addon.as_deref().map(|it| home(it).namespace),
+            labels: Some(BTreeMap::from([
+                label(labels::ADDON_CREDENTIAL, &seen.name),
+                label(labels::CLUSTER_NAME, &seen.cluster),
+            ])),
+            ..ObjectMeta::default()
+        },
+        ..Secret::default()
+    }
+}
+
+// Deletes the Secrets of an add-on that is gone, of registrations it no longer has, and of places it no longer lives in.
+fn clean(plan: &mut Plan, seen: &Seen) {
+    let namespace = match seen.addon.as_deref() {
+        None => None,
+        // Its agent still needs them to clean up.
+        Some(addon) if addon.metadata.deletion_timestamp.is_some() => return,
+        Some(addon) => seen.is_here.then(|| home(addon).namespace),
+    };
+    for secret in &seen.secrets {
+        let wanted = secret.metadata.namespace == namespace
+            && seen.rights.iter().any(|it| it.registration.secret == secret.name_any());
+        if !wanted {
+            plan.delete(Site::Cluster, &**secret);
+        }
+    }
+}
+
+// What to say about the credentials: of each condition one word, and of several the first that tells of a failure.
+fn words(seen: &Seen, outcome: &Outcome) -> Vec<Wanted> {
+    let (_, steps) = steps(seen);
+    let mut all: Vec<Wanted> = Vec::new();
+    for (right, step) in seen.rights.iter().zip(steps) {
+        let result = step.and_then(|it| outcome.get(it));
+        let said = match (right.next(seen.threshold, seen.now), result) {
+            (Next::Keep { said, .. } | Next::Fail { said, .. }, _)
+            | (Next::Save { said, .. }, Some(Ok(Done::Object(_)))) => said,
+            (Next::Ask { .. }, Some(Err(error))) => not_rotated(format!("Failed to create CSR {}", sentence(error))),
+            _ => continue,
+        };
+        match all.iter_mut().find(|it| it.r#type == said.r#type) {
+            Some(before) if before.status == Status::True && said.status != Status::True => *before = said,
+            Some(_) => {}
+            None => all.push(said),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+#[path = "reconcile_tests.rs"]
+mod tests;

@@ -1,0 +1,268 @@
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
+
+fn addon(extra: &Value) -> ManagedClusterAddOn {
+    let mut object = json!({
+        "metadata": {"name": "helloworld", "namespace": "cluster1", "uid": "u", "resourceVersion": "7"},
+        "spec": {},
+        "status": {
+            "namespace": "home",
+            "kubeClientDriver": "csr",
+            "registrations": [{
+                "signerName": "kubernetes.io/kube-apiserver-client",
+                "subject": {"user": "user", "groups": ["group"]},
+            }],
+        },
+    });
+    json_patch_merge(&mut object, extra);
+    serde_json::from_value(object).unwrap()
+}
+
+fn json_patch_merge(target: &mut Value, patch: &Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                json_patch_merge(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (target, patch) => *target = patch.clone(),
+    }
+}
+
+fn secret(namespace: &str, name: &str) -> Arc<Secret> {
+    let object = json!({"metadata": {"name": name, "namespace": namespace, "uid": "s"}});
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> Right {
+    let registration = registrations(addon, "helloworld", "cluster1", driver).remove(0);
+    Right {
+        additional: Data::from([("cluster-name".to_owned(), b"cluster1".to_vec())]),
+        fresh: Some(new_key_and_request(&registration.subject).unwrap()),
+        registration,
+        secret: None,
+        pending: None,
+        requests: Some(0),
+        account: account(addon),
+        token: None,
+        homeless: false,
+        hindrance: None,
+    }
+}
+
+fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
+    Seen {
+        now: now(),
+        cluster: "cluster1".to_owned(),
+        name: "helloworld".to_owned(),
+        is_here: addon.is_some(),
+        driver: KubeClientDriver::Csr,
+        lease: SeenLease::Unread,
+        secrets: Vec::new(),
+        rights: Vec::new(),
+        threshold: 0.2,
+        addon: addon.map(Arc::new),
+    }
+}
+
+fn lease(renewed: &str) -> SeenLease {
+    SeenLease::Found(Arc::new(
+        serde_json::from_value(json!({"spec": {"renewTime": renewed}})).unwrap(),
+    ))
+}
+
+fn plan(seen: &Seen) -> String {
+    AddOnAgents::plan(seen).to_string().trim().to_owned()
+}
+
+fn conclusion(seen: &Seen) -> String {
+    let plan = AddOnAgents::conclude(seen, &Outcome::default());
+    format!("{plan:#}").trim().to_owned()
+}
+
+#[test]
+fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
+    let addon = addon(&json!({}));
+    let mut seen = seen(Some(addon.clone()));
+    seen.rights = vec![right(&addon, KubeClientDriver::Csr)];
+    assert_eq!(
+        plan(&seen),
+        "hub: create CertificateSigningRequest (generated)\nnote: there is no client certificate"
+    );
+    let plan = AddOnAgents::plan(&seen);
+    let ocm_reconcile::Step::Create { object, .. } = &plan.stages[0][0] else {
+        panic!("{plan}")
+    };
+    let request: CertificateSigningRequest = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(
+        request.metadata.generate_name.as_deref(),
+        Some("addon-cluster1-helloworld-")
+    );
+    assert_eq!(
+        serde_json::to_value(&request.metadata.labels).unwrap(),
+        json!({
+            "open-cluster-management.io/addon-name": "helloworld",
+            "open-cluster-management.io/cluster-name": "cluster1",
+        })
+    );
+    assert_eq!(request.spec.signer_name, "kubernetes.io/kube-apiserver-client");
+    assert_eq!(
+        request.spec.usages.unwrap(),
+        ["digital signature", "key encipherment", "client auth"]
+    );
+    assert_eq!(request.spec.expiration_seconds, None);
+}
+
+#[test]
+fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
+    let addon = addon(&json!({}));
+    let mut seen = seen(Some(addon.clone()));
+    seen.rights = vec![Right {
+        requests: Some(10),
+        ..right(&addon, KubeClientDriver::Csr)
+    }];
+    assert!(
+        plan(&seen).starts_with("nothing to do\nrefuses: Stop creating csr"),
+        "{}",
+        plan(&seen)
+    );
+    let said = conclusion(&seen);
+    assert!(said.contains("\"reason\":\"ClientCertificateUpdateFailed\""), "{said}");
+    assert!(
+        said.contains("\"message\":\"Stop creating csr since there are too many csr created already on hub\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_live_agent_is_available_and_looked_at_again_exactly_when_its_lease_ends() {
+    let mut seen = seen(Some(addon(&json!({}))));
+    seen.lease = lease("2026-01-02T03:04:00.000000Z");
+    assert_eq!(
+        conclusion(&seen),
+        "hub: patch ManagedClusterAddOn cluster1/helloworld status {\"status\":{\"conditions\":[{\"lastTransitionTime\":\
+         \"2026-01-02T03:04:05Z\",\"message\":\"helloworld add-on is available.\",\"reason\":\
+         \"ManagedClusterAddOnLeaseUpdated\",\"status\":\"True\",\"type\":\"Available\"}]}}\nagain in 295s"
+    );
+}
+
+#[test]
+fn what_is_said_already_is_not_said_again() {
+    let said = json!({"status": {"conditions": [{
+        "type": "Available", "status": "True", "reason": "ManagedClusterAddOnLeaseUpdated",
+        "message": "helloworld add-on is available.", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    let mut seen = seen(Some(addon(&said)));
+    seen.lease = lease("2026-01-02T03:04:00.000000Z");
+    assert_eq!(conclusion(&seen), "nothing to do\nagain in 295s");
+}
+
+#[test]
+fn the_first_word_names_the_driver() {
+    let seen = seen(Some(addon(&json!({"status": {"kubeClientDriver": null}}))));
+    assert_eq!(
+        conclusion(&seen),
+        "hub: patch ManagedClusterAddOn cluster1/helloworld status {\"status\":{\"kubeClientDriver\":\"csr\"}}"
+    );
+}
+
+#[test]
+fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_not() {
+    let mut gone = seen(None);
+    gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
+    assert_eq!(plan(&gone), "cluster: delete Secret home/helloworld-hub-kubeconfig");
+    let mut going = seen(Some(addon(
+        &json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:00Z"}}),
+    )));
+    going.secrets = gone.secrets.clone();
+    assert_eq!(plan(&going), "nothing to do");
+}
+
+#[test]
+fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
+    let addon = addon(&json!({}));
+    let mut seen = seen(Some(addon.clone()));
+    seen.rights = vec![Right {
+        hindrance: Some("the hub is away".to_owned()),
+        ..right(&addon, KubeClientDriver::Csr)
+    }];
+    seen.secrets = vec![
+        secret("home", "helloworld-hub-kubeconfig"),
+        secret("before", "helloworld-hub-kubeconfig"),
+        secret("home", "helloworld-example.com-signer-client-cert"),
+    ];
+    assert_eq!(
+        plan(&seen),
+        "cluster: delete Secret before/helloworld-hub-kubeconfig\n\
+         cluster: delete Secret home/helloworld-example.com-signer-client-cert\n\
+         waits: the hub is away\nagain in 10s"
+    );
+    seen.is_here = false;
+    seen.rights.clear();
+    assert!(plan(&seen).contains("cluster: delete Secret home/helloworld-hub-kubeconfig"));
+}
+
+#[test]
+fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
+    let waiting = addon(&json!({}));
+    let mut seen = seen(Some(waiting.clone()));
+    seen.driver = KubeClientDriver::Token;
+    seen.rights = vec![right(&waiting, KubeClientDriver::Token)];
+    assert_eq!(
+        plan(&seen),
+        "nothing to do\nwaits: the hub has not made the add-on's ServiceAccount yet"
+    );
+    let said = conclusion(&seen);
+    assert!(
+        said.contains("system:serviceaccount:cluster1:helloworld-agent"),
+        "{said}"
+    );
+    assert!(said.contains("\"kubeClientDriver\":\"token\""), "{said}");
+
+    let ready = addon(&json!({"status": {"conditions": [{
+        "type": "TokenInfrastructureReady", "status": "True", "reason": "TokenInfrastructureReady",
+        "message": "ServiceAccount cluster1/helloworld-agent (UID: u1) is ready",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}}));
+    let claims = json!({"iat": now().as_second(), "exp": now().as_second() + 600,
+        "kubernetes.io": {"serviceaccount": {"uid": "u1"}}});
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let with_token = Right {
+        token: Some(Ok(token)),
+        ..right(&ready, KubeClientDriver::Token)
+    };
+    seen.addon = Some(Arc::new(ready));
+    seen.rights = vec![Right {
+        homeless: true,
+        ..with_token.clone()
+    }];
+    assert_eq!(
+        plan(&seen),
+        "nothing to do\nwaits: the namespace for Secret helloworld-hub-kubeconfig does not exist yet"
+    );
+    seen.rights = vec![with_token];
+    assert_eq!(plan(&seen), "cluster: create Secret home/helloworld-hub-kubeconfig");
+}
+
+#[test]
+fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
+    let addon = addon(&json!({}));
+    let mut right = right(&addon, KubeClientDriver::Csr);
+    right.pending = Some(Asked {
+        pending: Pending {
+            name: "addon-cluster1-helloworld-x".to_owned(),
+            key_pem: String::new(),
+            request: None,
+        },
+        subject: credential::csr::Subject::agent("cluster1", "other"),
+        signer: right.registration.signer.clone(),
+    });
+    assert!(matches!(right.next(0.2, now()), Next::Forget { .. }));
+}

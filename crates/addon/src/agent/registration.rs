@@ -1,0 +1,147 @@
+//! Which credentials the agent of an add-on is to have, as its ManagedClusterAddOn says.
+//! Upstream: ocm `pkg/registration/spoke/addon/configuration.go`.
+
+use credential::csr::Subject;
+use ocm_api::{
+    addon::{
+        KubeClientDriver,
+        v1alpha1::{ManagedClusterAddOn, RegistrationConfig},
+    },
+    identity,
+};
+
+/// One credential, which is one Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The Secret's name.
+    pub secret: String,
+    /// How the agent proves who it is.
+    pub driver: KubeClientDriver,
+    /// Who signs the certificate.
+    pub signer: String,
+    /// For whom.
+    pub subject: Subject,
+}
+
+impl Registration {
+    /// Whether it lets the agent speak to the hub's API server.
+    pub fn is_kube_client(&self) -> bool {
+        self.signer == identity::CLIENT_SIGNER
+    }
+}
+
+/// All of them, in the order of the add-on, each Secret once.
+pub fn registrations(
+    addon: &ManagedClusterAddOn,
+    name: &str,
+    cluster: &str,
+    driver: KubeClientDriver,
+) -> Vec<Registration> {
+    let mut all: Vec<Registration> = Vec::new();
+    for config in addon.status.iter().flat_map(|it| &it.registrations) {
+        let kube_client = config.signer_name == identity::CLIENT_SIGNER;
+        let registration = Registration {
+            secret: if kube_client {
+                format!("{name}-hub-kubeconfig")
+            } else {
+                format!("{name}-{}-client-cert", config.signer_name.replace('/', "-"))
+            },
+            // Only the hub's API server knows ServiceAccounts.
+            driver: if kube_client { driver } else { KubeClientDriver::Csr },
+            signer: config.signer_name.clone(),
+            subject: subject(config, name, cluster),
+        };
+        if all.iter().all(|it| it.secret != registration.secret) {
+            all.push(registration);
+        }
+    }
+    all
+}
+
+fn subject(config: &RegistrationConfig, name: &str, cluster: &str) -> Subject {
+    let given = &config.subject;
+    let group = identity::addon_cluster_group(cluster, name);
+    Subject {
+        common_name: if given.user.is_empty() {
+            identity::addon_user(cluster, name, name)
+        } else {
+            given.user.clone()
+        },
+        organizations: if given.groups.is_empty() {
+            vec![group]
+        } else {
+            given.groups.clone()
+        },
+        organizational_units: given.organization_unit.clone(),
+        dns_names: vec![format!("{name}.addon.open-cluster-management.io")],
+    }
+}
+
+/// The user that the token driver speaks as.
+pub fn token_user(cluster: &str, name: &str) -> String {
+    format!("system:serviceaccount:{cluster}:{}", service_account(name))
+}
+
+/// The ServiceAccount on the hub whose token the token driver asks for.
+pub fn service_account(name: &str) -> String {
+    format!("{name}-agent")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(registrations_json: serde_json::Value, driver: KubeClientDriver) -> Vec<Registration> {
+        let addon = serde_json::from_value(
+            json!({"metadata": {}, "spec": {}, "status": {"registrations": registrations_json}}),
+        );
+        registrations(&addon.unwrap(), "helloworld", "cluster1", driver)
+    }
+
+    #[test]
+    fn each_signer_has_a_secret_of_its_own() {
+        let all = of(
+            json!([
+                {"signerName": "kubernetes.io/kube-apiserver-client", "subject": {"user": "u", "groups": ["g"]}},
+                {"signerName": "example.com/signer/a", "subject": {"organizationUnit": ["ou"]}},
+                {"signerName": "example.com/signer/a", "subject": {"user": "again"}},
+            ]),
+            KubeClientDriver::Token,
+        );
+        let secrets: Vec<_> = all.iter().map(|it| (it.secret.as_str(), it.driver)).collect();
+        assert_eq!(
+            secrets,
+            [
+                ("helloworld-hub-kubeconfig", KubeClientDriver::Token),
+                ("helloworld-example.com-signer-a-client-cert", KubeClientDriver::Csr)
+            ]
+        );
+        assert_eq!(
+            (all[0].subject.common_name.as_str(), all[0].is_kube_client()),
+            ("u", true)
+        );
+        assert_eq!(all[0].subject.organizations, ["g"]);
+        assert_eq!(all[1].subject.organizational_units, ["ou"]);
+        assert!(!all[1].is_kube_client());
+    }
+
+    #[test]
+    fn an_empty_subject_is_upstreams_default_one() {
+        let all = of(
+            json!([{"signerName": "kubernetes.io/kube-apiserver-client"}]),
+            KubeClientDriver::Csr,
+        );
+        let subject = &all[0].subject;
+        assert_eq!(
+            subject.common_name,
+            "system:open-cluster-management:cluster:cluster1:addon:helloworld:agent:helloworld"
+        );
+        assert_eq!(
+            subject.organizations,
+            ["system:open-cluster-management:cluster:cluster1:addon:helloworld"]
+        );
+        assert_eq!(subject.dns_names, ["helloworld.addon.open-cluster-management.io"]);
+    }
+}

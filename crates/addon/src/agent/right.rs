@@ -1,0 +1,280 @@
+//! What to do next about one credential of an add-on's agent. Plain functions: the caller brings time, chance, key and token.
+
+use std::sync::Arc;
+
+use credential::{
+    certificate::Chain,
+    csr::{KeyAndRequest, Subject},
+    enrol::{self, Decision, Pending},
+    hub_secret::{self, Data, TLS_CRT, TLS_KEY, TOKEN},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use ocm_api::{
+    addon::KubeClientDriver,
+    condition::{Wanted, wanted},
+    conditions::managed_cluster_add_on::{self, agent_reason as reason},
+};
+
+use super::{
+    registration::Registration,
+    token::{self, Claims},
+};
+
+/// Everything that is known about one credential, keys included: it is not to be printed.
+#[derive(Clone)]
+pub struct Right {
+    /// What it is to be.
+    pub registration: Registration,
+    /// The Secret it is in.
+    pub secret: Option<Arc<Secret>>,
+    /// What the Secret must hold besides the proof itself.
+    pub additional: Data,
+    /// The request under way.
+    pub pending: Option<Asked>,
+    /// How many requests of this add-on are on the hub; `None` when nobody has looked.
+    pub requests: Option<usize>,
+    /// A key that nothing uses yet, should one be needed.
+    pub fresh: Option<KeyAndRequest>,
+    /// The uid of the ServiceAccount whose token it takes; `None` while the hub has not made it.
+    pub account: Option<String>,
+    /// A token that was asked for because it is needed, or why there is none.
+    pub token: Option<Result<String, String>>,
+    /// Whether the Secret's namespace is known to be missing.
+    pub homeless: bool,
+    /// What could not be looked at, though it has to be known before anything is done.
+    pub hindrance: Option<String>,
+}
+
+/// A request under way, and for what it was made.
+#[derive(Clone)]
+pub struct Asked {
+    /// The request and its key.
+    pub pending: Pending,
+    /// For whom.
+    pub subject: Subject,
+    /// Of whom it was asked.
+    pub signer: String,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Next {
+    /// All is well until then.
+    Keep {
+        /// When to renew it.
+        until: Timestamp,
+        /// What to say about it.
+        said: Wanted,
+    },
+    /// Ask the hub for a certificate.
+    Ask {
+        /// Why.
+        why: String,
+    },
+    /// Ask the hub for a token.
+    AskToken {
+        /// Why.
+        why: String,
+    },
+    /// Something else has to happen first.
+    Wait {
+        /// What.
+        why: String,
+    },
+    /// It is not known what to do, because something could not be looked at.
+    Hindered {
+        /// What, and why not.
+        why: String,
+    },
+    /// The credential is there, the namespace for its Secret is not.
+    WaitForNamespace,
+    /// Write this into the Secret.
+    Save {
+        /// The proof and what goes with it.
+        data: Data,
+        /// What to say about it.
+        said: Wanted,
+    },
+    /// Forget the request and look again.
+    Forget {
+        /// Why.
+        why: String,
+    },
+    /// It does not work.
+    Fail {
+        /// What to say about it.
+        said: Wanted,
+        /// Whether trying again may help, though nobody has changed anything.
+        again: bool,
+    },
+}
+
+impl Right {
+    /// Decides. `threshold` is the fraction of its life that a certificate has left when it is renewed.
+    pub fn next(&self, threshold: f64, now: Timestamp) -> Next {
+        let next = match self.registration.driver {
+            KubeClientDriver::Csr => self.next_certificate(threshold, now),
+            KubeClientDriver::Token => self.next_token(now),
+        };
+        match (next, &self.hindrance) {
+            (Next::Keep { until, said }, _) => Next::Keep { until, said },
+            (_, Some(why)) => Next::Hindered { why: why.clone() },
+            (next, None) => self.at_home(next),
+        }
+    }
+
+    fn at_home(&self, next: Next) -> Next {
+        match next {
+            Next::Save { .. } if self.homeless => Next::WaitForNamespace,
+            next => next,
+        }
+    }
+
+    fn next_certificate(&self, threshold: f64, now: Timestamp) -> Next {
+        if let Some(asked) = &self.pending
+            && (asked.subject != self.registration.subject || asked.signer != self.registration.signer)
+        {
+            return Next::Forget {
+                why: format!(
+                    "the request {} is for somebody the add-on no longer is",
+                    asked.pending.name
+                ),
+            };
+        }
+        let seen = enrol::Seen {
+            now,
+            threshold,
+            subject: self.registration.subject.clone(),
+            additional: self.additional.clone(),
+            data: self.data(),
+            pending: self.pending.as_ref().map(|it| it.pending.clone()),
+            requests: self.requests.unwrap_or(0),
+        };
+        match enrol::decide(&seen) {
+            Decision::Keep { until } => match Chain::parse(&seen.data[TLS_CRT]) {
+                Ok(chain) => Next::Keep {
+                    until,
+                    said: rotated(chain.not_before, chain.not_after),
+                },
+                Err(error) => Next::Ask { why: error.to_string() },
+            },
+            Decision::Create { why } => Next::Ask { why },
+            Decision::Wait { why } => Next::Wait { why },
+            Decision::Save {
+                data,
+                not_before,
+                not_after,
+            } => Next::Save {
+                data,
+                said: rotated(not_before, not_after),
+            },
+            Decision::Reset { why } => Next::Forget { why },
+            Decision::Refuse { why } => Next::Fail {
+                said: not_rotated(why),
+                again: self.pending.is_none(),
+            },
+        }
+    }
+
+    fn next_token(&self, now: Timestamp) -> Next {
+        let Some(uid) = &self.account else {
+            return Next::Wait {
+                why: "the hub has not made the add-on's ServiceAccount yet".to_owned(),
+            };
+        };
+        let data = self.data();
+        let held = data.get(TOKEN).map(Vec::as_slice);
+        let changed = self
+            .additional
+            .iter()
+            .find(|(key, value)| data.get(*key) != Some(value))
+            .map(|(key, _)| format!("{key} of the credential has changed"));
+        match (token::reason_to_ask(held, uid, now), &self.token) {
+            (None, _) => {
+                let token = held.unwrap_or_default().to_vec();
+                match (Claims::parse(&token), changed) {
+                    (Some(claims), None) => Next::Keep {
+                        until: claims.renew_at(),
+                        said: refreshed(claims.expires_at),
+                    },
+                    (Some(claims), Some(_)) => self.save_token(token, claims.expires_at),
+                    (None, _) => Next::AskToken {
+                        why: "the token cannot be read".to_owned(),
+                    },
+                }
+            }
+            (Some(why), None) => Next::AskToken { why },
+            (Some(_), Some(Ok(token))) => match Claims::parse(token.as_bytes()) {
+                Some(claims) => self.save_token(token.clone().into_bytes(), claims.expires_at),
+                None => Next::Fail {
+                    said: no_token("the hub has issued a token that is none of a ServiceAccount"),
+                    again: true,
+                },
+            },
+            (Some(_), Some(Err(error))) => Next::Fail {
+                said: no_token(error),
+                again: true,
+            },
+        }
+    }
+
+    fn save_token(&self, token: Vec<u8>, expires_at: Timestamp) -> Next {
+        let mut data = self.additional.clone();
+        data.insert(TOKEN.to_owned(), token);
+        Next::Save {
+            data,
+            said: refreshed(expires_at),
+        }
+    }
+
+    /// What the Secret holds at present.
+    pub fn data(&self) -> Data {
+        self.secret.as_deref().map(hub_secret::data).unwrap_or_default()
+    }
+
+    /// What the Secret is to hold in place of that: what somebody else has put there stays, a proof of another kind goes.
+    pub fn replaced(&self, data: &Data) -> Data {
+        let mut all = self.data();
+        all.retain(|key, _| ![TLS_CRT, TLS_KEY, TOKEN].contains(&key.as_str()));
+        all.extend(data.clone());
+        all
+    }
+}
+
+fn rotated(not_before: Timestamp, not_after: Timestamp) -> Wanted {
+    wanted(
+        managed_cluster_add_on::CERTIFICATE_ROTATED,
+        true,
+        reason::CERTIFICATE_UPDATED,
+        format!("client certificate rotated starting from {not_before} to {not_after}"),
+    )
+}
+
+/// What to say when there is no certificate, or no new one.
+pub fn not_rotated(why: impl Into<String>) -> Wanted {
+    wanted(
+        managed_cluster_add_on::CERTIFICATE_ROTATED,
+        false,
+        reason::CERTIFICATE_UPDATE_FAILED,
+        why,
+    )
+}
+
+fn refreshed(expires_at: Timestamp) -> Wanted {
+    wanted(
+        managed_cluster_add_on::TOKEN_REFRESHED,
+        true,
+        reason::TOKEN_REFRESHED,
+        format!("Addon token refreshed, expires at {expires_at}"),
+    )
+}
+
+fn no_token(why: &str) -> Wanted {
+    wanted(
+        managed_cluster_add_on::TOKEN_REFRESHED,
+        false,
+        reason::TOKEN_CREATION_FAILED,
+        why,
+    )
+}
