@@ -62,9 +62,11 @@ pub mod permission;
 pub mod place;
 pub mod registration;
 pub mod spec_hash;
+pub mod values;
 
 pub use add_on::{AddOn, Refusal};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
 pub use registration::{Registration, Signing, Subject};
+pub use values::Values;

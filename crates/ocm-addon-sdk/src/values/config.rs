@@ -1,0 +1,236 @@
+//! The cluster's AddOnDeploymentConfig as values, in the shapes that charts and templates of today's add-ons know.
+
+use ocm_api::addon::{AddOnDeploymentConfigSpec, v1alpha1::AddOnDeploymentConfig};
+use serde_json::{Map, Value, json};
+
+use super::{Values, at, images, merge, resources};
+use crate::{Place, Refusal};
+
+/// The AddOnDeploymentConfig that is meant for this cluster; an empty one when there is none.
+///
+/// # Errors
+/// When it does not exist, cannot be read, or the hub has not settled its state.
+pub fn of(place: &Place) -> Result<AddOnDeploymentConfigSpec, Refusal> {
+    Ok(place
+        .config::<AddOnDeploymentConfig>()?
+        .map(|it| it.spec)
+        .unwrap_or_default())
+}
+
+/// Some values of a configuration.
+pub type Converter = fn(&AddOnDeploymentConfigSpec) -> Values;
+
+/// The values that the converters make of the cluster's AddOnDeploymentConfig, later ones over earlier ones; none without one.
+///
+/// ```
+/// use ocm_addon_sdk::{Place, values::config};
+///
+/// let values = config::values(&Place::new("cluster1", "greeter"), &[config::node_placement, config::proxy]).unwrap();
+/// assert!(values.is_empty());
+/// ```
+///
+/// # Errors
+/// As [`of`].
+pub fn values(place: &Place, converters: &[Converter]) -> Result<Values, Refusal> {
+    let config = of(place)?;
+    Ok(merge(converters.iter().map(|convert| convert(&config))))
+}
+
+/// What an agent's namespace is according to the configuration; `None` when it leaves that to others.
+///
+/// # Errors
+/// As [`of`].
+pub fn install_namespace(place: &Place) -> Result<Option<String>, Refusal> {
+    Ok(Some(of(place)?.agent_install_namespace).filter(|it| !it.is_empty()))
+}
+
+/// Each variable under its own name. Upstream: `ToAddOnCustomizedVariableValues`.
+pub fn variables(config: &AddOnDeploymentConfigSpec) -> Values {
+    let variables = config.customized_variables.iter();
+    variables
+        .map(|it| (it.name.clone(), it.value.as_str().into()))
+        .collect()
+}
+
+/// For Go templates: the variables, `NodeSelector`, `Tolerations`, `HTTPProxy`, `HTTPSProxy`, `NoProxy`, `ProxyCABundle`
+/// (base64) and `ResourceRequirements`, whose entries have `ContainerIDRegex`, `Resources` and `ResourcesRaw`. Only what is
+/// configured is there. Upstream: `ToAddOnDeploymentConfigValues`.
+pub fn for_templates(config: &AddOnDeploymentConfigSpec) -> Values {
+    let mut values = variables(config);
+    if let Some(placement) = &config.node_placement {
+        values.insert("NodeSelector".to_owned(), json!(placement.node_selector));
+        values.insert("Tolerations".to_owned(), json!(placement.tolerations));
+    }
+    let proxy = &config.proxy_config;
+    let texts = [
+        ("HTTPProxy", proxy.http_proxy.clone()),
+        ("HTTPSProxy", proxy.https_proxy.clone()),
+        ("NoProxy", proxy.no_proxy.clone()),
+        ("ProxyCABundle", ca_bundle(config)),
+    ];
+    for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        values.insert(key.to_owned(), text.into());
+    }
+    if !config.resource_requirements.is_empty() {
+        let entries = requirements(
+            config,
+            ["ContainerIDRegex", "Resources", "ResourcesRaw"],
+            ["Limits", "Requests"],
+        );
+        values.insert("ResourceRequirements".to_owned(), entries);
+    }
+    values
+}
+
+/// For charts: `global.nodeSelector` and `tolerations`. Upstream: `ToAddOnNodePlacementValues`.
+pub fn node_placement(config: &AddOnDeploymentConfigSpec) -> Values {
+    let Some(placement) = &config.node_placement else {
+        return Values::new();
+    };
+    let mut values = at("global.nodeSelector", json!(placement.node_selector));
+    values.insert("tolerations".to_owned(), json!(placement.tolerations));
+    values
+}
+
+/// For charts: `global.proxyConfig` with `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and `PROXY_CA_BUNDLE` (base64), if there is a
+/// proxy. Upstream: `ToAddOnProxyConfigValues`.
+pub fn proxy(config: &AddOnDeploymentConfigSpec) -> Values {
+    let proxy = &config.proxy_config;
+    if proxy.http_proxy.is_empty() && proxy.https_proxy.is_empty() {
+        return Values::new();
+    }
+    let values = json!({
+        "HTTP_PROXY": proxy.http_proxy,
+        "HTTPS_PROXY": proxy.https_proxy,
+        "NO_PROXY": proxy.no_proxy,
+        "PROXY_CA_BUNDLE": ca_bundle(config),
+    });
+    at("global.proxyConfig", values)
+}
+
+/// For charts: `global.resourceRequirements`, whose entries have `containerIDRegex`, `resources` and `resourcesRaw`; of those
+/// that fit a container the last counts. Upstream: `ToAddOnResourceRequirementsValues`.
+pub fn resource_requirements(config: &AddOnDeploymentConfigSpec) -> Values {
+    if config.resource_requirements.is_empty() {
+        return Values::new();
+    }
+    let entries = requirements(
+        config,
+        ["containerIDRegex", "resources", "resourcesRaw"],
+        ["limits", "requests"],
+    );
+    at("global.resourceRequirements", entries)
+}
+
+/// An image at a path of names with dots between them, after the configuration's registries. Upstream: `ToImageOverrideValuesFunc`.
+pub fn image(config: &AddOnDeploymentConfigSpec, path: &str, image: &str) -> Values {
+    at(path, images::overridden(&config.registries, image))
+}
+
+fn requirements(config: &AddOnDeploymentConfigSpec, entry: [&str; 3], amounts: [&str; 2]) -> Value {
+    let one = |it: &ocm_api::addon::ContainerResourceRequirements| {
+        let [limits, requests] = amounts;
+        // The amounts are texts already.
+        let texts = json!({ limits: it.resources.limits.clone().unwrap_or_default(),
+            requests: it.resources.requests.clone().unwrap_or_default() });
+        let fields = [resources::pattern(&it.container_id).into(), texts, json!(it.resources)];
+        Value::Object(Map::from_iter(entry.iter().map(|it| (*it).to_owned()).zip(fields)))
+    };
+    config.resource_requirements.iter().map(one).collect()
+}
+
+/// The proxy's certificates as base64; empty when there are none.
+fn ca_bundle(config: &AddOnDeploymentConfigSpec) -> String {
+    let bundle = config.proxy_config.ca_bundle.as_ref().map(|it| json!(it));
+    bundle.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> AddOnDeploymentConfigSpec {
+        serde_json::from_value(json!({
+            "customizedVariables": [{"name": "LOG_LEVEL", "value": "4"}],
+            "nodePlacement": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "k", "operator": "Exists"}]},
+            "registries": [{"source": "quay.io", "mirror": "m.io"}],
+            "proxyConfig": {"httpProxy": "http://p", "noProxy": "a,b", "caBundle": "cGVt"},
+            "agentInstallNamespace": "elsewhere",
+            "resourceRequirements": [{"containerID": "deployments:*:agent", "resources": {"limits": {"cpu": "1"}}}],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn go_templates_get_names_with_capitals() {
+        assert_eq!(
+            json!(for_templates(&full())),
+            json!({
+                "LOG_LEVEL": "4",
+                "NodeSelector": {"disk": "ssd"},
+                "Tolerations": [{"key": "k", "operator": "Exists"}],
+                "HTTPProxy": "http://p",
+                "NoProxy": "a,b",
+                "ProxyCABundle": "cGVt",
+                "ResourceRequirements": [{
+                    "ContainerIDRegex": "^deployments:.+:agent$",
+                    "Resources": {"Limits": {"cpu": "1"}, "Requests": {}},
+                    "ResourcesRaw": {"limits": {"cpu": "1"}},
+                }],
+            })
+        );
+        assert_eq!(for_templates(&Default::default()), Values::new());
+    }
+
+    #[test]
+    fn charts_get_global_values() {
+        let converters: [Converter; 4] = [variables, node_placement, proxy, resource_requirements];
+        let config = AddOnDeploymentConfig::new("c", full());
+        let place = Place::new("cluster1", "a").with_config(&config);
+        assert_eq!(
+            json!(values(&place, &converters).unwrap()),
+            json!({
+                "LOG_LEVEL": "4",
+                "tolerations": [{"key": "k", "operator": "Exists"}],
+                "global": {
+                    "nodeSelector": {"disk": "ssd"},
+                    "proxyConfig": {"HTTP_PROXY": "http://p", "HTTPS_PROXY": "", "NO_PROXY": "a,b", "PROXY_CA_BUNDLE": "cGVt"},
+                    "resourceRequirements": [{
+                        "containerIDRegex": "^deployments:.+:agent$",
+                        "resources": {"limits": {"cpu": "1"}, "requests": {}},
+                        "resourcesRaw": {"limits": {"cpu": "1"}},
+                    }],
+                },
+            })
+        );
+        let empty = AddOnDeploymentConfig::new("c", Default::default());
+        let place = Place::new("cluster1", "a").with_config(&empty);
+        assert_eq!(values(&place, &converters).unwrap(), Values::new());
+    }
+
+    #[test]
+    fn a_certificate_alone_is_no_proxy_for_charts() {
+        let mut config = full();
+        config.proxy_config.http_proxy.clear();
+        assert_eq!(proxy(&config), Values::new());
+    }
+
+    #[test]
+    fn the_namespace_is_the_configured_one_if_one_is_configured() {
+        let config = AddOnDeploymentConfig::new("c", full());
+        let place = Place::new("cluster1", "a").with_config(&config);
+        assert_eq!(install_namespace(&place).unwrap().as_deref(), Some("elsewhere"));
+        let empty = AddOnDeploymentConfig::new("c", Default::default());
+        assert_eq!(
+            install_namespace(&Place::new("cluster1", "a").with_config(&empty)).unwrap(),
+            None
+        );
+        assert_eq!(install_namespace(&Place::new("cluster1", "a")).unwrap(), None);
+    }
+
+    #[test]
+    fn images_come_from_the_configured_registries() {
+        let values = image(&full(), "global.image", "quay.io/ocm/a:1");
+        assert_eq!(json!(values), json!({"global": {"image": "m.io/ocm/a:1"}}));
+    }
+}
