@@ -58,6 +58,7 @@
 
 pub mod add_on;
 pub mod health;
+pub mod hub;
 pub mod permission;
 pub mod place;
 pub mod registration;

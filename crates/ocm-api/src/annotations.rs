@@ -44,3 +44,5 @@ pub const ADDON_INSTALL_NAMESPACE: &str = "addon.open-cluster-management.io/v1al
 pub const ADDON_FROM_CLUSTER: &str = "cluster.open-cluster-management.io/annotations-from-cluster";
 /// On a ClusterManagementAddOn: `self` or `addon-manager`.
 pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
+/// On a CertificateSigningRequest that came over the gRPC transport: who asked there.
+pub const CSR_USER: &str = "open-cluster-management.io/csr-user";

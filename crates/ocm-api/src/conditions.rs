@@ -67,6 +67,7 @@ pub mod managed_cluster_set_binding {
 pub mod csr {
     pub const APPROVED: &str = "Approved";
     pub const DENIED: &str = "Denied";
+    pub const FAILED: &str = "Failed";
 
     /// Reasons.
     pub mod reason {
@@ -168,6 +169,14 @@ pub mod managed_cluster_add_on {
     pub const CERTIFICATE_ROTATED: &str = "ClusterCertificateRotated";
     pub const TOKEN_REFRESHED: &str = "TokenRefreshed";
     pub const TOKEN_INFRASTRUCTURE_READY: &str = "TokenInfrastructureReady";
+
+    /// Reasons of RegistrationApplied.
+    pub mod registration_reason {
+        pub const NIL_REGISTRATION: &str = "NilRegistration";
+        pub const SET_PERMISSION_APPLIED: &str = "SetPermissionApplied";
+        pub const SET_PERMISSION_FAILED: &str = "SetPermissionFailed";
+        pub const PERMISSION_CONFIG_PENDING: &str = "PermissionConfigPending";
+    }
 
     /// Reasons of the conditions that the agent sets.
     pub mod agent_reason {

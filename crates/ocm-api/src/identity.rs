@@ -45,6 +45,11 @@ pub fn addon_user(cluster: &str, addon: &str, agent: &str) -> String {
     format!("{SUBJECT_PREFIX}cluster:{cluster}:addon:{addon}:agent:{agent}")
 }
 
+/// The user of an add-on's agent that proves itself with a token: the ServiceAccount `<add-on>-agent` in the cluster's namespace.
+pub fn addon_service_account(cluster: &str, addon: &str) -> String {
+    format!("system:serviceaccount:{cluster}:{addon}-agent")
+}
+
 /// The ClusterRole and ClusterRoleBinding of one cluster.
 pub fn cluster_role(cluster: &str) -> String {
     format!("open-cluster-management:managedcluster:{cluster}")

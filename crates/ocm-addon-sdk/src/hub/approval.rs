@@ -1,0 +1,122 @@
+//! Approves the certificate requests of add-ons' agents.
+//!
+//! Root: CertificateSigningRequest. Reads: the cluster and the add-on that its labels name.
+//! Writes: the condition Approved.
+//! Never: denies, because what one process does not recognise another may; approves by prefix or by label alone.
+//! Upstream: addon-framework `pkg/addonmanager/controllers/certificate/csrapprove.go`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use ocm_api::{conditions::csr, identity};
+use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, Step, Target, async_trait, plan};
+
+use super::{Context, Look, request};
+
+const MESSAGE: &str = "Auto approving addon agent certificate.";
+
+/// The reconciler.
+pub struct Approval {
+    context: Context,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The request; `None` when it is gone.
+    pub request: Option<Arc<CertificateSigningRequest>>,
+    /// The add-on that its labels name.
+    pub look: Look,
+    /// The user that asks on behalf of agents on the gRPC transport.
+    pub grpc_user: String,
+}
+
+impl Approval {
+    /// Over this context.
+    pub fn new(context: &Context) -> Self {
+        Self {
+            context: context.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Reconciler for Approval {
+    const NAME: &'static str = "addon-csr-approval";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let request = self.context.caches.requests.named(name);
+        let key = request.as_deref().and_then(request::key);
+        Ok(Seen {
+            now: Timestamp::now(),
+            look: key.map_or(Look::NotOurs, |key| self.context.look(&key)),
+            grpc_user: self.context.options.grpc_user.clone(),
+            request,
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        let Some(request) = seen.request.as_deref().filter(|it| !request::is_decided(it)) else {
+            return plan;
+        };
+        let standing = match &seen.look {
+            Look::NotOurs => return plan,
+            Look::Gone => {
+                plan.refuse("there is no such add-on on the cluster that its labels name");
+                return plan;
+            }
+            Look::Waits(why) => {
+                plan.wait(why);
+                return plan;
+            }
+            Look::Here(standing) => standing,
+        };
+        let checked = request::read(request)
+            .map_err(str::to_owned)
+            .and_then(|asked| request::check(request, &asked, standing, &seen.grpc_user));
+        let with_tokens = standing.uses_tokens() && request.spec.signer_name == identity::CLIENT_SIGNER;
+        match checked {
+            Err(why) => drop(plan.refuse(why)),
+            Ok(_) if with_tokens => drop(plan.refuse("the add-on's agent proves itself with tokens")),
+            Ok(_) if !standing.add_on.approves(&standing.place, request) => {
+                plan.wait("a person must approve it");
+            }
+            Ok(_) => plan.then(approve(request, seen.now)).notes.clear(),
+        }
+        plan
+    }
+}
+
+fn approve(request: &CertificateSigningRequest, now: Timestamp) -> Plan {
+    let now = Time(now);
+    let mut approved = request.clone();
+    let conditions = approved
+        .status
+        .get_or_insert_default()
+        .conditions
+        .get_or_insert_default();
+    conditions.push(CertificateSigningRequestCondition {
+        type_: csr::APPROVED.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(csr::reason::AUTO_APPROVED.to_owned()),
+        message: Some(MESSAGE.to_owned()),
+        last_update_time: Some(now.clone()),
+        last_transition_time: Some(now),
+    });
+    let target = Target::of(Site::Hub, request);
+    let object = plan::typed(&approved, &target.api_resource);
+    let mut plan = Plan::new();
+    plan.push(Step::Replace {
+        target,
+        subresource: Some("approval"),
+        object,
+    });
+    plan
+}

@@ -1,0 +1,330 @@
+//! Configuration objects of whatever kinds add-ons understand: watched on demand, hashed once, and found by who uses them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use kube::{Api, Client, Resource, api::DynamicObject, core::ApiResource};
+use ocm_api::addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn};
+use ocm_reconcile::{
+    Cache,
+    cache::{self, Watching},
+};
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info_span};
+
+use crate::{ConfigKind, spec_hash};
+
+/// Names one configuration object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConfigKey {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural name of its resource.
+    pub resource: String,
+    /// Its namespace; empty when it has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What is known of a configuration object.
+#[derive(Clone, Debug)]
+pub enum Lookup {
+    /// Nothing yet: its kind is not watched, or the first list has not arrived.
+    Unknown,
+    /// There is none.
+    Missing,
+    /// It and its hash.
+    Found(Arc<DynamicObject>, String),
+}
+
+/// The configuration objects on the hub. Cloning shares them.
+#[derive(Clone)]
+pub struct Configs {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    cancel: CancellationToken,
+    kinds: RwLock<BTreeMap<ConfigKind, Arc<Kind>>>,
+    listeners: RwLock<Vec<Listener>>,
+    used_by_addons: Arc<Users>,
+    used_by_management: Arc<Users>,
+}
+
+type Listener = Box<dyn Fn(&Change) + Send + Sync>;
+
+enum Change {
+    Object(ConfigKey),
+    /// The first list of a kind has arrived: what was unknown is known now.
+    Kind(String, String),
+}
+
+struct Kind {
+    cache: Cache<DynamicObject>,
+    // By namespace and name: the hash, and the resourceVersion it was made from.
+    hashes: Mutex<HashMap<(String, String), (Option<String>, String)>>,
+}
+
+impl Configs {
+    /// Watches nothing yet.
+    pub(super) fn new(
+        client: Client,
+        addons: &Cache<ManagedClusterAddOn>,
+        management: &Cache<ClusterManagementAddOn>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                client,
+                cancel,
+                kinds: RwLock::default(),
+                listeners: RwLock::default(),
+                used_by_addons: Users::of(addons, of_addon),
+                used_by_management: Users::of(management, of_management),
+            }),
+        }
+    }
+
+    /// Watches a kind from now on, unless it is watched already.
+    pub fn watch(&self, kind: &ConfigKind) {
+        if self.inner.kinds.read().contains_key(kind) {
+            return;
+        }
+        let cache = Cache::<DynamicObject>::empty();
+        let entry = Arc::new(Kind {
+            cache: cache.clone(),
+            hashes: Mutex::default(),
+        });
+        {
+            let mut kinds = self.inner.kinds.write();
+            if kinds.contains_key(kind) {
+                return;
+            }
+            kinds.insert(kind.clone(), entry);
+        }
+        let (this, of) = (self.clone(), kind.clone());
+        cache.listen(move |old, new| {
+            if let Some(object) = new.or(old) {
+                this.announce(&Change::Object(ConfigKey {
+                    group: of.group.clone(),
+                    resource: of.resource.clone(),
+                    namespace: object.metadata.namespace.clone().unwrap_or_default(),
+                    name: object.metadata.name.clone().unwrap_or_default(),
+                }));
+            }
+        });
+        let resource = ApiResource {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+            plural: kind.resource.clone(),
+        };
+        let api = Api::all_with(self.inner.client.clone(), &resource);
+        let feeding = cache.clone().feed(api, Watching::default(), self.inner.cancel.clone());
+        tokio::spawn(feeding.instrument(info_span!("watch", kind = %kind.kind)));
+        let (this, of, cancel) = (self.clone(), kind.clone(), self.inner.cancel.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = cache.synced() => this.announce(&Change::Kind(of.group, of.resource)),
+                () = cancel.cancelled() => {}
+            }
+        });
+    }
+
+    /// The object of a kind by namespace (empty when it has none) and name.
+    pub fn find(&self, kind: &ConfigKind, namespace: &str, name: &str) -> Lookup {
+        let entry = self.inner.kinds.read().get(kind).cloned();
+        let Some(entry) = entry.filter(|it| it.cache.is_synced()) else {
+            return Lookup::Unknown;
+        };
+        match entry.cache.get(namespace, name) {
+            Some(object) => {
+                let hash = entry.hash(&object);
+                Lookup::Found(object, hash)
+            }
+            None => Lookup::Missing,
+        }
+    }
+
+    /// Calls `listener` with the key (`cluster/add-on`) of every ManagedClusterAddOn that uses an object that changed.
+    pub fn listen_for_addons(&self, listener: impl Fn(String) + Send + Sync + 'static) {
+        self.listen(self.inner.used_by_addons.clone(), listener);
+    }
+
+    /// Calls `listener` with the name of every ClusterManagementAddOn that uses an object that changed.
+    pub fn listen_for_management(&self, listener: impl Fn(String) + Send + Sync + 'static) {
+        self.listen(self.inner.used_by_management.clone(), listener);
+    }
+
+    fn listen(&self, users: Arc<Users>, listener: impl Fn(String) + Send + Sync + 'static) {
+        let listener = move |change: &Change| users.of_change(change).into_iter().for_each(&listener);
+        self.inner.listeners.write().push(Box::new(listener));
+    }
+
+    fn announce(&self, change: &Change) {
+        self.inner.listeners.read().iter().for_each(|listener| listener(change));
+    }
+}
+
+impl Kind {
+    fn hash(&self, object: &DynamicObject) -> String {
+        let name = (
+            object.metadata.namespace.clone().unwrap_or_default(),
+            object.metadata.name.clone().unwrap_or_default(),
+        );
+        let version = &object.metadata.resource_version;
+        let mut hashes = self.hashes.lock();
+        match hashes.get(&name) {
+            Some((of, hash)) if of == version => hash.clone(),
+            _ => {
+                let hash = spec_hash::of(&object.data);
+                hashes.insert(name, (version.clone(), hash.clone()));
+                hash
+            }
+        }
+    }
+}
+
+/// Who uses which object.
+#[derive(Default)]
+struct Users {
+    by_config: RwLock<BTreeMap<ConfigKey, BTreeSet<String>>>,
+}
+
+impl Users {
+    fn of<K>(cache: &Cache<K>, uses: fn(&K) -> BTreeSet<ConfigKey>) -> Arc<Self>
+    where
+        K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let users = Arc::new(Self::default());
+        let kept = users.clone();
+        cache.listen(move |old, new| {
+            let Some(user) = new.or(old) else { return };
+            let set = |it: Option<&Arc<K>>| it.map(|it| uses(it)).unwrap_or_default();
+            kept.moved(&cache::key_of(&**user), &set(old), &set(new));
+        });
+        users
+    }
+
+    fn moved(&self, user: &str, old: &BTreeSet<ConfigKey>, new: &BTreeSet<ConfigKey>) {
+        if old == new {
+            return;
+        }
+        let mut all = self.by_config.write();
+        for gone in old.difference(new) {
+            if let Some(users) = all.get_mut(gone) {
+                users.remove(user);
+                if users.is_empty() {
+                    all.remove(gone);
+                }
+            }
+        }
+        for added in new.difference(old) {
+            all.entry(added.clone()).or_default().insert(user.to_owned());
+        }
+    }
+
+    fn of_change(&self, change: &Change) -> BTreeSet<String> {
+        let all = self.by_config.read();
+        match change {
+            Change::Object(key) => all.get(key).cloned().unwrap_or_default(),
+            Change::Kind(group, resource) => all
+                .iter()
+                .filter(|(key, _)| key.group == *group && key.resource == *resource)
+                .flat_map(|(_, users)| users.iter().cloned())
+                .collect(),
+        }
+    }
+}
+
+fn of_addon(addon: &ManagedClusterAddOn) -> BTreeSet<ConfigKey> {
+    let own = addon.spec.configs.iter().map(|it| ConfigKey {
+        group: it.group.clone(),
+        resource: it.resource.clone(),
+        namespace: it.namespace.clone(),
+        name: it.name.clone(),
+    });
+    let references = addon.status.iter().flat_map(|it| &it.config_references);
+    let given = references.filter_map(|it| {
+        let desired = it.desired_config.as_ref()?;
+        Some(key(&it.group, &it.resource, desired))
+    });
+    own.chain(given).collect()
+}
+
+fn of_management(management: &ClusterManagementAddOn) -> BTreeSet<ConfigKey> {
+    let status = management.status.iter();
+    let defaults = status.clone().flat_map(|it| &it.default_config_references);
+    let defaults = defaults.filter_map(|it| Some(key(&it.group, &it.resource, it.desired_config.as_ref()?)));
+    let placements = status.flat_map(|it| &it.install_progressions);
+    let placements = placements.flat_map(|it| &it.config_references);
+    let placements = placements.filter_map(|it| Some(key(&it.group, &it.resource, it.desired_config.as_ref()?)));
+    defaults.chain(placements).collect()
+}
+
+fn key(group: &str, resource: &str, desired: &ocm_api::addon::ConfigSpecHash) -> ConfigKey {
+    ConfigKey {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        namespace: desired.namespace.clone(),
+        name: desired.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::addon::{AddOnConfig, ConfigSpecHash, v1alpha1::ConfigReference};
+
+    use super::*;
+
+    fn addon(own: &str, given: &str) -> ManagedClusterAddOn {
+        let mut addon = ManagedClusterAddOn::new("helloworld", Default::default());
+        addon.metadata.namespace = Some("cluster1".to_owned());
+        addon.spec.configs.push(AddOnConfig {
+            resource: "configmaps".to_owned(),
+            namespace: "default".to_owned(),
+            name: own.to_owned(),
+            ..AddOnConfig::default()
+        });
+        let status = addon.status.get_or_insert_default();
+        status.config_references.push(ConfigReference {
+            resource: "configmaps".to_owned(),
+            desired_config: Some(ConfigSpecHash {
+                namespace: "default".to_owned(),
+                name: given.to_owned(),
+                spec_hash: String::new(),
+            }),
+            ..ConfigReference::default()
+        });
+        addon
+    }
+
+    fn of(users: &Users, name: &str) -> Vec<String> {
+        let change = Change::Object(ConfigKey {
+            group: String::new(),
+            resource: "configmaps".to_owned(),
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+        });
+        users.of_change(&change).into_iter().collect()
+    }
+
+    #[test]
+    fn who_uses_an_object_is_known_without_looking_at_everybody() {
+        let cache = Cache::holding([addon("a", "b")]);
+        let users = Users::of(&cache, of_addon);
+        assert_eq!(of(&users, "a"), ["cluster1/helloworld"]);
+        assert_eq!(of(&users, "b"), ["cluster1/helloworld"]);
+        cache.put(addon("c", "b"));
+        assert!(of(&users, "a").is_empty());
+        assert_eq!(of(&users, "c"), ["cluster1/helloworld"]);
+        let kind = Change::Kind(String::new(), "configmaps".to_owned());
+        assert_eq!(users.of_change(&kind).len(), 1);
+    }
+}

@@ -1,0 +1,194 @@
+//! What every reconciler of add-ons stands on, and how it looks at one add-on on one cluster.
+
+use std::sync::Arc;
+
+use kube::Client;
+use ocm_api::{addon::KubeClientDriver, cluster::ManagedCluster, condition, conditions::managed_cluster, namespaces};
+use ocm_reconcile::{Queue, cache};
+
+use super::{
+    Caches,
+    configs::Lookup,
+    registry::{Entry, Registry},
+};
+use crate::{AddOn, Config, Hub, Mode, Place, place};
+
+/// What an administrator can choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The namespace of the hub's components, where authorities of custom signers are by default.
+    pub namespace: String,
+    /// The user that asks for certificates on behalf of agents on the gRPC transport.
+    pub grpc_user: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace: namespaces::HUB.to_owned(),
+            grpc_user: format!("system:serviceaccount:{}:grpc-server-sa", namespaces::HUB),
+        }
+    }
+}
+
+/// What every reconciler of add-ons stands on. Cloning shares it.
+#[derive(Clone)]
+pub struct Context {
+    /// A client of the hub.
+    pub client: Client,
+    /// The caches.
+    pub caches: Caches,
+    /// The add-ons of this process.
+    pub registry: Registry,
+    /// The administrator's choices.
+    pub options: Arc<Options>,
+    /// What there is to know about the hub.
+    pub hub: Arc<Hub>,
+}
+
+/// One add-on on one cluster, as a reconciler sees it.
+#[derive(Clone)]
+pub enum Look {
+    /// It is none of this process.
+    NotOurs,
+    /// There is no such ManagedClusterAddOn.
+    Gone,
+    /// Something else must happen first.
+    Waits(String),
+    /// Here it is.
+    Here(Standing),
+}
+
+/// An add-on and where it stands.
+#[derive(Clone)]
+pub struct Standing {
+    /// The add-on.
+    pub add_on: Arc<dyn AddOn>,
+    /// The place.
+    pub place: Place,
+}
+
+impl Standing {
+    /// Whether its agent proves itself to the hub's API server with tokens rather than certificates.
+    pub fn uses_tokens(&self) -> bool {
+        let status = self.place.addon.status.as_ref();
+        status.and_then(|it| it.kube_client_driver) == Some(KubeClientDriver::Token)
+    }
+}
+
+impl Context {
+    /// Looks at the add-on of a key `cluster/add-on`. Reads caches only.
+    pub fn look(&self, key: &str) -> Look {
+        let (cluster, name) = cache::split_key(key);
+        let Some(entry) = self.registry.get(name) else {
+            return Look::NotOurs;
+        };
+        let Some(addon) = self.caches.addons.get(cluster, name) else {
+            return Look::Gone;
+        };
+        if !entry.is_for(&addon) {
+            return Look::NotOurs;
+        }
+        let Some(of) = self.caches.clusters.named(cluster) else {
+            return Look::Waits(format!("there is no cluster {cluster}"));
+        };
+        let configs = match self.configs(&entry, &addon) {
+            Ok(configs) => configs,
+            Err(why) => return Look::Waits(why),
+        };
+        let mode = if entry.add_on.hosted() {
+            place::mode(&addon, |hosting| self.caches.clusters.named(hosting))
+        } else {
+            Mode::Default
+        };
+        let mut place = Place {
+            cluster: of,
+            configs,
+            install_namespace: install_namespace(&addon.spec.install_namespace),
+            mode,
+            hub: self.hub.clone(),
+            addon,
+        };
+        let chosen = entry.add_on.install_namespace(&place);
+        if let Some(chosen) = chosen.filter(|it| !it.is_empty()) {
+            place.install_namespace = chosen;
+        }
+        Look::Here(Standing {
+            add_on: entry.add_on,
+            place,
+        })
+    }
+
+    fn configs(
+        &self,
+        entry: &Entry,
+        addon: &ocm_api::addon::v1alpha1::ManagedClusterAddOn,
+    ) -> Result<Vec<Config>, String> {
+        let mut configs = Vec::new();
+        for reference in addon.status.iter().flat_map(|it| &it.config_references) {
+            let Some(kind) = entry.kind(&reference.group, &reference.resource) else {
+                continue;
+            };
+            let Some(desired) = &reference.desired_config else {
+                continue;
+            };
+            let (object, live_hash) = match self.caches.configs.find(kind, &desired.namespace, &desired.name) {
+                Lookup::Unknown => return Err(format!("the hub's {} have not been listed yet", kind.resource)),
+                Lookup::Missing => (None, String::new()),
+                Lookup::Found(object, hash) => (Some(object), hash),
+            };
+            configs.push(Config {
+                kind: kind.clone(),
+                namespace: desired.namespace.clone(),
+                name: desired.name.clone(),
+                spec_hash: desired.spec_hash.clone(),
+                object,
+                live_hash,
+            });
+        }
+        Ok(configs)
+    }
+
+    /// Adds to `queue` the key `cluster/add-on` of every add-on that [`look`](Self::look) may see differently from before:
+    /// because of itself, of its cluster, or of a configuration that it uses.
+    pub fn subscribe(&self, queue: &Queue) {
+        self.caches.addons.subscribe_by_name(queue);
+        let (addons, registry) = (self.caches.addons.clone(), self.registry.clone());
+        self.caches.clusters.subscribe(queue, move |old, new| {
+            let Some(name) = new.or(old).and_then(|it| it.metadata.name.clone()) else {
+                return Vec::new();
+            };
+            let all = addons.list_in(&name);
+            let concerned = all.iter().filter(|addon| match (old, new) {
+                (Some(old), Some(new)) if !moved(old, new) => {
+                    let entry = registry.get(addon.metadata.name.as_deref().unwrap_or_default());
+                    entry.is_some_and(|it| it.add_on.redeploys_on(old, new))
+                }
+                _ => true,
+            });
+            concerned.map(|it| cache::key_of(&**it)).collect()
+        });
+        let queue = queue.clone();
+        self.caches.configs.listen_for_addons(move |key| queue.add(key));
+    }
+}
+
+// Whether the cluster comes, goes, is accepted, or is heard of differently from before.
+fn moved(old: &ManagedCluster, new: &ManagedCluster) -> bool {
+    let available = |it: &ManagedCluster| {
+        let conditions = it.status.as_ref().map(|it| it.conditions.as_slice());
+        condition::status(conditions.unwrap_or_default(), managed_cluster::AVAILABLE)
+    };
+    old.metadata.uid != new.metadata.uid
+        || old.metadata.deletion_timestamp.is_some() != new.metadata.deletion_timestamp.is_some()
+        || old.spec.hub_accepts_client != new.spec.hub_accepts_client
+        || available(old) != available(new)
+}
+
+fn install_namespace(chosen: &str) -> String {
+    if chosen.is_empty() {
+        namespaces::AGENT_ADDON.to_owned()
+    } else {
+        chosen.to_owned()
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs any number of add-ons with one set of reconcilers.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, ResourceExt};
+use ocm_reconcile::{Clients, Queue, Reconciler, cache::key_of};
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Caches, Context, Options,
+    approval::Approval,
+    config_hashes::{self, ConfigHashes},
+    default_hashes::{self, DefaultHashes},
+    open_requests::OpenRequests,
+    registration::{self, Registrations},
+    registry::{AddError, Registry},
+    signing::Signer,
+};
+use crate::{AddOn, Hub};
+
+/// How many keys one reconciler works on at a time. Upstream has 1; ours share nothing between keys.
+const WORKERS: usize = 4;
+
+/// The namespace whose uid tells one hub from another.
+const LANDMARK: &str = "kube-system";
+
+/// Runs add-ons. Cloning shares it.
+#[derive(Clone)]
+pub struct Manager {
+    context: Context,
+    // Queues whose keys are `cluster/add-on`.
+    places: Vec<Queue>,
+    // Queues whose keys are names of add-ons.
+    names: Vec<Queue>,
+    // Queues whose keys are names of certificate requests.
+    requests: Vec<Queue>,
+    open: Arc<OpenRequests>,
+    running: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+/// Why add-ons cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The hub did not say who it is.
+    #[error("could not read the hub's namespace {LANDMARK}, by which one hub is told from another")]
+    Hub(#[source] kube::Error),
+    /// An add-on cannot be taken in.
+    #[error("could not take in add-on {0}")]
+    Add(String, #[source] AddError),
+}
+
+/// Runs these add-ons until cancelled: the whole of an add-on's controller process.
+///
+/// # Errors
+/// When the hub cannot be asked who it is, or an add-on cannot be taken in.
+pub async fn run(client: Client, add_ons: Vec<Arc<dyn AddOn>>, cancel: CancellationToken) -> Result<(), StartError> {
+    let caches = Caches::start(&client, &cancel);
+    let manager = Manager::start(client, caches, Options::default(), cancel).await?;
+    for add_on in add_ons {
+        let name = add_on.name().to_owned();
+        manager.add(add_on).map_err(|error| StartError::Add(name, error))?;
+    }
+    manager.finished().await;
+    Ok(())
+}
+
+impl Manager {
+    /// Starts the reconcilers, when the caches have arrived. They end with `cancel`. No add-on runs yet.
+    ///
+    /// # Errors
+    /// When the hub cannot be asked who it is.
+    pub async fn start(
+        client: Client,
+        caches: Caches,
+        options: Options,
+        cancel: CancellationToken,
+    ) -> Result<Self, StartError> {
+        let landmark = Api::<Namespace>::all(client.clone())
+            .get(LANDMARK)
+            .await
+            .map_err(StartError::Hub)?;
+        let context = Context {
+            hub: Arc::new(Hub {
+                id: landmark.uid().unwrap_or_default(),
+                namespace: options.namespace.clone(),
+            }),
+            client,
+            caches,
+            registry: Registry::default(),
+            options: Arc::new(options),
+        };
+        tokio::select! {
+            () = context.caches.synced() => {}
+            () = cancel.cancelled() => {}
+        }
+        let mut manager = Self {
+            open: OpenRequests::of(&context.caches.requests),
+            context,
+            places: Vec::new(),
+            names: Vec::new(),
+            requests: Vec::new(),
+            running: Arc::default(),
+        };
+        manager.start_all(&cancel);
+        Ok(manager)
+    }
+
+    /// The one list of what runs for add-ons.
+    fn start_all(&mut self, cancel: &CancellationToken) {
+        let context = self.context.clone();
+
+        let queue = Queue::new();
+        registration::subscribe(&context, &queue);
+        self.places.push(queue.clone());
+        self.go(Registrations::new(&context), queue, cancel);
+
+        let queue = Queue::new();
+        config_hashes::subscribe(&context, &queue);
+        self.places.push(queue.clone());
+        self.go(ConfigHashes::new(&context), queue, cancel);
+
+        let queue = Queue::new();
+        default_hashes::subscribe(&context, &queue);
+        self.names.push(queue.clone());
+        self.go(DefaultHashes::new(&context), queue, cancel);
+
+        let open = self.open.clone();
+        let queue = Queue::new();
+        open.subscribe(&context, &queue);
+        self.requests.push(queue.clone());
+        self.go(Approval::new(&context), queue, cancel);
+
+        let queue = Queue::new();
+        open.subscribe(&context, &queue);
+        self.requests.push(queue.clone());
+        self.go(Signer::new(&context), queue, cancel);
+    }
+
+    fn go<R: Reconciler>(&self, reconciler: R, queue: Queue, cancel: &CancellationToken) {
+        let clients = Clients::hub(self.context.client.clone());
+        let running = ocm_reconcile::spawn(reconciler, clients, queue, WORKERS, cancel.clone());
+        self.running.lock().push(running.finished);
+    }
+
+    /// Runs an add-on from now on.
+    ///
+    /// # Errors
+    /// When it has no name, one of its name runs already, or it names a kind of configuration wrongly.
+    pub fn add(&self, add_on: Arc<dyn AddOn>) -> Result<(), AddError> {
+        self.take_in(add_on, false)
+    }
+
+    /// Runs an add-on that is made of AddOnTemplates from now on: on those clusters whose configuration names one.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_template(&self, add_on: Arc<dyn AddOn>) -> Result<(), AddError> {
+        self.take_in(add_on, true)
+    }
+
+    fn take_in(&self, add_on: Arc<dyn AddOn>, of_template: bool) -> Result<(), AddError> {
+        let name = add_on.name().to_owned();
+        let entry = self.context.registry.add(add_on, of_template)?;
+        entry
+            .supported
+            .iter()
+            .for_each(|kind| self.context.caches.configs.watch(kind));
+        self.names.iter().for_each(|queue| queue.add(&name));
+        for addon in self.context.caches.addons.list() {
+            if addon.name_any() == name {
+                self.look_at(&key_of(&*addon));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs an add-on no longer. What it has made stays.
+    pub fn remove(&self, name: &str) -> bool {
+        self.context.registry.remove(name).is_some()
+    }
+
+    /// Looks at an add-on on a cluster anew, because something changed that only its author can know of.
+    pub fn trigger(&self, cluster: &str, addon: &str) {
+        self.look_at(&format!("{cluster}/{addon}"));
+    }
+
+    fn look_at(&self, key: &str) {
+        self.places.iter().for_each(|queue| queue.add(key));
+        for request in self.open.get(key) {
+            self.requests.iter().for_each(|queue| queue.add(&request));
+        }
+    }
+
+    /// What the reconcilers stand on.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Ends when all reconcilers have ended, which they do after they were cancelled.
+    pub async fn finished(&self) {
+        let running = std::mem::take(&mut *self.running.lock());
+        futures::future::join_all(running).await;
+    }
+}

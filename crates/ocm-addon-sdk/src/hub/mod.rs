@@ -1,0 +1,41 @@
+//! The hub's half: one set of reconcilers for all add-ons of the process.
+//!
+//! Twenty add-ons on two hundred clusters are four thousand keys in a handful of queues, not twenty programs with a watch per
+//! kind each. A reconciler finds the add-on of a key in the [`Registry`], so add-ons come and go while it runs.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use ocm_addon_sdk::{AddOn, hub};
+//! # async fn example(client: kube::Client, greeter: Arc<dyn AddOn>, stop: tokio_util::sync::CancellationToken) {
+//! // A program of its own.
+//! hub::run(client.clone(), vec![greeter.clone()], stop.clone()).await.unwrap();
+//!
+//! // In a process that has watches already.
+//! let shared = hub::Shared::default();
+//! let caches = hub::Caches::start_with(&client, shared, &stop);
+//! let manager = hub::Manager::start(client, caches, hub::Options::default(), stop).await.unwrap();
+//! manager.add(greeter).unwrap();
+//! # }
+//! ```
+
+pub mod approval;
+pub mod authority;
+pub mod caches;
+pub mod config_hashes;
+pub mod configs;
+pub mod context;
+pub mod default_hashes;
+pub mod manager;
+pub mod open_requests;
+pub mod rbac;
+pub mod registration;
+pub mod registry;
+pub mod request;
+pub mod signing;
+
+pub use caches::{Caches, Shared};
+pub use configs::{ConfigKey, Configs, Lookup};
+pub use context::{Context, Look, Options, Standing};
+pub use manager::{Manager, StartError, run};
+pub use registration::{management_owner, owned_by};
+pub use registry::{AddError, Entry, Registry};

@@ -1,0 +1,73 @@
+//! Which certificate requests wait for which add-on: found by key when an add-on changes, without looking at all requests.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::ResourceExt;
+use ocm_api::identity;
+use ocm_reconcile::{Cache, Queue, cache::key_of};
+use parking_lot::RwLock;
+
+use super::{Context, request};
+
+/// The names of the requests that wait for something, by `cluster/add-on`.
+#[derive(Default)]
+pub struct OpenRequests {
+    by_key: RwLock<HashMap<String, BTreeSet<String>>>,
+}
+
+impl OpenRequests {
+    /// Those of a cache, from now on.
+    pub fn of(cache: &Cache<CertificateSigningRequest>) -> Arc<Self> {
+        let open = Arc::new(Self::default());
+        let kept = open.clone();
+        cache.listen(move |old, new| {
+            let Some(of) = new.or(old) else { return };
+            let Some(key) = request::key(of) else { return };
+            let mut all = kept.by_key.write();
+            if new.is_some_and(|it| is_open(it)) {
+                all.entry(key).or_default().insert(of.name_any());
+            } else if let Some(names) = all.get_mut(&key) {
+                names.remove(&of.name_any());
+                if names.is_empty() {
+                    all.remove(&key);
+                }
+            }
+        });
+        open
+    }
+
+    /// The requests that wait for this add-on.
+    pub fn get(&self, key: &str) -> BTreeSet<String> {
+        self.by_key.read().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Adds to `queue` the names of requests: when they change, and when the add-on or the cluster that they wait for does.
+    pub fn subscribe(self: &Arc<Self>, context: &Context, queue: &Queue) {
+        context.caches.requests.subscribe(queue, |_, new| {
+            let new = new.filter(|it| is_open(it))?;
+            Some(new.name_any())
+        });
+        let open = self.clone();
+        context.caches.addons.subscribe(queue, move |_, new| {
+            new.map(|it| open.get(&key_of(it))).unwrap_or_default()
+        });
+        let (open, addons) = (self.clone(), context.caches.addons.clone());
+        context.caches.clusters.subscribe(queue, move |_, new| {
+            let Some(cluster) = new else { return BTreeSet::new() };
+            let all = addons.list_in(&cluster.name_any());
+            all.iter().flat_map(|it| open.get(&key_of(&**it))).collect()
+        });
+    }
+}
+
+/// Whether a request waits for something that an add-on can give: approval, or a signature of an authority of its own.
+fn is_open(request: &CertificateSigningRequest) -> bool {
+    !request::is_decided(request)
+        || request::is_approved(request)
+            && !request::is_signed(request)
+            && request.spec.signer_name != identity::CLIENT_SIGNER
+}

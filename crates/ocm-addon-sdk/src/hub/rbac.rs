@@ -1,0 +1,349 @@
+//! The RBAC objects that an add-on's permissions on the hub come to.
+//!
+//! Upstream: addon-framework `pkg/utils/permission.go` and ocm `pkg/addon/templateagent/registration.go`; names, owners and
+//! labels are theirs. We differ where theirs gives away too much or flaps:
+//! - In a cluster's namespace the group of the add-on on all clusters is not bound: with it the agent on one cluster could read
+//!   what is meant for another.
+//! - Outside of it the group of the add-on on all clusters is bound alone, so that all clusters want the same binding; an
+//!   agent that is in no such group has a binding of its own there.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject as RbacSubject},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Resource, api::ObjectMeta};
+use ocm_api::{identity, labels};
+use ocm_reconcile::{
+    Plan, Site,
+    install::{DROVER, MANAGED_BY},
+};
+use serde::Serialize;
+
+use crate::{Grant, Permission, Place, Scope, Subject};
+
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// RBAC objects.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// In namespaces.
+    pub roles: Vec<Role>,
+    /// In namespaces.
+    pub role_bindings: Vec<RoleBinding>,
+    /// Of the whole hub.
+    pub cluster_roles: Vec<ClusterRole>,
+    /// Of the whole hub.
+    pub cluster_role_bindings: Vec<ClusterRoleBinding>,
+}
+
+/// Who owns them.
+#[derive(Clone, Debug)]
+pub struct Owners {
+    /// The ManagedClusterAddOn owns what is in the cluster's namespace.
+    pub addon: OwnerReference,
+    /// The ClusterManagementAddOn owns the rest.
+    pub management: OwnerReference,
+}
+
+/// The objects that `permissions` come to, bound to `subject`; or what is wrong with them.
+pub fn wanted(
+    place: &Place,
+    permissions: &[Permission],
+    subject: &Subject,
+    owners: &Owners,
+) -> Result<Objects, String> {
+    let mut objects = Objects::default();
+    for permission in permissions {
+        add(&mut objects, place, permission, subject, owners)?;
+    }
+    Ok(objects)
+}
+
+fn add(
+    objects: &mut Objects,
+    place: &Place,
+    permission: &Permission,
+    subject: &Subject,
+    owners: &Owners,
+) -> Result<(), String> {
+    let everywhere = identity::addon_group(place.addon_name());
+    let shared = subject.groups.contains(&everywhere);
+    let (namespace, owner) = match &permission.scope {
+        Scope::Cluster => (Some(place.cluster_name()), &owners.addon),
+        Scope::Namespace(namespace) => (Some(namespace.as_str()), &owners.management),
+        Scope::Hub => (None, &owners.management),
+    };
+    let mut metadata = ObjectMeta {
+        namespace: namespace.map(str::to_owned),
+        labels: Some(labels_of(place.addon_name(), permission)),
+        owner_references: Some(vec![owner.clone()]),
+        ..ObjectMeta::default()
+    };
+    let role_kind = match (&permission.grant, namespace) {
+        (Grant::Role(name), None) => {
+            return Err(format!("Role {name} cannot hold on the whole hub"));
+        }
+        (Grant::Rules { .. } | Grant::Role(_), Some(_)) => "Role",
+        (Grant::Rules { .. }, None) | (Grant::ClusterRole(_), _) => "ClusterRole",
+    };
+    if let Grant::Rules { name, rules } = &permission.grant {
+        metadata.name = Some(name.clone());
+        let (metadata, rules) = (metadata.clone(), Some(rules.clone()));
+        if namespace.is_some() {
+            push(&mut objects.roles, Role { metadata, rules })?;
+        } else {
+            let role = ClusterRole {
+                metadata,
+                rules,
+                aggregation_rule: None,
+            };
+            push(&mut objects.cluster_roles, role)?;
+        }
+    }
+    let (name, subjects) = match &permission.scope {
+        Scope::Cluster => (permission.binding_name().to_owned(), subjects(subject, &everywhere)),
+        _ if shared => (permission.binding_name().to_owned(), vec![group(&everywhere)]),
+        _ => {
+            let cluster = place.cluster_name();
+            let of_cluster = metadata.labels.get_or_insert_default();
+            of_cluster.insert(labels::CLUSTER_NAME.to_owned(), cluster.to_owned());
+            (
+                format!("{}:{cluster}", permission.binding_name()),
+                subjects(subject, &everywhere),
+            )
+        }
+    };
+    metadata.name = Some(name);
+    let role_ref = RoleRef {
+        api_group: Some(RBAC_GROUP.to_owned()),
+        kind: role_kind.to_owned(),
+        name: permission.role_name().to_owned(),
+    };
+    let subjects = Some(subjects);
+    if namespace.is_some() {
+        let binding = RoleBinding {
+            metadata,
+            role_ref,
+            subjects,
+        };
+        push(&mut objects.role_bindings, binding)
+    } else {
+        let binding = ClusterRoleBinding {
+            metadata,
+            role_ref,
+            subjects,
+        };
+        push(&mut objects.cluster_role_bindings, binding)
+    }
+}
+
+// Upstream lets the later of two permissions overwrite the earlier one, which then grants nothing.
+fn push<K: Resource<DynamicType = ()> + PartialEq>(list: &mut Vec<K>, object: K) -> Result<(), String> {
+    let same = |it: &&K| it.meta().name == object.meta().name && it.meta().namespace == object.meta().namespace;
+    match list.iter().find(same) {
+        None => list.push(object),
+        Some(other) if *other == object => {}
+        Some(_) => {
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            return Err(format!("two permissions want {} {name}", K::kind(&())));
+        }
+    }
+    Ok(())
+}
+
+fn labels_of(addon: &str, permission: &Permission) -> BTreeMap<String, String> {
+    let mut all = permission.labels.clone();
+    all.insert(labels::ADDON_NAME.to_owned(), addon.to_owned());
+    all.insert(MANAGED_BY.to_owned(), DROVER.to_owned());
+    all
+}
+
+fn subjects(subject: &Subject, everywhere: &str) -> Vec<RbacSubject> {
+    let user = (!subject.user.is_empty()).then(|| RbacSubject {
+        kind: "User".to_owned(),
+        ..group(&subject.user)
+    });
+    let groups = subject
+        .groups
+        .iter()
+        .filter(|it| *it != AUTHENTICATED && *it != everywhere);
+    user.into_iter().chain(groups.map(|it| group(it))).collect()
+}
+
+fn group(name: &str) -> RbacSubject {
+    RbacSubject {
+        kind: "Group".to_owned(),
+        api_group: Some(RBAC_GROUP.to_owned()),
+        name: name.to_owned(),
+        namespace: None,
+    }
+}
+
+/// Keeps a Role. Rules are compared whole: a rule that grants one thing more is a repair, not an addition to be left alone.
+pub fn keep_role(plan: &mut Plan, current: Option<&Role>, desired: &Role) {
+    keep(plan, current, desired, |current| current.rules = desired.rules.clone());
+}
+
+/// Keeps a ClusterRole.
+pub fn keep_cluster_role(plan: &mut Plan, current: Option<&ClusterRole>, desired: &ClusterRole) {
+    keep(plan, current, desired, |current| {
+        current.rules = desired.rules.clone();
+        // The hub would fill an aggregated role with rules of its own.
+        current.aggregation_rule = None;
+    });
+}
+
+/// Keeps a RoleBinding, one with another role excepted.
+pub fn keep_role_binding(plan: &mut Plan, current: Option<&RoleBinding>, desired: &RoleBinding) {
+    keep(plan, current, desired, |current| {
+        current.subjects = desired.subjects.clone()
+    });
+}
+
+/// Keeps a ClusterRoleBinding, one with another role excepted.
+pub fn keep_cluster_role_binding(plan: &mut Plan, current: Option<&ClusterRoleBinding>, desired: &ClusterRoleBinding) {
+    keep(plan, current, desired, |current| {
+        current.subjects = desired.subjects.clone()
+    });
+}
+
+fn keep<K>(plan: &mut Plan, current: Option<&K>, desired: &K, set: impl Fn(&mut K))
+where
+    K: Resource<DynamicType = ()> + Clone + Serialize,
+{
+    let Some(current) = current else {
+        plan.create(Site::Hub, desired);
+        return;
+    };
+    let mut new = current.clone();
+    set(&mut new);
+    let meta = new.meta_mut();
+    let labels = meta.labels.get_or_insert_default();
+    labels.extend(desired.meta().labels.clone().unwrap_or_default());
+    let owners = meta.owner_references.get_or_insert_default();
+    for owner in desired.meta().owner_references.iter().flatten() {
+        // Another version of the same owner is the same owner.
+        if !owners.iter().any(|it| it.uid == owner.uid) {
+            owners.retain(|it| (&it.kind, &it.name) != (&owner.kind, &owner.name));
+            owners.push(owner.clone());
+        }
+    }
+    plan.change(Site::Hub, current, &new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(kind: &str) -> OwnerReference {
+        OwnerReference {
+            kind: kind.to_owned(),
+            uid: kind.to_owned(),
+            ..OwnerReference::default()
+        }
+    }
+
+    fn objects(permissions: &[Permission], subject: Option<Subject>) -> Result<Objects, String> {
+        let place = Place::new("cluster1", "greeter");
+        let subject = subject.unwrap_or_else(|| Subject::agent("cluster1", "greeter", "abcde"));
+        let owners = Owners {
+            addon: owner("ManagedClusterAddOn"),
+            management: owner("ClusterManagementAddOn"),
+        };
+        wanted(&place, permissions, &subject, &owners)
+    }
+
+    fn bound(subjects: &Option<Vec<RbacSubject>>) -> Vec<&str> {
+        subjects.iter().flatten().map(|it| it.name.as_str()).collect()
+    }
+
+    const ROLE: &str = "open-cluster-management:greeter:agent";
+
+    #[test]
+    fn the_agent_on_one_cluster_has_no_rights_in_the_namespace_of_another() {
+        let all = objects(&[Permission::role(ROLE, vec![])], None).unwrap();
+        let binding = &all.role_bindings[0];
+        assert_eq!(binding.metadata.namespace.as_deref(), Some("cluster1"));
+        assert_eq!(
+            bound(&binding.subjects),
+            [
+                "system:open-cluster-management:cluster:cluster1:addon:greeter:agent:abcde",
+                "system:open-cluster-management:cluster:cluster1:addon:greeter",
+            ]
+        );
+        assert_eq!(
+            binding.metadata.owner_references.as_ref().unwrap()[0].kind,
+            "ManagedClusterAddOn"
+        );
+        assert_eq!(all.roles[0].metadata.name.as_deref(), Some(ROLE));
+    }
+
+    #[test]
+    fn what_all_clusters_share_is_bound_to_the_group_they_share() {
+        let permission = Permission::existing_cluster_role("view").in_namespace("settings");
+        let all = objects(
+            &[permission, Permission::existing_cluster_role("x").on_the_whole_hub()],
+            None,
+        )
+        .unwrap();
+        let binding = &all.role_bindings[0];
+        assert_eq!(binding.metadata.name.as_deref(), Some("view"));
+        assert_eq!(
+            bound(&binding.subjects),
+            ["system:open-cluster-management:addon:greeter"]
+        );
+        assert_eq!(
+            binding.metadata.owner_references.as_ref().unwrap()[0].kind,
+            "ClusterManagementAddOn"
+        );
+        assert_eq!(bound(&all.cluster_role_bindings[0].subjects).len(), 1);
+    }
+
+    #[test]
+    fn an_agent_outside_of_that_group_has_a_binding_of_its_own() {
+        let subject = Subject {
+            user: "system:serviceaccount:cluster1:greeter-agent".to_owned(),
+            ..Subject::default()
+        };
+        let permission = Permission::existing_cluster_role("view").in_namespace("settings");
+        let all = objects(&[permission], Some(subject)).unwrap();
+        let binding = &all.role_bindings[0];
+        assert_eq!(binding.metadata.name.as_deref(), Some("view:cluster1"));
+        assert_eq!(
+            binding.metadata.labels.as_ref().unwrap()[labels::CLUSTER_NAME],
+            "cluster1"
+        );
+        assert_eq!(
+            bound(&binding.subjects),
+            ["system:serviceaccount:cluster1:greeter-agent"]
+        );
+    }
+
+    #[test]
+    fn everybody_is_never_bound() {
+        let mut subject = Subject::agent("cluster1", "greeter", "abcde");
+        subject.groups.push(AUTHENTICATED.to_owned());
+        let all = objects(&[Permission::existing_role("a")], Some(subject)).unwrap();
+        assert!(!bound(&all.role_bindings[0].subjects).contains(&AUTHENTICATED));
+    }
+
+    #[test]
+    fn permissions_that_overwrite_each_other_are_refused() {
+        let twice = [
+            Permission::existing_cluster_role("a").bound_as("one"),
+            Permission::existing_cluster_role("b").bound_as("one"),
+        ];
+        assert_eq!(
+            objects(&twice, None).unwrap_err(),
+            "two permissions want RoleBinding one"
+        );
+        let everywhere = [Permission::existing_role("a").on_the_whole_hub()];
+        assert_eq!(
+            objects(&everywhere, None).unwrap_err(),
+            "Role a cannot hold on the whole hub"
+        );
+    }
+}

@@ -1,0 +1,507 @@
+//! Lets the agents of add-ons in: says who they are and binds what they may do.
+//!
+//! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the RBAC objects they come to.
+//! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace` and the
+//! condition RegistrationApplied.
+//! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
+//! that happen to have none of the names.
+//! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second turn to bind permissions to the
+//! subjects that it wrote in the first; here one turn does both.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Api, Client, Resource, ResourceExt};
+use ocm_api::{
+    addon::{
+        ConfigGroupResource, KubeClientDriver,
+        v1alpha1::{ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
+    },
+    condition::{self, wanted},
+    conditions::managed_cluster_add_on::{self, registration_reason as reason},
+    identity, labels,
+};
+use ocm_reconcile::{
+    Cache, Note, ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait,
+    cache::{key_of, split_key},
+    install::{DROVER, MANAGED_BY},
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    Context, Look, Standing,
+    rbac::{self, Objects, Owners},
+};
+use crate::{Place, Registration, Subject};
+
+const CONFIGURED: &str = "Registration of the addon agent is configured";
+const PENDING: &str = "registration subject not ready";
+
+/// The reconciler.
+pub struct Registrations {
+    context: Context,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The key.
+    pub key: String,
+    /// The add-on on the cluster.
+    pub look: Look,
+    /// What is decided about it; present when it is there and has an owner.
+    pub decision: Option<Decision>,
+    /// The RBAC objects that there are.
+    pub current: Current,
+}
+
+/// What an add-on's answers come to.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// How its agent is let in; `None` leaves what is there.
+    pub registrations: Option<Vec<RegistrationConfig>>,
+    /// Its permissions.
+    pub permissions: Permissions,
+}
+
+/// What an add-on's permissions come to.
+#[derive(Clone, Debug)]
+pub enum Permissions {
+    /// It registers nobody.
+    None,
+    /// These objects.
+    Granted(Objects),
+    /// Its agent has not said yet who it is.
+    Pending,
+    /// The user must change something.
+    Refused(String),
+}
+
+/// RBAC objects that there are: those of the wanted names, and those that we keep and nobody wants any more.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Current {
+    pub roles: Vec<Arc<Role>>,
+    pub role_bindings: Vec<Arc<RoleBinding>>,
+    pub cluster_roles: Vec<Arc<ClusterRole>>,
+    pub cluster_role_bindings: Vec<Arc<ClusterRoleBinding>>,
+    pub stale_roles: Vec<Arc<Role>>,
+    pub stale_role_bindings: Vec<Arc<RoleBinding>>,
+    pub stale_cluster_role_bindings: Vec<Arc<ClusterRoleBinding>>,
+}
+
+impl Registrations {
+    /// Over this context.
+    pub fn new(context: &Context) -> Self {
+        Self {
+            context: context.clone(),
+        }
+    }
+}
+
+/// Add-ons, and the RBAC objects of their agents when somebody changes or removes them.
+pub fn subscribe(context: &Context, queue: &Queue) {
+    context.subscribe(queue);
+    let caches = &context.caches;
+    drift(&caches.roles, context, queue);
+    drift(&caches.role_bindings, context, queue);
+    drift(&caches.cluster_roles, context, queue);
+    drift(&caches.cluster_role_bindings, context, queue);
+}
+
+fn drift<K>(cache: &Cache<K>, context: &Context, queue: &Queue)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    let addons = context.caches.addons.clone();
+    cache.subscribe(queue, move |old, new| {
+        // A new one is mostly our own, and one that is somebody else's was looked for before ours was made.
+        let old = old?;
+        let object = new.unwrap_or(old);
+        // What `remember` has put into the cache comes again by the watch.
+        if new.is_some_and(|it| it.resource_version() == old.resource_version()) {
+            return None;
+        }
+        let addon = object.labels().get(labels::ADDON_NAME)?;
+        let of_cluster = object.labels().get(labels::CLUSTER_NAME).cloned();
+        let namespace = of_cluster.or_else(|| object.namespace()).unwrap_or_default();
+        let own = addons.get(&namespace, addon);
+        // One that all clusters share is repaired on behalf of any of them.
+        let any = || addons.list().into_iter().find(|it| it.name_any() == *addon);
+        own.or_else(any).map(|it| key_of(&*it))
+    });
+}
+
+/// What the answers of an add-on come to at a place.
+pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
+    let (add_on, place) = (&standing.add_on, &standing.place);
+    let (registrations, permissions) = match (add_on.registrations(place), add_on.hub_permissions(place)) {
+        (Err(refusal), _) => {
+            return Decision {
+                registrations: None,
+                permissions: Permissions::Refused(refusal.message().to_owned()),
+            };
+        }
+        (Ok(registrations), permissions) => (registrations, permissions),
+    };
+    let published = published(place, &registrations);
+    let permissions = match permissions {
+        Err(refusal) => Permissions::Refused(refusal.message().to_owned()),
+        Ok(permissions) if permissions.is_empty() && registrations.is_empty() => Permissions::None,
+        Ok(permissions) if permissions.is_empty() => Permissions::Granted(Objects::default()),
+        Ok(permissions) => match subject(place, &published) {
+            None => Permissions::Pending,
+            Some(subject) => match rbac::wanted(place, &permissions, &subject, owners) {
+                Ok(objects) => Permissions::Granted(objects),
+                Err(why) => Permissions::Refused(why),
+            },
+        },
+    };
+    Decision {
+        registrations: Some(published),
+        permissions,
+    }
+}
+
+/// The registrations as the status says them.
+fn published(place: &Place, registrations: &[Registration]) -> Vec<RegistrationConfig> {
+    let status = place.addon.status.as_ref();
+    let driver = status.and_then(|it| it.kube_client_driver);
+    let present = status.iter().flat_map(|it| &it.registrations);
+    let mut present = present.filter(|it| it.signer_name == identity::CLIENT_SIGNER);
+    let published = registrations.iter().map(|it| {
+        let subject = match it {
+            // The agent itself says who it is; that it says the wrong thing is for `subject` to notice.
+            Registration::KubeClient { .. } if driver == Some(KubeClientDriver::Token) => {
+                present.next().map(|it| it.subject.clone()).unwrap_or_default()
+            }
+            _ => written(&it.subject(place)),
+        };
+        RegistrationConfig {
+            signer_name: it.signer().to_owned(),
+            subject,
+        }
+    });
+    published.collect()
+}
+
+fn written(subject: &Subject) -> StatusSubject {
+    StatusSubject {
+        user: subject.user.clone(),
+        groups: subject.groups.clone(),
+        organization_unit: subject.organizational_units.clone(),
+    }
+}
+
+/// Whom permissions are bound to: the first client of the hub's API server. With tokens it is the ServiceAccount of exactly
+/// this add-on on exactly this cluster, whatever an agent may have written into the status: otherwise it could hand its
+/// rights to anybody.
+fn subject(place: &Place, published: &[RegistrationConfig]) -> Option<Subject> {
+    let client = published.iter().find(|it| it.signer_name == identity::CLIENT_SIGNER)?;
+    let driver = place.addon.status.as_ref().and_then(|it| it.kube_client_driver);
+    if driver == Some(KubeClientDriver::Token) {
+        let account = identity::addon_service_account(place.cluster_name(), place.addon_name());
+        if client.subject.user != account {
+            return None;
+        }
+        return Some(Subject {
+            user: account,
+            ..Subject::default()
+        });
+    }
+    let subject = &client.subject;
+    (!subject.user.is_empty() || !subject.groups.is_empty()).then(|| Subject {
+        user: subject.user.clone(),
+        groups: subject.groups.clone(),
+        organizational_units: subject.organization_unit.clone(),
+    })
+}
+
+/// The owner reference to its ClusterManagementAddOn that the manager of add-ons gave a ManagedClusterAddOn, in whatever
+/// version.
+pub fn management_owner(addon: &ManagedClusterAddOn) -> Option<&OwnerReference> {
+    let group = |it: &OwnerReference| it.api_version.split('/').next() == Some(ManagedClusterAddOn::GROUP);
+    addon
+        .owner_references()
+        .iter()
+        .find(|it| it.kind == "ClusterManagementAddOn" && it.name == addon.name_any() && group(it))
+}
+
+/// The owner reference of what belongs to a ManagedClusterAddOn, without being controlled by it.
+pub fn owned_by(addon: &ManagedClusterAddOn) -> OwnerReference {
+    OwnerReference {
+        // As upstream's managers write it today.
+        api_version: ocm_api::addon::v1beta1::ManagedClusterAddOn::API_VERSION.to_owned(),
+        kind: ManagedClusterAddOn::KIND.to_owned(),
+        name: addon.name_any(),
+        uid: addon.uid().unwrap_or_default(),
+        block_owner_deletion: Some(true),
+        controller: None,
+    }
+}
+
+fn owners(addon: &ManagedClusterAddOn, management: &OwnerReference) -> Owners {
+    Owners {
+        addon: owned_by(addon),
+        management: OwnerReference {
+            controller: None,
+            ..management.clone()
+        },
+    }
+}
+
+#[async_trait]
+impl Reconciler for Registrations {
+    const NAME: &'static str = "addon-registration";
+    type Seen = Seen;
+
+    async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
+        let look = self.context.look(key);
+        let decision = match &look {
+            Look::Here(standing) => {
+                let addon = &standing.place.addon;
+                management_owner(addon).map(|management| decide(standing, &owners(addon, management)))
+            }
+            _ => None,
+        };
+        let mut current = Current::default();
+        let caches = &self.context.caches;
+        if let Some(Permissions::Granted(objects)) = decision.as_ref().map(|it| &it.permissions) {
+            let client = &self.context.client;
+            current.roles = in_namespaces(client, &caches.roles, &objects.roles).await?;
+            current.role_bindings = in_namespaces(client, &caches.role_bindings, &objects.role_bindings).await?;
+            current.cluster_roles = of_the_hub(client, &caches.cluster_roles, &objects.cluster_roles).await?;
+            current.cluster_role_bindings =
+                of_the_hub(client, &caches.cluster_role_bindings, &objects.cluster_role_bindings).await?;
+        }
+        let (cluster, name) = split_key(key);
+        match &look {
+            Look::Here(standing) => {
+                let owner = standing.place.addon.uid().unwrap_or_default();
+                let ours = |labels: &_, owners: &[OwnerReference]| {
+                    is_kept(labels, name) && owners.iter().any(|it| it.uid == owner)
+                };
+                current.stale_roles = caches.roles.list_in(cluster);
+                current
+                    .stale_roles
+                    .retain(|it| ours(it.labels(), it.owner_references()));
+                current.stale_role_bindings = caches.role_bindings.list_in(cluster);
+                current
+                    .stale_role_bindings
+                    .retain(|it| ours(it.labels(), it.owner_references()));
+            }
+            // What is in the cluster's namespace goes with its owner. What the cluster had elsewhere goes now.
+            Look::Gone => {
+                let ours = |labels: &std::collections::BTreeMap<String, String>| {
+                    is_kept(labels, name) && labels.get(labels::CLUSTER_NAME).is_some_and(|it| it == cluster)
+                };
+                current.stale_role_bindings = caches.role_bindings.list();
+                current.stale_role_bindings.retain(|it| ours(it.labels()));
+                current.stale_cluster_role_bindings = caches.cluster_role_bindings.list();
+                current.stale_cluster_role_bindings.retain(|it| ours(it.labels()));
+            }
+            Look::NotOurs | Look::Waits(_) => {}
+        }
+        Ok(Seen {
+            now: Timestamp::now(),
+            key: key.to_owned(),
+            look,
+            decision,
+            current,
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        match (&seen.look, &seen.decision) {
+            (Look::NotOurs, _) => {}
+            (Look::Gone, _) => {
+                let current = &seen.current;
+                for binding in &current.stale_role_bindings {
+                    plan.delete(Site::Hub, &**binding);
+                }
+                for binding in &current.stale_cluster_role_bindings {
+                    plan.delete(Site::Hub, &**binding);
+                }
+            }
+            (Look::Waits(why), _) => {
+                plan.wait(why);
+            }
+            (Look::Here(_), None) => {
+                plan.wait("its ClusterManagementAddOn does not own it yet");
+            }
+            (Look::Here(_), Some(decision)) => match &decision.permissions {
+                Permissions::Granted(objects) => keep(&mut plan, objects, &seen.current),
+                Permissions::None => keep(&mut plan, &Objects::default(), &seen.current),
+                Permissions::Pending => plan.notes.push(Note::Wait(PENDING.to_owned())),
+                Permissions::Refused(why) => plan.notes.push(Note::Refuse(why.clone())),
+            },
+        }
+        plan
+    }
+
+    fn remember(&self, _: &Seen, outcome: &Outcome) {
+        // The next look need not ask the API server for what this run has made.
+        let caches = &self.context.caches;
+        for object in outcome.stages.iter().flatten().flatten() {
+            let ocm_reconcile::Done::Object(object) = object else {
+                continue;
+            };
+            if object.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let kind = object.types.as_ref().map(|it| it.kind.as_str()).unwrap_or_default();
+            let object = (**object).clone();
+            match kind {
+                "Role" => object.try_parse().map(|it| caches.roles.put(it)),
+                "RoleBinding" => object.try_parse().map(|it| caches.role_bindings.put(it)),
+                "ClusterRole" => object.try_parse().map(|it| caches.cluster_roles.put(it)),
+                "ClusterRoleBinding" => object.try_parse().map(|it| caches.cluster_role_bindings.put(it)),
+                _ => Ok(()),
+            }
+            .ok();
+        }
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        let (Look::Here(Standing { add_on, place }), Some(decision)) = (&seen.look, &seen.decision) else {
+            return Plan::new();
+        };
+        let mut addon = (*place.addon).clone();
+        let status = addon.status.get_or_insert_default();
+        let supported = add_on.supported_configs().into_iter().map(|it| ConfigGroupResource {
+            group: it.group,
+            resource: it.resource,
+        });
+        status.supported_configs = supported.collect();
+        if let Some(registrations) = &decision.registrations {
+            status.registrations = registrations.clone();
+        }
+        status.namespace = place.install_namespace.clone();
+        let failed = |why: &str| {
+            let message = format!("Failed to set permission for hub agent: {why}");
+            (false, reason::SET_PERMISSION_FAILED, message)
+        };
+        let (done, reason, message) = match &decision.permissions {
+            Permissions::Refused(why) => failed(why),
+            _ if !outcome.succeeded() => failed(&outcome.error_text()),
+            Permissions::None => (true, reason::NIL_REGISTRATION, CONFIGURED.to_owned()),
+            Permissions::Granted(_) => (true, reason::SET_PERMISSION_APPLIED, CONFIGURED.to_owned()),
+            Permissions::Pending => (false, reason::PERMISSION_CONFIG_PENDING, PENDING.to_owned()),
+        };
+        condition::set(
+            &mut status.conditions,
+            wanted(managed_cluster_add_on::REGISTRATION_APPLIED, done, reason, message),
+            seen.now,
+        );
+        let mut plan = Plan::new();
+        plan.status(Site::Hub, &*place.addon, &addon);
+        plan
+    }
+}
+
+fn is_kept(labels: &std::collections::BTreeMap<String, String>, addon: &str) -> bool {
+    let is = |key: &str, value: &str| labels.get(key).is_some_and(|it| it == value);
+    is(labels::ADDON_NAME, addon) && is(MANAGED_BY, DROVER)
+}
+
+// A binding cannot change its role: one that has another goes first, and the right one comes in the next stage.
+fn keep(plan: &mut Plan, objects: &Objects, current: &Current) {
+    let mut later = Plan::new();
+    for desired in &objects.roles {
+        rbac::keep_role(&mut later, same(&current.roles, desired), desired);
+    }
+    for desired in &objects.cluster_roles {
+        rbac::keep_cluster_role(&mut later, same(&current.cluster_roles, desired), desired);
+    }
+    for desired in &objects.role_bindings {
+        let mut found = same(&current.role_bindings, desired);
+        if let Some(other) = found.filter(|it| it.role_ref != desired.role_ref) {
+            plan.delete(Site::Hub, other);
+            found = None;
+        }
+        rbac::keep_role_binding(&mut later, found, desired);
+    }
+    for desired in &objects.cluster_role_bindings {
+        let mut found = same(&current.cluster_role_bindings, desired);
+        if let Some(other) = found.filter(|it| it.role_ref != desired.role_ref) {
+            plan.delete(Site::Hub, other);
+            found = None;
+        }
+        rbac::keep_cluster_role_binding(&mut later, found, desired);
+    }
+    for stale in &current.stale_roles {
+        if !objects.roles.iter().any(|it| is_same(it, &**stale)) {
+            plan.delete(Site::Hub, &**stale);
+        }
+    }
+    for stale in &current.stale_role_bindings {
+        if !objects.role_bindings.iter().any(|it| is_same(it, &**stale)) {
+            plan.delete(Site::Hub, &**stale);
+        }
+    }
+    plan.then(later);
+}
+
+fn is_same<K: Resource>(a: &K, b: &K) -> bool {
+    a.meta().name == b.meta().name && a.meta().namespace == b.meta().namespace
+}
+
+fn same<'a, K: Resource>(all: &'a [Arc<K>], desired: &K) -> Option<&'a K> {
+    all.iter().map(|it| &**it).find(|it| is_same(*it, desired))
+}
+
+// What the cache does not have may still be there: it may lack our label, or the watch may not have brought it yet.
+async fn in_namespaces<K>(client: &Client, cache: &Cache<K>, wanted: &[K]) -> Result<Vec<Arc<K>>, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let mut found = Vec::new();
+    for it in wanted {
+        let (namespace, name) = (it.namespace().unwrap_or_default(), it.name_any());
+        match cache.get(&namespace, &name) {
+            Some(object) => found.push(object),
+            None => {
+                let api = Api::<K>::namespaced(client.clone(), &namespace);
+                found.extend(api.get_opt(&name).await?.map(Arc::new));
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn of_the_hub<K>(client: &Client, cache: &Cache<K>, wanted: &[K]) -> Result<Vec<Arc<K>>, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let mut found = Vec::new();
+    for it in wanted {
+        let name = it.name_any();
+        match cache.named(&name) {
+            Some(object) => found.push(object),
+            None => found.extend(Api::<K>::all(client.clone()).get_opt(&name).await?.map(Arc::new)),
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[path = "registration_tests.rs"]
+mod tests;

@@ -1,0 +1,315 @@
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use ocm_reconcile::Cache;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{AddOn, ConfigKind, Permission, Refusal};
+
+const ROLE: &str = "open-cluster-management:greeter:agent";
+
+#[derive(Clone, Default)]
+struct Greeter {
+    registered: bool,
+    permitted: bool,
+    refuses: bool,
+}
+
+impl AddOn for Greeter {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        if self.refuses {
+            return Err(Refusal::new("the moon is full"));
+        }
+        Ok(self.registered.then(Registration::kube_client).into_iter().collect())
+    }
+    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+        let rule = Permission::rule("", &["configmaps"], &["get"]);
+        Ok(self
+            .permitted
+            .then(|| Permission::role(ROLE, vec![rule]))
+            .into_iter()
+            .collect())
+    }
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![ConfigKind::of::<k8s_openapi::api::core::v1::ConfigMap>()]
+    }
+}
+
+const FULL: Greeter = Greeter {
+    registered: true,
+    permitted: true,
+    refuses: false,
+};
+
+fn place() -> Place {
+    let mut place = Place::new("cluster1", "greeter");
+    let mut addon = (*place.addon).clone();
+    addon.metadata.uid = Some("1".to_owned());
+    addon.metadata.resource_version = Some("7".to_owned());
+    addon.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: "addon.open-cluster-management.io/v1beta1".to_owned(),
+        kind: "ClusterManagementAddOn".to_owned(),
+        name: "greeter".to_owned(),
+        uid: "2".to_owned(),
+        ..OwnerReference::default()
+    }]);
+    place.addon = Arc::new(addon);
+    place
+}
+
+fn seen(add_on: Greeter, place: Place, current: Current) -> Seen {
+    let standing = Standing {
+        add_on: Arc::new(add_on),
+        place,
+    };
+    let addon = standing.place.addon.clone();
+    let decision = management_owner(&addon).map(|it| decide(&standing, &owners(&addon, it)));
+    Seen {
+        now: "2026-01-01T12:00:00Z".parse().unwrap(),
+        key: "cluster1/greeter".to_owned(),
+        look: Look::Here(standing),
+        decision,
+        current,
+    }
+}
+
+fn condition_of(plan: &Plan) -> Value {
+    let ocm_reconcile::Step::MergePatch { patch, .. } = &plan.stages[0][0] else {
+        panic!("{plan}");
+    };
+    let mut condition = patch["status"]["conditions"][0].clone();
+    condition.as_object_mut().unwrap().remove("lastTransitionTime");
+    condition
+}
+
+fn concluded(seen: &Seen) -> Plan {
+    Registrations::conclude(seen, &Outcome::default())
+}
+
+/// What a run leaves behind.
+fn after(seen: &Seen) -> (Place, Current) {
+    let Some(Permissions::Granted(objects)) = seen.decision.as_ref().map(|it| &it.permissions) else {
+        panic!("nothing was granted");
+    };
+    let current = Current {
+        roles: objects.roles.iter().cloned().map(Arc::new).collect(),
+        role_bindings: objects.role_bindings.iter().cloned().map(Arc::new).collect(),
+        ..Current::default()
+    };
+    let Look::Here(standing) = &seen.look else {
+        unreachable!()
+    };
+    let mut place = standing.place.clone();
+    let mut addon = serde_json::to_value(&*place.addon).unwrap();
+    let plan = concluded(seen);
+    if let Some(ocm_reconcile::Step::MergePatch { patch, .. }) = plan.stages.iter().flatten().next() {
+        addon["status"] = patch["status"].clone();
+    }
+    place.addon = Arc::new(serde_json::from_value(addon).unwrap());
+    (place, current)
+}
+
+#[test]
+fn one_turn_says_who_the_agent_is_and_binds_what_it_may_do() {
+    let seen = seen(FULL, place(), Current::default());
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "hub: create Role cluster1/open-cluster-management:greeter:agent\n\
+         hub: create RoleBinding cluster1/open-cluster-management:greeter:agent\n"
+    );
+    let plan = concluded(&seen);
+    let ocm_reconcile::Step::MergePatch { patch, .. } = &plan.stages[0][0] else {
+        panic!("{plan}");
+    };
+    let status = &patch["status"];
+    assert_eq!(
+        status["registrations"],
+        json!([{
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "subject": {
+                "user": format!("system:open-cluster-management:cluster:cluster1:addon:greeter:agent:{}", place().agent_name()),
+                "groups": [
+                    "system:open-cluster-management:cluster:cluster1:addon:greeter",
+                    "system:open-cluster-management:addon:greeter",
+                ],
+            },
+        }])
+    );
+    assert_eq!(
+        status["supportedConfigs"],
+        json!([{"group": "", "resource": "configmaps"}])
+    );
+    assert_eq!(status["namespace"], "open-cluster-management-agent-addon");
+    assert_eq!(
+        condition_of(&plan),
+        json!({
+            "type": "RegistrationApplied", "status": "True", "reason": "SetPermissionApplied",
+            "message": "Registration of the addon agent is configured",
+        })
+    );
+}
+
+#[test]
+fn a_second_turn_has_nothing_to_do() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    let seen = seen(FULL, place, current);
+    assert_eq!(Registrations::plan(&seen).to_string(), "nothing to do\n");
+    assert_eq!(concluded(&seen).to_string(), "nothing to do\n");
+}
+
+#[test]
+fn a_rule_too_many_and_a_binding_to_another_role_are_repaired() {
+    let (place, mut current) = after(&seen(FULL, place(), Current::default()));
+    let mut role = (*current.roles[0]).clone();
+    role.rules.as_mut().unwrap()[0].verbs.push("delete".to_owned());
+    current.roles = vec![Arc::new(role)];
+    let mut binding = (*current.role_bindings[0]).clone();
+    binding.role_ref.name = "cluster-admin".to_owned();
+    current.role_bindings = vec![Arc::new(binding)];
+    assert_eq!(
+        Registrations::plan(&seen(FULL, place, current)).to_string(),
+        "stage 1\n\
+         hub: delete RoleBinding cluster1/open-cluster-management:greeter:agent\n\
+         stage 2\n\
+         hub: patch Role cluster1/open-cluster-management:greeter:agent\n\
+         hub: create RoleBinding cluster1/open-cluster-management:greeter:agent\n"
+    );
+}
+
+#[test]
+fn a_permission_that_is_no_longer_wanted_is_taken_away() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    let current = Current {
+        stale_roles: current.roles,
+        stale_role_bindings: current.role_bindings,
+        ..Current::default()
+    };
+    let less = Greeter {
+        permitted: false,
+        ..FULL
+    };
+    assert_eq!(
+        Registrations::plan(&seen(less, place, current)).to_string(),
+        "hub: delete Role cluster1/open-cluster-management:greeter:agent\n\
+         hub: delete RoleBinding cluster1/open-cluster-management:greeter:agent\n"
+    );
+}
+
+#[test]
+fn an_add_on_that_registers_nobody_says_so() {
+    let seen = seen(Greeter::default(), place(), Current::default());
+    assert_eq!(Registrations::plan(&seen).to_string(), "nothing to do\n");
+    assert_eq!(condition_of(&concluded(&seen))["reason"], "NilRegistration");
+}
+
+#[test]
+fn a_refusal_becomes_a_condition_and_leaves_the_registrations_alone() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    let before = place.addon.status.clone().unwrap().registrations;
+    let refuses = Greeter { refuses: true, ..FULL };
+    let seen = seen(refuses, place, current);
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "nothing to do\nrefuses: the moon is full\n"
+    );
+    let plan = concluded(&seen);
+    let condition = condition_of(&plan);
+    assert_eq!(condition["reason"], "SetPermissionFailed");
+    assert_eq!(
+        condition["message"],
+        "Failed to set permission for hub agent: the moon is full"
+    );
+    assert_eq!(before.len(), 1);
+    assert!(!plan.to_string().contains("registrations"));
+}
+
+#[test]
+fn an_add_on_without_an_owner_waits() {
+    let mut place = place();
+    let mut addon = (*place.addon).clone();
+    addon.metadata.owner_references.as_mut().unwrap()[0].name = "other".to_owned();
+    place.addon = Arc::new(addon);
+    let seen = seen(FULL, place, Current::default());
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "nothing to do\nwaits: its ClusterManagementAddOn does not own it yet\n"
+    );
+    assert!(concluded(&seen).is_empty());
+}
+
+fn with_token(user: &str) -> Place {
+    let mut place = place();
+    let mut addon = (*place.addon).clone();
+    let status = addon.status.get_or_insert_default();
+    status.kube_client_driver = Some(KubeClientDriver::Token);
+    status.registrations = vec![RegistrationConfig {
+        signer_name: identity::CLIENT_SIGNER.to_owned(),
+        subject: StatusSubject {
+            user: user.to_owned(),
+            groups: vec!["system:masters".to_owned()],
+            ..StatusSubject::default()
+        },
+    }];
+    place.addon = Arc::new(addon);
+    place
+}
+
+#[test]
+fn an_agent_with_a_token_is_bound_by_its_account_and_nothing_else_it_says() {
+    let seen = seen(
+        FULL,
+        with_token("system:serviceaccount:cluster1:greeter-agent"),
+        Current::default(),
+    );
+    let Permissions::Granted(objects) = &seen.decision.as_ref().unwrap().permissions else {
+        panic!("not granted");
+    };
+    let subjects: Vec<_> = objects.role_bindings[0]
+        .subjects
+        .iter()
+        .flatten()
+        .map(|it| &it.name)
+        .collect();
+    assert_eq!(subjects, ["system:serviceaccount:cluster1:greeter-agent"]);
+}
+
+#[test]
+fn an_agent_with_a_token_that_claims_to_be_another_waits() {
+    for user in ["", "system:serviceaccount:cluster10:greeter-agent", "admin"] {
+        let seen = seen(FULL, with_token(user), Current::default());
+        assert_eq!(
+            Registrations::plan(&seen).to_string(),
+            "nothing to do\nwaits: registration subject not ready\n",
+            "{user}"
+        );
+        assert_eq!(condition_of(&concluded(&seen))["reason"], "PermissionConfigPending");
+    }
+}
+
+#[test]
+fn what_a_gone_add_on_had_outside_of_its_namespace_is_removed() {
+    let mut binding = RoleBinding::default();
+    binding.metadata.name = Some("view:cluster1".to_owned());
+    binding.metadata.namespace = Some("settings".to_owned());
+    let cache = Cache::holding([binding]);
+    let gone = Seen {
+        look: Look::Gone,
+        decision: None,
+        current: Current {
+            stale_role_bindings: cache.list(),
+            ..Current::default()
+        },
+        ..seen(FULL, place(), Current::default())
+    };
+    assert_eq!(
+        Registrations::plan(&gone).to_string(),
+        "hub: delete RoleBinding settings/view:cluster1\n"
+    );
+}
