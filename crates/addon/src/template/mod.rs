@@ -1,0 +1,207 @@
+//! Add-ons that need no program of their own: an AddOnTemplate says everything.
+//!
+//! [`TemplateAddOn`] makes an ordinary add-on of the template that is meant for a cluster, so that all the rest, from
+//! registration to health, is the SDK's. Upstream: ocm `pkg/addon/templateagent`. Where that fails silently we refuse with a
+//! sentence, and what it leaves half done for some kinds we do for all that bear pods.
+
+mod namespaces;
+mod pods;
+mod render;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::collections::BTreeMap;
+
+use ocm_addon_sdk::{AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject, values};
+use ocm_api::{
+    addon::{
+        AddOnDeploymentConfigSpec, AddOnTemplateSpec, HubPermission, HubPermissionType, TemplateCustomSigner,
+        TemplateRegistration, TemplateRegistrationType,
+        v1alpha1::{AddOnDeploymentConfig, AddOnTemplate},
+    },
+    annotations,
+    cluster::ManagedCluster,
+    condition, conditions, labels,
+    work::ManifestConfigOption,
+};
+use serde_json::Value;
+
+use render::Rendering;
+
+/// An add-on made of AddOnTemplates. Which template is meant for a cluster is part of the cluster's configuration.
+pub struct TemplateAddOn {
+    name: String,
+}
+
+impl TemplateAddOn {
+    /// The add-on of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+
+    /// What `f` makes of the template and configuration that are meant for a cluster.
+    fn rendering<T>(&self, place: &Place, f: impl FnOnce(&Rendering<'_>) -> T) -> Result<T, Refusal> {
+        let (template, config) = self.read(place)?;
+        Ok(f(&Rendering {
+            template: &template,
+            config: &config,
+            place,
+        }))
+    }
+
+    fn template(&self, place: &Place) -> Result<AddOnTemplateSpec, Refusal> {
+        let template = place
+            .config::<AddOnTemplate>()?
+            .ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))?;
+        Ok(template.spec)
+    }
+
+    fn read(&self, place: &Place) -> Result<(AddOnTemplateSpec, AddOnDeploymentConfigSpec), Refusal> {
+        Ok((self.template(place)?, values::config::of(place)?))
+    }
+
+    /// The default identity of the add-on's agents. Upstream's template agents are all called `<add-on>-agent`.
+    fn subject(&self, place: &Place) -> Subject {
+        Subject::agent(place.cluster_name(), &self.name, &format!("{}-agent", self.name))
+    }
+}
+
+impl AddOn for TemplateAddOn {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+        self.rendering(place, |it| it.manifests())?
+    }
+
+    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+        let template = self.template(place)?;
+        let subject = self.subject(place);
+        template
+            .registration
+            .iter()
+            .map(|it| registration(it, &subject))
+            .collect()
+    }
+
+    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+        permissions(&self.name, &self.template(place)?)
+    }
+
+    fn health(&self, _: &Place) -> Health {
+        Health::Workloads
+    }
+
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![
+            ConfigKind::of::<AddOnTemplate>(),
+            ConfigKind::of::<AddOnDeploymentConfig>(),
+        ]
+    }
+
+    fn install_namespace(&self, place: &Place) -> Option<String> {
+        let namespace = |it: &Rendering<'_>| it.namespace().map(str::to_owned).or_else(|| it.agent_namespace());
+        self.rendering(place, namespace).ok().flatten()
+    }
+
+    fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {
+        self.rendering(place, |it| it.manifest_configs()).unwrap_or_default()
+    }
+
+    fn waits_for_configuration(&self) -> bool {
+        true
+    }
+
+    fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
+        let registries = |it: &ManagedCluster| {
+            let annotations = it.metadata.annotations.as_ref();
+            annotations
+                .and_then(|it| it.get(annotations::IMAGE_REGISTRIES))
+                .cloned()
+        };
+        let available = |it: &ManagedCluster| {
+            let conditions = it.status.as_ref().map(|it| it.conditions.as_slice());
+            condition::find(conditions.unwrap_or_default(), conditions::managed_cluster::AVAILABLE)
+                .map(|it| it.status.clone())
+        };
+        registries(before) != registries(after) || available(before) != available(after)
+    }
+}
+
+fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registration, Refusal> {
+    match (it.r#type, &it.custom_signer) {
+        (TemplateRegistrationType::KubeClient, _) => Ok(Registration::kube_client().for_subject(default.clone())),
+        (TemplateRegistrationType::CustomSigner, Some(signer)) => Ok(custom_signer(signer, default)),
+        (TemplateRegistrationType::CustomSigner, None) => Err(Refusal::new(
+            "a registration of the AddOnTemplate has type CustomSigner and does not say which signer",
+        )),
+    }
+}
+
+fn custom_signer(it: &TemplateCustomSigner, default: &Subject) -> Registration {
+    let subject = it.subject.as_ref().map_or_else(
+        || default.clone(),
+        |it| Subject {
+            user: it.user.clone(),
+            groups: it.groups.clone(),
+            organizational_units: it.organization_unit.clone(),
+        },
+    );
+    let mut signing = Signing::with_secret(&it.signing_ca.name);
+    if !it.signing_ca.namespace.is_empty() {
+        signing = signing.in_namespace(&it.signing_ca.namespace);
+    }
+    Registration::custom_signer(&it.signer_name)
+        .for_subject(subject)
+        .signed_by(signing)
+}
+
+/// The permissions of a template. The first one of a kind of role in a namespace has the name that upstream gives to all of
+/// them; the others also say which role they bind, so that none takes the place of another.
+fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permission>, Refusal> {
+    let clients = template.registration.iter().filter_map(|it| it.kube_client.as_ref());
+    let mut taken: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    let mut permissions = Vec::new();
+    for it in clients.flat_map(|it| &it.hub_permissions) {
+        let (permission, namespace, kind) = permission(it)?;
+        let before = taken.entry((namespace, kind)).or_default();
+        let binding = if *before == 0 {
+            format!("open-cluster-management:{addon}:{kind}:agent")
+        } else {
+            format!(
+                "open-cluster-management:{addon}:{kind}:{}:agent",
+                permission.role_name()
+            )
+        };
+        *before += 1;
+        permissions.push(permission.bound_as(binding).labelled(labels::ADDON_TEMPLATE_NAME, ""));
+    }
+    Ok(permissions)
+}
+
+/// A permission without the name of its binding, the namespace it holds in (empty for the cluster's) and its kind of role.
+fn permission(it: &HubPermission) -> Result<(Permission, String, &'static str), Refusal> {
+    match (it.r#type, &it.current_cluster, &it.single_namespace) {
+        (HubPermissionType::CurrentCluster, Some(binding), _) if !binding.cluster_role_name.is_empty() => {
+            let permission = Permission::existing_cluster_role(&binding.cluster_role_name);
+            Ok((permission, String::new(), "clusterrole"))
+        }
+        (HubPermissionType::SingleNamespace, _, Some(binding)) => {
+            let (role, namespace) = (&binding.role_ref, binding.namespace.clone());
+            let (permission, kind) = match role.kind.as_str() {
+                "Role" => (Permission::existing_role(&role.name), "role"),
+                "ClusterRole" => (Permission::existing_cluster_role(&role.name), "clusterrole"),
+                other => {
+                    let text = format!("a hub permission of the AddOnTemplate names a role of kind {other:?}");
+                    return Err(Refusal::new(text));
+                }
+            };
+            Ok((permission.in_namespace(&namespace), namespace, kind))
+        }
+        (kind, ..) => Err(Refusal::new(format!(
+            "a hub permission of the AddOnTemplate has type {kind:?} and does not say what it grants"
+        ))),
+    }
+}

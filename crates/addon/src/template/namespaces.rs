@@ -1,0 +1,72 @@
+//! Putting the manifests of a template into another namespace.
+
+use serde_json::Value;
+
+/// Puts every manifest that is in a namespace into this one, renames Namespaces to it, and lets bindings mean the
+/// ServiceAccounts there. Several Namespaces become one.
+///
+/// Upstream (ocm pkg/addon/templateagent/decorator.go) also gives users and groups a namespace, and fails on a binding that
+/// binds nobody.
+pub fn rewrite(manifests: &mut Vec<Value>, namespace: &str) {
+    let mut made = false;
+    manifests.retain_mut(|manifest| {
+        let is_namespace = manifest["apiVersion"] == "v1" && manifest["kind"] == "Namespace";
+        if is_namespace {
+            manifest["metadata"]["name"] = namespace.into();
+        }
+        put(manifest, namespace);
+        // The first Namespace stays.
+        !(is_namespace && std::mem::replace(&mut made, true))
+    });
+}
+
+fn put(manifest: &mut Value, namespace: &str) {
+    if let Some(own) = manifest
+        .pointer_mut("/metadata/namespace")
+        .filter(|it| !it.is_null() && **it != "")
+    {
+        *own = namespace.into();
+    }
+    let is_binding = matches!(manifest["kind"].as_str(), Some("RoleBinding" | "ClusterRoleBinding"));
+    if let Some(subjects) = manifest
+        .get_mut("subjects")
+        .and_then(Value::as_array_mut)
+        .filter(|_| is_binding)
+    {
+        for subject in subjects.iter_mut().filter(|it| it["kind"] == "ServiceAccount") {
+            subject["namespace"] = namespace.into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_namespaces_and_service_accounts_move() {
+        let mut manifests = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}),
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "a"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "e"},
+                "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "b"}, {"kind": "Group", "name": "g"}]}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "f", "namespace": "b"}}),
+        ];
+        rewrite(&mut manifests, "new");
+        assert_eq!(
+            manifests,
+            [
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}),
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "new"}}),
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}),
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "e"},
+                    "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "new"}, {"kind": "Group", "name": "g"}]}),
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "f", "namespace": "new"}}),
+            ]
+        );
+    }
+}

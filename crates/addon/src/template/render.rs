@@ -1,0 +1,233 @@
+//! The manifests that a template makes for one cluster.
+
+use std::collections::BTreeSet;
+
+use ocm_addon_sdk::{Place, Refusal, values::images};
+use ocm_api::{
+    addon::{AddOnDeploymentConfigSpec, AddOnTemplateSpec, TemplateRegistration, TemplateRegistrationType},
+    work::ManifestConfigOption,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    namespaces,
+    pods::{self, Decoration, Pods, Volume},
+    variables::{self, Variables},
+};
+
+const HUB_KUBECONFIG: &str = "/managed/hub-kubeconfig/kubeconfig";
+const CA_BUNDLE_KEY: &str = "ca-bundle.crt";
+const PROXY_CA: &str = "/managed/proxy-ca";
+
+/// A volume's name is a label of DNS.
+const VOLUME_NAME_MAX: usize = 63;
+
+/// A template, the configuration and the cluster it is rendered for.
+pub struct Rendering<'r> {
+    /// The template.
+    pub template: &'r AddOnTemplateSpec,
+    /// The configuration; an empty one when there is none.
+    pub config: &'r AddOnDeploymentConfigSpec,
+    /// The cluster.
+    pub place: &'r Place,
+}
+
+impl Rendering<'_> {
+    /// The variables: what is known by default, under what the configuration says, under the facts of the cluster.
+    pub fn variables(&self) -> Variables {
+        let mut variables = Variables::new();
+        if !self.template.registration.is_empty() {
+            variables.insert("HUB_KUBECONFIG".to_owned(), HUB_KUBECONFIG.to_owned());
+        }
+        for it in &self.config.customized_variables {
+            variables.insert(it.name.clone(), it.value.clone());
+        }
+        variables.insert("CLUSTER_NAME".to_owned(), self.place.cluster_name().to_owned());
+        let namespace = self.namespace().unwrap_or(&self.place.install_namespace);
+        variables.insert("INSTALL_NAMESPACE".to_owned(), namespace.to_owned());
+        variables
+    }
+
+    /// The namespace that the configuration asks for.
+    pub fn namespace(&self) -> Option<&str> {
+        Some(self.config.agent_install_namespace.as_str()).filter(|it| !it.is_empty())
+    }
+
+    /// The manifests with their variables replaced, and nothing else done to them.
+    ///
+    /// # Errors
+    /// When a variable is not known.
+    pub fn substituted(&self) -> Result<Vec<Value>, Refusal> {
+        let variables = self.variables();
+        let mut unknown = BTreeSet::new();
+        let manifests = self.template.agent_spec.workload.manifests.iter();
+        let mut manifests: Vec<Value> = manifests.map(|it| it.0.clone()).collect();
+        for manifest in &mut manifests {
+            variables::substitute(manifest, &variables, &mut unknown);
+        }
+        if unknown.is_empty() {
+            return Ok(manifests);
+        }
+        let list = |names: Vec<&String>| {
+            let names: Vec<String> = names.iter().map(|it| format!("{{{{{it}}}}}")).collect();
+            names.join(", ")
+        };
+        Err(Refusal::new(format!(
+            "the template uses {}, which nothing sets: known are {}; others come from customizedVariables of an \
+             AddOnDeploymentConfig",
+            list(unknown.iter().collect()),
+            list(variables.keys().collect()),
+        )))
+    }
+
+    /// The manifests as they go to the cluster.
+    ///
+    /// # Errors
+    /// When a variable is not known, the cluster's registries cannot be read, or the proxy's certificates are no text.
+    pub fn manifests(&self) -> Result<Vec<Value>, Refusal> {
+        let mut manifests = self.substituted()?;
+        if let Some(namespace) = self.namespace() {
+            namespaces::rewrite(&mut manifests, namespace);
+        }
+        let decoration = self.decoration()?;
+        for manifest in &mut manifests {
+            if let Some(mut pods) = Pods::of(manifest) {
+                decoration.apply(&mut pods);
+            }
+        }
+        self.add_ca_bundle(&mut manifests)?;
+        Ok(manifests)
+    }
+
+    /// How single manifests are updated and reported on, named as they are on the cluster.
+    pub fn manifest_configs(&self) -> Vec<ManifestConfigOption> {
+        let variables = self.variables();
+        let mut configs = self.template.agent_spec.manifest_configs.clone();
+        for config in &mut configs {
+            let it = &mut config.resource_identifier;
+            for text in [&mut it.name, &mut it.namespace] {
+                let mut value = Value::from(text.as_str());
+                variables::substitute(&mut value, &variables, &mut BTreeSet::new());
+                *text = value.as_str().unwrap_or_default().to_owned();
+            }
+            if let Some(namespace) = self.namespace().filter(|_| !it.namespace.is_empty()) {
+                it.namespace = namespace.to_owned();
+            }
+        }
+        configs
+    }
+
+    /// The namespace of the agent: where the first Deployment is, or else the first DaemonSet, or else the first of another
+    /// kind that bears pods.
+    pub fn agent_namespace(&self) -> Option<String> {
+        let manifests = self.substituted().ok()?;
+        let of = |wanted: &dyn Fn(&str) -> bool| {
+            let mut found = manifests.iter().filter(|it| pods::workloads(it).is_some_and(wanted));
+            found.find_map(namespace_of)
+        };
+        of(&|it| it == "deployments")
+            .or_else(|| of(&|it| it == "daemonsets"))
+            .or_else(|| of(&|_| true))
+    }
+
+    fn decoration(&self) -> Result<Decoration, Refusal> {
+        let addon = self.place.addon_name();
+        let (mut environment, mut volumes) = (Vec::new(), Vec::new());
+        let variables = self.variables();
+        for name in ["HUB_KUBECONFIG", "CLUSTER_NAME", "INSTALL_NAMESPACE"] {
+            if let Some(value) = variables.get(name) {
+                environment.push((name.to_owned(), value.clone()));
+            }
+        }
+        volumes.extend(self.template.registration.iter().map(|it| credential(addon, it)));
+        let proxy = &self.config.proxy_config;
+        for (name, value) in [
+            ("HTTP_PROXY", &proxy.http_proxy),
+            ("HTTPS_PROXY", &proxy.https_proxy),
+            ("NO_PROXY", &proxy.no_proxy),
+        ] {
+            if !value.is_empty() {
+                environment.push((name.to_owned(), value.clone()));
+                environment.push((name.to_lowercase(), value.clone()));
+            }
+        }
+        if proxy.ca_bundle.is_some() {
+            environment.push(("CA_BUNDLE_FILE_PATH".to_owned(), format!("{PROXY_CA}/{CA_BUNDLE_KEY}")));
+            volumes.push(Volume::config_map("proxy-ca-bundle", ca_config_map(addon), PROXY_CA));
+        }
+        let placement = self.config.node_placement.clone().unwrap_or_default();
+        let node_selector = placement.node_selector.into_iter();
+        Ok(Decoration {
+            environment,
+            volumes,
+            node_selector: node_selector
+                .map(|(key, value)| (key, value.into()))
+                .collect::<Map<_, _>>(),
+            tolerations: placement.tolerations,
+            registries: images::registries(self.config, &self.place.cluster)?,
+            resource_requirements: self.config.resource_requirements.clone(),
+        })
+    }
+
+    /// A ConfigMap with the proxy's certificates in every namespace with pods, or in the add-on's when there are none.
+    fn add_ca_bundle(&self, manifests: &mut Vec<Value>) -> Result<(), Refusal> {
+        let Some(bundle) = &self.config.proxy_config.ca_bundle else {
+            return Ok(());
+        };
+        let bundle = std::str::from_utf8(&bundle.0)
+            .map_err(|_| Refusal::new("the caBundle of the AddOnDeploymentConfig's proxyConfig is no PEM"))?;
+        let bearing = manifests.iter().filter(|it| pods::workloads(it).is_some());
+        let mut wanted: BTreeSet<String> = bearing.filter_map(namespace_of).collect();
+        if wanted.is_empty() {
+            let own = self.namespace().unwrap_or(&self.place.install_namespace);
+            wanted.insert(own.to_owned());
+        }
+        for namespace in wanted {
+            manifests.push(json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": { "name": ca_config_map(self.place.addon_name()), "namespace": namespace },
+                "data": { CA_BUNDLE_KEY: bundle },
+            }));
+        }
+        Ok(())
+    }
+}
+
+fn namespace_of(manifest: &Value) -> Option<String> {
+    let namespace = manifest["metadata"]["namespace"].as_str()?;
+    Some(namespace.to_owned()).filter(|it| !it.is_empty())
+}
+
+fn ca_config_map(addon: &str) -> String {
+    format!("{addon}-proxy-ca")
+}
+
+/// The volume with the credential of a registration.
+fn credential(addon: &str, registration: &TemplateRegistration) -> Volume {
+    let signer = registration.custom_signer.as_ref().map(|it| it.signer_name.as_str());
+    match (registration.r#type, signer) {
+        (TemplateRegistrationType::CustomSigner, Some(signer)) => {
+            let dashed = signer.replace('/', "-");
+            Volume::secret(
+                volume_name(&format!("cert-{}", dashed.replace('.', "-"))),
+                format!("{addon}-{dashed}-client-cert"),
+                format!("/managed/{dashed}"),
+            )
+        }
+        _ => Volume::secret(
+            "hub-kubeconfig",
+            format!("{addon}-hub-kubeconfig"),
+            "/managed/hub-kubeconfig",
+        ),
+    }
+}
+
+/// A signer's name may be longer than a volume's. The end tells signers of one domain apart.
+fn volume_name(name: &str) -> String {
+    let Some(too_much) = name.len().checked_sub(VOLUME_NAME_MAX).filter(|it| *it > 0) else {
+        return name.to_owned();
+    };
+    let end = &name["cert-".len() + too_much..];
+    format!("cert-{end}")
+}
