@@ -57,6 +57,7 @@
 //! ```
 
 pub mod add_on;
+pub mod deploy;
 pub mod health;
 pub mod hub;
 pub mod permission;

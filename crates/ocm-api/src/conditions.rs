@@ -198,6 +198,8 @@ pub mod managed_cluster_add_on {
         pub const HOSTING_CLUSTER_INVALID: &str = "HostingClusterInvalid";
         pub const HOOK_COMPLETED: &str = "HookManifestIsCompleted";
         pub const HOOK_NOT_COMPLETED: &str = "HookManifestIsNotCompleted";
+        /// Ours: the hook has a deadline, and it has passed.
+        pub const HOOK_DEADLINE_PASSED: &str = "HookManifestDeadlinePassed";
         pub const WORK_APPLIED: &str = "WorkApplied";
         pub const WORK_NOT_FOUND: &str = "WorkNotFound";
         pub const WORK_NOT_APPLIED: &str = "WorkNotApplied";

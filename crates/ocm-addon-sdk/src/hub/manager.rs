@@ -19,7 +19,10 @@ use super::{
     registry::{AddError, Registry},
     signing::Signer,
 };
-use crate::{AddOn, Hub};
+use crate::{
+    AddOn, Hub,
+    deploy::{Deploy, memory::Memory},
+};
 
 /// How many keys one reconciler works on at a time. Upstream has 1; ours share nothing between keys.
 const WORKERS: usize = 4;
@@ -38,6 +41,8 @@ pub struct Manager {
     // Queues whose keys are names of certificate requests.
     requests: Vec<Queue>,
     open: Arc<OpenRequests>,
+    // What the manifests were last made from.
+    rendered: Arc<Memory>,
     running: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -102,6 +107,7 @@ impl Manager {
             places: Vec::new(),
             names: Vec::new(),
             requests: Vec::new(),
+            rendered: Arc::default(),
             running: Arc::default(),
         };
         manager.start_all(&cancel);
@@ -111,6 +117,12 @@ impl Manager {
     /// The one list of what runs for add-ons.
     fn start_all(&mut self, cancel: &CancellationToken) {
         let context = self.context.clone();
+
+        let queue = Queue::new();
+        let deploy = Deploy::new(&context, &self.rendered);
+        deploy.subscribe(&queue);
+        self.places.push(queue.clone());
+        self.go(deploy, queue, cancel);
 
         let queue = Queue::new();
         registration::subscribe(&context, &queue);
@@ -188,6 +200,7 @@ impl Manager {
     }
 
     fn look_at(&self, key: &str) {
+        self.rendered.forget(key);
         self.places.iter().for_each(|queue| queue.add(key));
         for request in self.open.get(key) {
             self.requests.iter().for_each(|queue| queue.add(&request));
