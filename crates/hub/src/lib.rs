@@ -4,17 +4,22 @@
 pub mod bootstrap;
 pub mod controllers;
 
+use std::sync::Arc;
+
 use kube::Client;
+use ocm_addon_sdk::AddOn;
 use ocm_reconcile::install::{self, InstallError};
 use registration::hub::{Caches, HubOptions};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// What an administrator can choose.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Options {
     /// Of registration.
     pub registration: HubOptions,
+    /// The add-ons that run inside the hub, rather than in a program of their own.
+    pub addons: Vec<Arc<dyn AddOn>>,
 }
 
 /// A hub that runs.

@@ -1,10 +1,88 @@
 //! The hub's half: installing add-ons, giving them their configurations, and saying how far that got.
 
-/// Whether the controllers of this crate look after an add-on, by the annotation `lifecycle` of its ClusterManagementAddOn:
-/// absent or `addon-manager`. Anything else, even an empty text, means that its own manager does.
-pub fn is_managed(addon: &ocm_api::addon::v1alpha1::ClusterManagementAddOn) -> bool {
-    let annotations = addon.metadata.annotations.as_ref();
-    annotations
-        .and_then(|it| it.get(ocm_api::annotations::ADDON_LIFECYCLE))
-        .is_none_or(|it| it == "addon-manager")
+pub mod annotation;
+pub mod availability;
+pub mod caches;
+pub mod configuration;
+pub mod facts;
+pub mod feature;
+pub mod inherited;
+pub mod install;
+pub mod owner;
+pub mod progressing;
+pub mod progression;
+pub mod templates;
+pub mod token_infrastructure;
+
+use std::sync::Arc;
+
+use kube::Client;
+use ocm_reconcile::{Clients, Queue, Reconciler, Running, spawn};
+use tokio_util::sync::CancellationToken;
+
+pub use caches::{Caches, Shared};
+pub use facts::is_managed;
+pub use templates::Templates;
+
+/// How many keys one controller works on at a time. Upstream has 2; ours share nothing between keys.
+const WORKERS: usize = 4;
+
+/// Starts every hub controller for add-ons, when the caches have arrived. They stop with `cancel`. `templates` runs the add-ons that
+/// are made of a template; without it nobody does.
+pub async fn controllers(
+    client: Client,
+    caches: &Caches,
+    templates: Option<Arc<dyn Templates>>,
+    cancel: CancellationToken,
+) -> Vec<Running> {
+    caches.synced().await;
+    let start = Start { client, cancel };
+    let mut running = vec![
+        start.go(owner::Owner::new(caches), |queue| owner::subscribe(caches, queue)),
+        start.go(install::Install::new(caches), |queue| install::subscribe(caches, queue)),
+        start.go(annotation::Annotation::new(caches), |queue| {
+            annotation::subscribe(caches, queue)
+        }),
+        start.go(progression::Progression::new(caches), |queue| {
+            progression::subscribe(caches, queue)
+        }),
+        start.go(configuration::Configuration::new(caches), |queue| {
+            configuration::subscribe(caches, queue);
+        }),
+        start.go(progressing::Progressing::new(caches), |queue| {
+            progressing::subscribe(caches, queue)
+        }),
+        start.go(token_infrastructure::TokenInfrastructure::new(caches), |queue| {
+            token_infrastructure::subscribe(caches, queue);
+        }),
+        start.go(availability::Availability::new(caches), |queue| {
+            availability::subscribe(caches, queue)
+        }),
+        start.go(feature::Feature::new(caches), |queue| feature::subscribe(caches, queue)),
+    ];
+    if let Some(templates) = templates {
+        running.push(start.go(templates::TemplateStarts::new(caches, templates), |queue| {
+            templates::subscribe(caches, queue);
+        }));
+    }
+    running
+}
+
+struct Start {
+    client: Client,
+    cancel: CancellationToken,
+}
+
+impl Start {
+    fn go<R: Reconciler>(&self, reconciler: R, subscribe: impl FnOnce(&Queue)) -> Running {
+        let queue = Queue::new();
+        subscribe(&queue);
+        spawn(
+            reconciler,
+            Clients::hub(self.client.clone()),
+            queue,
+            WORKERS,
+            self.cancel.clone(),
+        )
+    }
 }

@@ -1,0 +1,182 @@
+//! What a cluster's annotations say about its add-ons.
+//!
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster and its ClusterManagementAddOn. Writes: the annotations that the
+//! cluster has with the prefix `addon.open-cluster-management.io`, and which ones these are.
+//! Never: an annotation that did not come from the cluster; an add-on that somebody installs by hand.
+//! Upstream: ocm `pkg/addon/controllers/addonannotation`. See [`inherited`](super::inherited) for the difference.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use ocm_api::{
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    cluster::ManagedCluster,
+};
+use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait, cache};
+
+use super::{Caches, facts, inherited};
+
+/// The reconciler.
+pub struct Annotation {
+    caches: Caches,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The add-on on a cluster; `None` when it is gone.
+    pub addon: Option<Arc<ManagedClusterAddOn>>,
+    /// What the hub offers under its name.
+    pub cluster_management_addon: Option<Arc<ClusterManagementAddOn>>,
+    /// The cluster.
+    pub cluster: Option<Arc<ManagedCluster>>,
+}
+
+impl Annotation {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self { caches: caches.clone() }
+    }
+}
+
+/// Add-ons and clusters whose annotations change; ClusterManagementAddOns that change who installs them.
+pub fn subscribe(caches: &Caches, queue: &Queue) {
+    caches.addons.subscribe(queue, |old, new| {
+        let new = new?;
+        let same = old.is_some_and(|it| {
+            it.metadata.annotations == new.metadata.annotations
+                && it.spec.install_namespace == new.spec.install_namespace
+        });
+        (!same).then(|| cache::key_of(new))
+    });
+    let all = caches.clone();
+    caches.clusters.subscribe(queue, move |old, new| {
+        let Some(new) = new else { return Vec::new() };
+        let same = match old {
+            Some(old) => inherited::of(old).eq(inherited::of(new)),
+            None => inherited::of(new).next().is_none(),
+        };
+        if same {
+            return Vec::new();
+        }
+        let addons = all.addons.list_in(&new.name_any());
+        addons.iter().map(|it| cache::key_of(&**it)).collect()
+    });
+    let all = caches.clone();
+    caches.cluster_management_addons.subscribe(queue, move |old, new| {
+        let concerns = |it: &ClusterManagementAddOn| facts::is_managed(it) && facts::follows_placements(it);
+        match new {
+            Some(new) if concerns(new) && !old.is_some_and(concerns) => all.addon_keys(&new.name_any()),
+            _ => Vec::new(),
+        }
+    });
+}
+
+#[async_trait]
+impl Reconciler for Annotation {
+    const NAME: &'static str = "addon-annotation";
+    type Seen = Seen;
+
+    async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
+        let (cluster, name) = cache::split_key(key);
+        Ok(Seen {
+            addon: self.caches.addons.get(cluster, name),
+            cluster_management_addon: self.caches.cluster_management_addons.named(name),
+            cluster: self.caches.clusters.named(cluster),
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        let Some(addon) = seen.addon.as_deref().filter(|it| !facts::is_leaving(it)) else {
+            return plan;
+        };
+        let installed = facts::looked_after(&seen.cluster_management_addon).is_some_and(facts::follows_placements);
+        let Some(cluster) = seen.cluster.as_deref().filter(|_| installed) else {
+            return plan;
+        };
+        let mut new = addon.clone();
+        inherited::hand_over(cluster, &mut new);
+        plan.change(Site::Hub, addon, &new);
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const HOST: &str = "addon.open-cluster-management.io/hosting-cluster-name";
+    const VALUES: &str = "addon.open-cluster-management.io/values";
+    const FROM: &str = "cluster.open-cluster-management.io/annotations-from-cluster";
+
+    fn check(of_cluster: Value, of_addon: Value, strategy: &str, patch: Option<Value>) {
+        let read = |it: Value| serde_json::from_value(it).unwrap();
+        let addon = json!({"metadata": {"name": "a", "namespace": "cluster1", "annotations": of_addon}, "spec": {}});
+        let offer = json!({"metadata": {"name": "a"}, "spec": {"installStrategy": {"type": strategy}}});
+        let cluster = json!({"metadata": {"name": "cluster1", "annotations": of_cluster}});
+        let seen = Seen {
+            addon: Some(Arc::new(read(addon))),
+            cluster_management_addon: Some(Arc::new(serde_json::from_value(offer).unwrap())),
+            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+        };
+        let wanted = patch.map_or("nothing to do".to_owned(), |it| {
+            format!("hub: patch ManagedClusterAddOn cluster1/a {it}")
+        });
+        assert_eq!(format!("{:#}", Annotation::plan(&seen)).trim(), wanted);
+    }
+
+    #[test]
+    fn what_the_cluster_says_reaches_its_add_ons_and_what_a_user_says_stays() {
+        check(
+            json!({HOST: "host", "other": "x"}),
+            json!({VALUES: "{}"}),
+            "Placements",
+            Some(json!({"metadata": {"annotations": {HOST: "host", FROM: HOST}}})),
+        );
+        check(
+            json!({HOST: "host"}),
+            json!({HOST: "host", FROM: HOST, VALUES: "{}"}),
+            "Placements",
+            None,
+        );
+    }
+
+    #[test]
+    fn what_the_cluster_no_longer_says_goes_and_nothing_else() {
+        check(
+            json!({}),
+            json!({HOST: "host", FROM: HOST, VALUES: "{}"}),
+            "Placements",
+            Some(json!({"metadata": {"annotations": {HOST: null, FROM: null}}})),
+        );
+        check(json!({}), json!({HOST: "mine"}), "Placements", None);
+    }
+
+    #[test]
+    fn the_cluster_wins_over_the_add_on() {
+        check(
+            json!({VALUES: "{\"a\":1}"}),
+            json!({VALUES: "{}"}),
+            "Placements",
+            Some(json!({"metadata": {"annotations": {VALUES: "{\"a\":1}", FROM: VALUES}}})),
+        );
+    }
+
+    #[test]
+    fn the_namespace_is_kept_in_the_spec() {
+        let key = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+        check(
+            json!({key: "ns"}),
+            json!({}),
+            "Placements",
+            Some(json!({"metadata": {"annotations": {FROM: key}}, "spec": {"installNamespace": "ns"}})),
+        );
+    }
+
+    #[test]
+    fn an_add_on_that_is_installed_by_hand_is_left_alone() {
+        check(json!({HOST: "host"}), json!({}), "Manual", None);
+    }
+}

@@ -1,0 +1,163 @@
+//! Add-ons made of a template alone need no program: the hub runs them itself, from when one is offered until the last one
+//! is gone.
+//!
+//! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to the API;
+//! it starts and stops what runs add-ons.
+//! Never: stops while the add-on is on a cluster, where its hooks may still have to run.
+//! Upstream: ocm `pkg/addon/controllers/addontemplate`.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kube::ResourceExt;
+use ocm_api::addon::{
+    GROUP,
+    v1alpha1::{AddOnTemplate, ClusterManagementAddOn},
+};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, async_trait};
+use parking_lot::Mutex;
+
+use super::Caches;
+
+/// What runs the add-ons that are made of a template. Both are called once per change, and both are quick.
+pub trait Templates: Send + Sync + 'static {
+    /// Runs the add-on of this name from now on, on all clusters that have it.
+    fn start(&self, addon: &str);
+
+    /// Runs it no longer.
+    fn stop(&self, addon: &str);
+}
+
+/// The reconciler.
+pub struct TemplateStarts {
+    caches: Caches,
+    templates: Arc<dyn Templates>,
+    running: Mutex<BTreeSet<String>>,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The add-on's name.
+    pub name: String,
+    /// What the hub offers under this name.
+    pub cluster_management_addon: Option<Arc<ClusterManagementAddOn>>,
+    /// Whether it is on any cluster.
+    pub is_installed: bool,
+    /// Whether it runs.
+    pub runs: bool,
+}
+
+impl TemplateStarts {
+    /// Over these caches; `templates` does the running.
+    pub fn new(caches: &Caches, templates: Arc<dyn Templates>) -> Self {
+        Self {
+            caches: caches.clone(),
+            templates,
+            running: Mutex::default(),
+        }
+    }
+}
+
+/// Offers that come, go or change what configures them; add-ons that come and go.
+pub fn subscribe(caches: &Caches, queue: &Queue) {
+    caches.cluster_management_addons.subscribe(queue, |old, new| {
+        let same =
+            matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
+        new.or(old).filter(|_| !same).map(|it| it.name_any())
+    });
+    caches.addons.subscribe(queue, |old, new| {
+        let went = new.is_none();
+        old.filter(|_| went).map(|it| it.name_any())
+    });
+}
+
+/// Whether an add-on is made of a template.
+pub fn is_of_template(addon: &ClusterManagementAddOn) -> bool {
+    let mut kinds = addon.spec.supported_configs.iter();
+    kinds.any(|it| it.group == GROUP && it.resource == AddOnTemplate::PLURAL)
+}
+
+/// Whether the add-on is to run, given what was seen.
+fn is_to_run(seen: &Seen) -> bool {
+    let offered = seen.cluster_management_addon.as_deref().is_some_and(is_of_template);
+    offered || seen.runs && seen.is_installed
+}
+
+#[async_trait]
+impl Reconciler for TemplateStarts {
+    const NAME: &'static str = "addon-template";
+    type Seen = Seen;
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        Ok(Seen {
+            name: name.to_owned(),
+            cluster_management_addon: self.caches.cluster_management_addons.named(name),
+            is_installed: !self.caches.addon_keys(name).is_empty(),
+            runs: self.running.lock().contains(name),
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        match (seen.runs, is_to_run(seen)) {
+            (false, true) => plan.remark("starts to run"),
+            (true, false) => plan.remark("runs no longer"),
+            _ => &mut plan,
+        };
+        plan
+    }
+
+    fn remember(&self, seen: &Seen, _: &Outcome) {
+        let wanted = is_to_run(seen);
+        if wanted == seen.runs {
+            return;
+        }
+        if wanted {
+            self.running.lock().insert(seen.name.clone());
+            self.templates.start(&seen.name);
+        } else {
+            self.running.lock().remove(&seen.name);
+            self.templates.stop(&seen.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(kinds: Option<&[&str]>, is_installed: bool, runs: bool, printed: &str) {
+        let offer = kinds.map(|kinds| {
+            let kinds: Vec<_> = kinds.iter().map(|it| json!({"group": GROUP, "resource": it})).collect();
+            let offer = json!({"metadata": {"name": "a"}, "spec": {"supportedConfigs": kinds}});
+            Arc::new(serde_json::from_value(offer).unwrap())
+        });
+        let seen = Seen {
+            name: "a".to_owned(),
+            cluster_management_addon: offer,
+            is_installed,
+            runs,
+        };
+        assert_eq!(
+            TemplateStarts::plan(&seen)
+                .to_string()
+                .replace("nothing to do", "")
+                .trim(),
+            printed
+        );
+    }
+
+    #[test]
+    fn a_template_add_on_runs_from_its_offer_until_the_last_cluster_is_rid_of_it() {
+        let of_template: &[&str] = &["addontemplates"];
+        let of_other: &[&str] = &["addondeploymentconfigs"];
+        check(Some(of_template), false, false, "note: starts to run");
+        check(Some(of_template), true, true, "");
+        check(Some(of_other), true, false, "");
+        check(Some(of_other), true, true, "");
+        check(None, true, true, "");
+        check(None, false, true, "note: runs no longer");
+        check(Some(of_other), false, true, "note: runs no longer");
+    }
+}

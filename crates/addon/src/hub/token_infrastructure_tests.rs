@@ -1,0 +1,123 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn addon(driver: Option<&str>, conditions: Value) -> ManagedClusterAddOn {
+    let mut status = json!({
+        "registrations": [{"signerName": "kubernetes.io/kube-apiserver-client"}], "conditions": conditions,
+    });
+    if let Some(driver) = driver {
+        status["kubeClientDriver"] = json!(driver);
+    }
+    let addon = json!({"metadata": {"name": "a", "namespace": "cluster1", "uid": "u1"}, "spec": {}, "status": status});
+    serde_json::from_value(addon).unwrap()
+}
+
+fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
+    Seen {
+        now: "2026-01-01T12:00:00Z".parse().unwrap(),
+        addon: addon.map(Arc::new),
+        service_account: None,
+        role: None,
+        role_binding: None,
+    }
+}
+
+fn with_objects(addon: &ManagedClusterAddOn) -> Seen {
+    let mut account = ServiceAccount {
+        metadata: metadata(addon, "a-agent".to_owned()),
+        ..ServiceAccount::default()
+    };
+    account.metadata.uid = Some("u2".to_owned());
+    Seen {
+        service_account: Some(Arc::new(account)),
+        role: Some(Arc::new(role(addon))),
+        role_binding: Some(Arc::new(binding(addon))),
+        ..seen(Some(addon.clone()))
+    }
+}
+
+fn printed(seen: &Seen) -> String {
+    TokenInfrastructure::plan(seen).to_string().trim().to_owned()
+}
+
+fn ready() -> Value {
+    json!([{
+        "type": "TokenInfrastructureReady", "status": "True", "reason": "TokenInfrastructureReady",
+        "message": "ServiceAccount cluster1/a-agent (UID: u2) is ready", "lastTransitionTime": "2026-01-01T12:00:00Z",
+    }])
+}
+
+#[test]
+fn an_agent_with_a_token_gets_an_account_and_its_cluster_the_right_to_ask_for_tokens() {
+    let addon = addon(Some("token"), json!([]));
+    assert_eq!(
+        printed(&seen(Some(addon.clone()))),
+        "hub: create ServiceAccount cluster1/a-agent\nhub: create Role cluster1/a-token-role\n\
+         hub: create RoleBinding cluster1/a-token-role\nwaits: the objects are being made"
+    );
+    assert_eq!(
+        serde_json::to_value(role(&addon)).unwrap()["rules"],
+        json!([
+            {"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["a-agent"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["subscribe"]},
+        ])
+    );
+    let names: Vec<_> = binding(&addon)
+        .subjects
+        .unwrap()
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "system:open-cluster-management:cluster1",
+            "open-cluster-management:cluster1"
+        ]
+    );
+}
+
+#[test]
+fn the_agent_reads_the_accounts_uid_in_the_condition() {
+    let plan = TokenInfrastructure::plan(&with_objects(&addon(Some("token"), json!([]))));
+    let wanted = json!({"status": {"conditions": ready()}, "metadata": {"uid": "u1"}});
+    assert_eq!(
+        format!("{plan:#}").trim(),
+        format!(
+            "hub: patch ManagedClusterAddOn cluster1/a status {}",
+            json!({"status": wanted["status"]})
+        )
+    );
+    assert_eq!(printed(&with_objects(&addon(Some("token"), ready()))), "nothing to do");
+}
+
+#[test]
+fn a_right_too_many_is_taken_away() {
+    let addon = addon(Some("token"), ready());
+    let mut seen = with_objects(&addon);
+    let mut wide = role(&addon);
+    wide.rules.as_mut().unwrap()[0].resource_names = None;
+    seen.role = Some(Arc::new(wide));
+    assert_eq!(
+        printed(&seen),
+        "hub: patch Role cluster1/a-token-role\nwaits: the objects are being made"
+    );
+}
+
+#[test]
+fn everything_goes_when_the_agent_comes_with_a_certificate_or_not_at_all() {
+    let all = "hub: delete RoleBinding cluster1/a-token-role\nhub: delete Role cluster1/a-token-role\nhub: delete ServiceAccount cluster1/a-agent";
+    let gone = Seen {
+        addon: None,
+        ..with_objects(&addon(Some("token"), ready()))
+    };
+    assert_eq!(printed(&gone), all);
+    let changed = with_objects(&addon(Some("csr"), ready()));
+    let stages = all.replace("hub: delete RoleBinding", "stage 1\nhub: delete RoleBinding");
+    assert_eq!(
+        printed(&changed),
+        format!("{stages}\nstage 2\nhub: patch ManagedClusterAddOn cluster1/a status")
+    );
+    assert_eq!(printed(&seen(Some(addon(Some("csr"), json!([]))))), "nothing to do");
+}
