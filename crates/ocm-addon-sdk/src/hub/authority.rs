@@ -354,3 +354,7 @@ fn timestamp(time: Time) -> Timestamp {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+#[path = "authority_tests.rs"]
+mod tests;

@@ -258,6 +258,7 @@ fn owners(addon: &ManagedClusterAddOn, management: &OwnerReference) -> Owners {
 #[async_trait]
 impl Reconciler for Registrations {
     const NAME: &'static str = "addon-registration";
+    const AT_ONCE: usize = 4;
     type Seen = Seen;
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {

@@ -231,3 +231,7 @@ fn usages(request: &CertificateSigningRequest, registration: &Registration) -> R
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

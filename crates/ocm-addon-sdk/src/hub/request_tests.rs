@@ -1,0 +1,274 @@
+use std::sync::Arc;
+
+use k8s_openapi::ByteString;
+use serde_json::Value;
+
+use super::*;
+use crate::{AddOn, Place, Refusal, Signing};
+
+const GRPC: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+const SIGNER: &str = "example.com/greeter";
+
+struct Greeter;
+
+impl AddOn for Greeter {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+        let own = Subject {
+            user: format!("{}-greeter", place.cluster_name()),
+            groups: vec!["greeters".to_owned()],
+            organizational_units: vec!["north".to_owned()],
+        };
+        Ok(vec![
+            Registration::kube_client(),
+            Registration::custom_signer(SIGNER)
+                .for_subject(own)
+                .signed_by(Signing::with_secret("ca")),
+        ])
+    }
+}
+
+fn standing(cluster: &str) -> Standing {
+    let mut place = Place::new(cluster, "greeter");
+    let mut of = (*place.cluster).clone();
+    of.spec.hub_accepts_client = true;
+    place.cluster = Arc::new(of);
+    Standing {
+        add_on: Arc::new(Greeter),
+        place,
+    }
+}
+
+/// A request, and what a test may spoil of it.
+struct Draft {
+    name: String,
+    cluster_label: String,
+    addon_label: String,
+    signer: String,
+    user: String,
+    groups: Vec<String>,
+    annotation: Option<String>,
+    usages: Vec<String>,
+    subject: credential::csr::Subject,
+}
+
+fn draft() -> Draft {
+    let place = standing("c1").place;
+    let subject = Subject::agent("c1", "greeter", &place.agent_name());
+    Draft {
+        name: "addon-c1-greeter-abcde".to_owned(),
+        cluster_label: "c1".to_owned(),
+        addon_label: "greeter".to_owned(),
+        signer: identity::CLIENT_SIGNER.to_owned(),
+        user: "system:open-cluster-management:c1:x7k2p".to_owned(),
+        groups: vec![
+            "system:open-cluster-management:c1".to_owned(),
+            "system:open-cluster-management:managed-clusters".to_owned(),
+            "system:authenticated".to_owned(),
+        ],
+        annotation: None,
+        usages: CLIENT_USAGES.map(str::to_owned).to_vec(),
+        subject: credential::csr::Subject {
+            common_name: subject.user,
+            organizations: subject.groups,
+            organizational_units: Vec::new(),
+            dns_names: vec!["greeter.addon.open-cluster-management.io".to_owned()],
+        },
+    }
+}
+
+fn custom() -> Draft {
+    Draft {
+        signer: SIGNER.to_owned(),
+        subject: credential::csr::Subject {
+            common_name: "c1-greeter".to_owned(),
+            organizations: vec!["greeters".to_owned()],
+            organizational_units: vec!["north".to_owned()],
+            dns_names: vec!["greeter.addon.open-cluster-management.io".to_owned()],
+        },
+        ..draft()
+    }
+}
+
+fn made(draft: &Draft) -> CertificateSigningRequest {
+    let mut request = CertificateSigningRequest::default();
+    request.metadata.name = Some(draft.name.clone());
+    let labels = request.metadata.labels.get_or_insert_default();
+    labels.insert(labels::CLUSTER_NAME.to_owned(), draft.cluster_label.clone());
+    labels.insert(labels::ADDON_NAME.to_owned(), draft.addon_label.clone());
+    if let Some(user) = &draft.annotation {
+        let annotations = request.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotations::CSR_USER.to_owned(), user.clone());
+    }
+    request.spec.signer_name = draft.signer.clone();
+    request.spec.username = Some(draft.user.clone());
+    request.spec.groups = Some(draft.groups.clone());
+    request.spec.usages = Some(draft.usages.clone());
+    let pem = credential::csr::new_key_and_request(&draft.subject)
+        .unwrap()
+        .request_pem;
+    request.spec.request = ByteString(pem.into_bytes());
+    request
+}
+
+fn judged(draft: &Draft, standing: &Standing) -> Result<(), String> {
+    let request = made(draft);
+    let asked = read(&request).map_err(str::to_owned)?;
+    check(&request, &asked, standing, GRPC).map(drop)
+}
+
+fn why(spoil: impl FnOnce(&mut Draft)) -> String {
+    let mut draft = draft();
+    spoil(&mut draft);
+    judged(&draft, &standing("c1")).expect_err("it must not pass")
+}
+
+fn why_custom(spoil: impl FnOnce(&mut Draft)) -> String {
+    let mut draft = custom();
+    spoil(&mut draft);
+    judged(&draft, &standing("c1")).expect_err("it must not pass")
+}
+
+#[test]
+fn the_agent_gets_the_identity_that_it_was_given() {
+    assert_eq!(judged(&draft(), &standing("c1")), Ok(()));
+    assert_eq!(judged(&custom(), &standing("c1")), Ok(()));
+}
+
+#[test]
+fn a_sibling_with_a_longer_name_gets_nothing() {
+    let sibling = |it: &mut Draft| {
+        it.user = "system:open-cluster-management:c10:x7k2p".to_owned();
+        it.groups[0] = "system:open-cluster-management:c10".to_owned();
+    };
+    assert_eq!(why(sibling), "it was not asked for by an agent of c1");
+    assert_eq!(why_custom(sibling), "it was not asked for by an agent of c1");
+}
+
+#[test]
+fn a_stranger_gets_nothing() {
+    for user in [
+        "admin",
+        "system:open-cluster-management:c1",
+        "system:open-cluster-management:c1:",
+        "system:open-cluster-management:c1:a:b",
+        "system:open-cluster-management:cluster:c1:addon:greeter:agent:x",
+    ] {
+        let spoiled = why(|it| it.user = user.to_owned());
+        assert_eq!(spoiled, "it was not asked for by an agent of c1", "{user}");
+    }
+    // The right name without the group that the hub gives to agents of the cluster.
+    let spoiled = why(|it| it.groups.remove(0).clear());
+    assert_eq!(spoiled, "it was not asked for by an agent of c1");
+}
+
+#[test]
+fn labels_of_another_add_on_or_cluster_are_noticed() {
+    assert_eq!(
+        why(|it| it.addon_label = "other".to_owned()),
+        "its labels name another add-on"
+    );
+    assert_eq!(
+        why(|it| it.cluster_label = "c10".to_owned()),
+        "its labels name another add-on"
+    );
+    assert_eq!(
+        why(|it| it.name = "c1-greeter".to_owned()),
+        "its labels name another add-on"
+    );
+}
+
+#[test]
+fn a_subject_that_is_not_exactly_the_given_one_is_noticed() {
+    let wrong = "its subject is not the one that its registration names";
+    assert_eq!(why(|it| it.subject.organizations[0].push('0')), wrong);
+    assert_eq!(
+        why(|it| it.subject.organizations.push("system:masters".to_owned())),
+        wrong
+    );
+    assert_eq!(why(|it| it.subject.organizations.truncate(1)), wrong);
+    assert_eq!(why(|it| it.subject.common_name.push('0')), wrong);
+    assert_eq!(why(|it| it.subject.organizational_units.push("x".to_owned())), wrong);
+    assert_eq!(why_custom(|it| it.subject.common_name = "c2-greeter".to_owned()), wrong);
+    assert_eq!(why_custom(|it| it.subject.organizational_units.clear()), wrong);
+}
+
+#[test]
+fn the_identity_for_one_signer_is_none_for_another() {
+    let wrong = "its subject is not the one that its registration names";
+    assert_eq!(why(|it| it.signer = SIGNER.to_owned()), wrong);
+    assert_eq!(
+        why(|it| it.signer = "example.com/other".to_owned()),
+        "add-on greeter has no registration with signer example.com/other"
+    );
+}
+
+#[test]
+fn names_and_usages_beyond_an_agents_are_noticed() {
+    assert_eq!(
+        why_custom(|it| it.subject.dns_names.push("bank.example.com".to_owned())),
+        "it has other alternative names than greeter.addon.open-cluster-management.io"
+    );
+    assert_eq!(
+        why(|it| it.usages.push("server auth".to_owned())),
+        "it is to be used for server auth"
+    );
+    assert_eq!(
+        why_custom(|it| it.usages.push("cert sign".to_owned())),
+        "it is to be used for cert sign"
+    );
+    assert_eq!(why(|it| it.usages.truncate(2)), "it is not to be used by a client");
+}
+
+#[test]
+fn a_request_over_grpc_is_judged_by_who_asked_there() {
+    let mut over_grpc = draft();
+    over_grpc.user = GRPC.to_owned();
+    over_grpc.groups = vec!["system:serviceaccounts".to_owned()];
+    assert!(judged(&over_grpc, &standing("c1")).is_err());
+    over_grpc.annotation = Some("system:open-cluster-management:c10:x".to_owned());
+    assert!(judged(&over_grpc, &standing("c1")).is_err());
+    over_grpc.annotation = Some("system:open-cluster-management:c1:x".to_owned());
+    assert_eq!(judged(&over_grpc, &standing("c1")), Ok(()));
+    // Anybody can write an annotation; only that server is believed.
+    let lied = why(|it| {
+        it.user = "system:open-cluster-management:c10:x".to_owned();
+        it.annotation = Some("system:open-cluster-management:c1:x".to_owned());
+    });
+    assert_eq!(lied, "it was not asked for by an agent of c1");
+}
+
+#[test]
+fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
+    let mut gone = standing("c1");
+    let mut addon = (*gone.place.addon).clone();
+    addon.metadata.deletion_timestamp = serde_json::from_value("2026-01-01T00:00:00Z".into()).unwrap();
+    gone.place.addon = Arc::new(addon);
+    assert_eq!(
+        judged(&draft(), &gone).unwrap_err(),
+        "add-on greeter on c1 is being deleted"
+    );
+    let mut denied = standing("c1");
+    let mut cluster = (*denied.place.cluster).clone();
+    cluster.spec.hub_accepts_client = false;
+    denied.place.cluster = Arc::new(cluster);
+    assert_eq!(judged(&draft(), &denied).unwrap_err(), "cluster c1 is not accepted");
+}
+
+#[test]
+fn what_is_no_request_is_not_read() {
+    let mut request = made(&draft());
+    request.spec.request =
+        ByteString(b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n".to_vec());
+    assert!(read(&request).is_err());
+    request.spec.request = ByteString(b"hello".to_vec());
+    assert_eq!(read(&request), Err("it holds no PEM certificate request"));
+    let twice = [made(&draft()).spec.request.0, made(&draft()).spec.request.0].concat();
+    request.spec.request = ByteString(twice);
+    assert_eq!(read(&request), Err("it holds more than one PEM block"));
+}

@@ -1,0 +1,423 @@
+//! The hub's half on an embedded API: registration, permissions, certificates, and what a stranger does not get.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::{
+    ByteString,
+    api::{
+        certificates::v1::CertificateSigningRequest,
+        core::v1::{ConfigMap, Secret},
+        rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
+    },
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use kube_api::pki::certificate;
+use ocm_addon_sdk::{AddOn, ConfigKind, Permission, Place, Refusal, Registration, Signing, Subject, hub};
+use ocm_api::{
+    addon::{
+        ConfigSpecHash,
+        v1alpha1::{ClusterManagementAddOn, ConfigReference, ManagedClusterAddOn},
+    },
+    identity,
+};
+use p256::{
+    ecdsa::SigningKey,
+    elliptic_curve::Generate,
+    pkcs8::{EncodePrivateKey, LineEnding},
+};
+use serde_json::{Value, json};
+use testkit::{Site, World, objects, wait};
+use tokio_util::sync::CancellationToken;
+use x509_cert::der::EncodePem;
+use x509_parser::{certificate::X509Certificate, pem::Pem, prelude::FromDer};
+
+const ROLE: &str = "open-cluster-management:greeter:agent";
+const SIGNER: &str = "example.com/greeter";
+
+struct Greeter;
+
+impl AddOn for Greeter {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+        Ok(vec![
+            Registration::kube_client(),
+            Registration::custom_signer(SIGNER)
+                .for_subject(own_subject(place.cluster_name()))
+                .signed_by(Signing::with_secret("greeter-ca").in_namespace("default")),
+        ])
+    }
+
+    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+        let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
+        Ok(vec![
+            Permission::role(ROLE, vec![rule]),
+            Permission::existing_cluster_role("view")
+                .on_the_whole_hub()
+                .bound_as("greeter-view"),
+        ])
+    }
+
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![ConfigKind::of::<ConfigMap>()]
+    }
+}
+
+fn own_subject(cluster: &str) -> Subject {
+    Subject {
+        user: format!("{cluster}-greeter"),
+        groups: vec!["greeters".to_owned()],
+        ..Subject::default()
+    }
+}
+
+struct Hub {
+    site: Site,
+    client: Client,
+    manager: hub::Manager,
+    stop: CancellationToken,
+}
+
+impl Hub {
+    async fn start() -> Self {
+        let site = World::new(0).await.hub;
+        let client = site.client();
+        let stop = CancellationToken::new();
+        let caches = hub::Caches::start(&client, &stop);
+        let manager = hub::Manager::start(client.clone(), caches, hub::Options::default(), stop.clone())
+            .await
+            .unwrap();
+        manager.add(Arc::new(Greeter)).unwrap();
+        let hub = Self {
+            site,
+            client,
+            manager,
+            stop,
+        };
+        for cluster in ["c1", "c10"] {
+            hub.cluster(cluster).await;
+        }
+        hub
+    }
+
+    async fn cluster(&self, name: &str) {
+        self.site
+            .apply(&format!(
+                "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n---\n\
+                 apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n\
+                 metadata: {{name: {name}}}\nspec: {{hubAcceptsClient: true}}\n"
+            ))
+            .await;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": format!("{name}-asks")},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": identity::cluster_group(name),
+            }],
+        });
+        let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
+        let binding = serde_json::from_value(binding).unwrap();
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
+    }
+
+    /// The add-on on a cluster, owned as the manager of add-ons makes it.
+    async fn enable(&self, cluster: &str) -> ManagedClusterAddOn {
+        let offers: Api<ClusterManagementAddOn> = Api::all(self.client.clone());
+        let offer = match offers.get_opt("greeter").await.unwrap() {
+            Some(offer) => offer,
+            None => {
+                let offer = ClusterManagementAddOn::new("greeter", Default::default());
+                offers.create(&PostParams::default(), &offer).await.unwrap()
+            }
+        };
+        let mut addon = ManagedClusterAddOn::new("greeter", Default::default());
+        addon.metadata.owner_references = serde_json::from_value(json!([{
+            "apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ClusterManagementAddOn",
+            "name": "greeter", "uid": offer.uid(), "controller": true, "blockOwnerDeletion": true,
+        }]))
+        .unwrap();
+        let addons = self.addons(cluster);
+        addons.create(&PostParams::default(), &addon).await.unwrap();
+        let registered = wait::until(&addons, "greeter", "is registered", |it| {
+            it.is_some_and(|it| objects::is_true(it, "RegistrationApplied"))
+        });
+        registered.await.unwrap()
+    }
+
+    fn addons(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
+        Api::namespaced(self.client.clone(), cluster)
+    }
+
+    fn requests(&self) -> Api<CertificateSigningRequest> {
+        Api::all(self.client.clone())
+    }
+
+    /// A request made by an agent of `asker` for the add-on on `cluster`.
+    async fn ask(&self, asker: &str, cluster: &str, signer: &str, subject: &Subject) -> String {
+        let user = identity::agent_user(asker, "abcde");
+        let (own, all) = (identity::cluster_group(asker), identity::MANAGED_CLUSTERS_GROUP);
+        let client = self.site.client_as(&user, &[&own, all]);
+        let pem = credential::csr::new_key_and_request(&credential::csr::Subject {
+            common_name: subject.user.clone(),
+            organizations: subject.groups.clone(),
+            organizational_units: subject.organizational_units.clone(),
+            dns_names: vec!["greeter.addon.open-cluster-management.io".to_owned()],
+        })
+        .unwrap()
+        .request_pem;
+        let mut request: CertificateSigningRequest = serde_json::from_value(json!({
+            "metadata": {
+                "generateName": format!("addon-{cluster}-greeter-"),
+                "labels": {
+                    "open-cluster-management.io/cluster-name": cluster,
+                    "open-cluster-management.io/addon-name": "greeter",
+                },
+            },
+            "spec": {
+                "request": "", "signerName": signer,
+                "usages": ["digital signature", "key encipherment", "client auth"],
+            },
+        }))
+        .unwrap();
+        request.spec.request = ByteString(pem.into_bytes());
+        let api: Api<CertificateSigningRequest> = Api::all(client);
+        api.create(&PostParams::default(), &request).await.unwrap().name_any()
+    }
+
+    async fn certificate(&self, name: &str) -> Vec<u8> {
+        let signed = wait::until(&self.requests(), name, "is signed", |it| certificate_of(it).is_some()).await;
+        let pem = certificate_of(signed.as_ref()).unwrap();
+        Pem::iter_from_buffer(&pem).next().unwrap().unwrap().contents
+    }
+
+    async fn is_untouched(&self, name: &str) {
+        let request = self.requests().get(name).await.unwrap();
+        let conditions = request.status.iter().flat_map(|it| it.conditions.iter().flatten());
+        assert_eq!(conditions.count(), 0, "{name} was decided");
+    }
+
+    async fn authority(&self) -> String {
+        let key = SigningKey::generate();
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let certificate = certificate::authority("greeter-ca", &key, now, 3600).unwrap();
+        let secret = json!({
+            "metadata": {"name": "greeter-ca", "namespace": "default"},
+            "stringData": {
+                "tls.crt": certificate.to_pem(LineEnding::LF).unwrap(),
+                "tls.key": key.to_pkcs8_pem(LineEnding::LF).unwrap().as_str(),
+            },
+        });
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "default");
+        let secret = serde_json::from_value(secret).unwrap();
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .unwrap()
+            .name_any()
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.manager.finished().await;
+        self.site.stop().await;
+    }
+}
+
+fn certificate_of(request: Option<&CertificateSigningRequest>) -> Option<Vec<u8>> {
+    Some(request?.status.as_ref()?.certificate.as_ref()?.0.clone()).filter(|it| !it.is_empty())
+}
+
+fn client_subject(addon: &ManagedClusterAddOn) -> Subject {
+    let registrations = &addon.status.as_ref().unwrap().registrations;
+    let client = registrations
+        .iter()
+        .find(|it| it.signer_name == identity::CLIENT_SIGNER);
+    let subject = &client.unwrap().subject;
+    Subject {
+        user: subject.user.clone(),
+        groups: subject.groups.clone(),
+        organizational_units: subject.organization_unit.clone(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_let_in_and_nobody_else() {
+    let hub = Hub::start().await;
+    let addon = hub.enable("c1").await;
+    let status = addon.status.as_ref().unwrap();
+    assert_eq!(status.namespace, "open-cluster-management-agent-addon");
+    assert_eq!(status.registrations.len(), 2);
+    let subject = client_subject(&addon);
+
+    // Strangers first, so that their requests have been seen when the right one is approved.
+    let sibling = hub.ask("c10", "c1", identity::CLIENT_SIGNER, &subject).await;
+    let mut more = subject.clone();
+    more.groups.push("other-team".to_owned());
+    let greedy = hub.ask("c1", "c1", identity::CLIENT_SIGNER, &more).await;
+    let elsewhere = hub.ask("c1", "c10", identity::CLIENT_SIGNER, &subject).await;
+
+    let own = hub.ask("c1", "c1", identity::CLIENT_SIGNER, &subject).await;
+    let certificate = hub.certificate(&own).await;
+    let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
+    let text = certificate.subject().to_string();
+    assert!(text.contains(&format!("CN={}", subject.user)), "{text}");
+    let approved = hub.requests().get(&own).await.unwrap();
+    let condition = &approved.status.unwrap().conditions.unwrap()[0];
+    assert_eq!(
+        condition.reason.as_deref(),
+        Some("AutoApprovedByHubCSRApprovingController")
+    );
+    assert_eq!(
+        condition.message.as_deref(),
+        Some("Auto approving addon agent certificate.")
+    );
+    for stranger in [&sibling, &greedy, &elsewhere] {
+        hub.is_untouched(stranger).await;
+    }
+
+    // What the identity is worth: its own namespace, and not the one of a sibling that has the same add-on.
+    hub.enable("c10").await;
+    let groups: Vec<_> = subject.groups.iter().map(String::as_str).collect();
+    let agent = hub.site.client_as(&subject.user, &groups);
+    let maps = |namespace: &str| Api::<ConfigMap>::namespaced(agent.clone(), namespace);
+    assert!(maps("c1").list(&Default::default()).await.is_ok());
+    assert!(
+        Api::<Secret>::namespaced(agent.clone(), "c10")
+            .list(&Default::default())
+            .await
+            .is_err()
+    );
+    let role = Api::<RoleBinding>::namespaced(hub.client.clone(), "c10")
+        .get(ROLE)
+        .await
+        .unwrap();
+    let subjects: Vec<_> = role.subjects.unwrap().into_iter().map(|it| it.name).collect();
+    assert!(!subjects.contains(&identity::addon_group("greeter")), "{subjects:?}");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
+    let hub = Hub::start().await;
+    hub.enable("c1").await;
+    // Before there is an authority, the request is approved and waits.
+    let own = hub.ask("c1", "c1", SIGNER, &own_subject("c1")).await;
+    let other = hub.ask("c1", "c1", SIGNER, &own_subject("c2")).await;
+    let approved = |it: Option<&CertificateSigningRequest>| it.is_some_and(|it| objects::is_true(it, "Approved"));
+    wait::until(&hub.requests(), &own, "is approved", approved).await;
+    hub.is_untouched(&other).await;
+
+    // Not even the approval of an administrator gets a certificate for somebody else.
+    let condition = json!([{"type": "Approved", "status": "True", "reason": "Slip", "message": "oops"}]);
+    let slip = Patch::Merge(json!({"status": {"conditions": condition}}));
+    hub.requests()
+        .patch_approval(&other, &PatchParams::default(), &slip)
+        .await
+        .unwrap();
+
+    hub.authority().await;
+    let certificate = hub.certificate(&own).await;
+    let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
+    assert_eq!(certificate.subject().to_string(), "O=greeters, CN=c1-greeter");
+    assert_eq!(certificate.issuer().to_string(), "CN=greeter-ca");
+    let lifetime = certificate.validity().not_after.timestamp() - k8s_openapi::jiff::Timestamp::now().as_second();
+    assert!(lifetime <= 3600, "{lifetime} s: it outlives its authority");
+    let other = hub.requests().get(&other).await.unwrap();
+    assert_eq!(certificate_of(Some(&other)), None);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn permissions_are_repaired_and_go_with_the_add_on() {
+    let hub = Hub::start().await;
+    hub.enable("c1").await;
+    let roles: Api<Role> = Api::namespaced(hub.client.clone(), "c1");
+    let patch = Patch::Merge(json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}));
+    roles.patch(ROLE, &PatchParams::default(), &patch).await.unwrap();
+    let is_right = |it: Option<&Role>| {
+        let rules = it.and_then(|it| it.rules.as_ref());
+        rules.is_some_and(|it| it[0].verbs == ["get", "list", "watch"])
+    };
+    wait::until(&roles, ROLE, "is repaired", is_right).await;
+    roles.delete(ROLE, &DeleteParams::default()).await.unwrap();
+    wait::until(&roles, ROLE, "is made again", is_right).await;
+
+    hub.addons("c1")
+        .delete("greeter", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::gone(&roles, ROLE).await;
+    let bindings: Api<RoleBinding> = Api::namespaced(hub.client.clone(), "c1");
+    wait::gone(&bindings, ROLE).await;
+    let offers: Api<ClusterManagementAddOn> = Api::all(hub.client.clone());
+    offers.delete("greeter", &DeleteParams::default()).await.unwrap();
+    wait::gone(&Api::<ClusterRoleBinding>::all(hub.client.clone()), "greeter-view").await;
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hash_of_a_configuration_follows_its_object() {
+    let hub = Hub::start().await;
+    hub.enable("c1").await;
+    let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "default");
+    let map = |value: &str| json!({"metadata": {"name": "settings"}, "data": {"color": value}});
+    let created = serde_json::from_value(map("red")).unwrap();
+    maps.create(&PostParams::default(), &created).await.unwrap();
+    let addons = hub.addons("c1");
+    let config = json!({"spec": {"configs": [{"resource": "configmaps", "namespace": "default", "name": "settings"}]}});
+    addons
+        .patch("greeter", &PatchParams::default(), &Patch::Merge(&config))
+        .await
+        .unwrap();
+    // Which configurations an add-on has is for the product to say; a test says it here.
+    let reference = ConfigReference {
+        resource: "configmaps".to_owned(),
+        namespace: "default".to_owned(),
+        name: "settings".to_owned(),
+        desired_config: Some(ConfigSpecHash {
+            namespace: "default".to_owned(),
+            name: "settings".to_owned(),
+            spec_hash: String::new(),
+        }),
+        ..ConfigReference::default()
+    };
+    let status = json!({"status": {"configReferences": [reference]}});
+    addons
+        .patch_status("greeter", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+    for value in ["red", "<blue & green>"] {
+        maps.patch("settings", &PatchParams::default(), &Patch::Merge(&map(value)))
+            .await
+            .unwrap();
+        let hash = ocm_addon_sdk::spec_hash::of(&map(value));
+        wait::until(&addons, "greeter", "has the hash", |it| {
+            let status = it.and_then(|it| it.status.as_ref());
+            let desired = status.and_then(|it| it.config_references[0].desired_config.as_ref());
+            desired.is_some_and(|it| it.spec_hash == hash)
+        })
+        .await;
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_add_on_of_a_program_of_its_own_runs_until_it_is_stopped() {
+    let site = World::new(0).await.hub;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(hub::run(site.client(), vec![Arc::new(Greeter)], stop.clone()));
+    stop.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(30), running).await;
+    ended.expect("it ends").unwrap().unwrap();
+    site.stop().await;
+}
