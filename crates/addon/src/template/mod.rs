@@ -7,6 +7,7 @@
 mod namespaces;
 mod pods;
 mod render;
+mod run;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -28,6 +29,8 @@ use ocm_api::{
 use serde_json::Value;
 
 use render::Rendering;
+
+pub use run::InManager;
 
 /// An add-on made of AddOnTemplates. Which template is meant for a cluster is part of the cluster's configuration.
 pub struct TemplateAddOn {
