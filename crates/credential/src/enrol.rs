@@ -23,6 +23,13 @@ pub const THRESHOLD: std::ops::Range<f64> = 0.20..0.25;
 /// What the condition says when there are too many requests.
 pub const TOO_MANY: &str = "Stop creating csr since there are too many csr created already on hub";
 
+/// What the condition says of a certificate with this life, in the words and with the dates of upstream.
+pub fn rotated(not_before: Timestamp, not_after: Timestamp) -> String {
+    let go = |it: Timestamp| it.strftime("%Y-%m-%d %H:%M:%S +0000 UTC").to_string();
+    let (from, to) = (go(not_before), go(not_after));
+    format!("client certificate rotated starting from {from} to {to}")
+}
+
 /// Everything a decision is made from.
 #[derive(Clone, Debug)]
 pub struct Seen {

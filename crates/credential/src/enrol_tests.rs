@@ -237,3 +237,12 @@ fn requests_of_cluster10_are_not_those_of_cluster1() {
     assert!(is_of_cluster(&csr, "cluster10"));
     assert!(!is_of_cluster(&csr, "cluster1"));
 }
+
+#[test]
+fn a_rotation_is_told_with_gos_dates() {
+    let at = |it: &str| it.parse().unwrap();
+    assert_eq!(
+        rotated(at("2023-05-28T14:08:57Z"), at("2024-05-27T14:08:57Z")),
+        "client certificate rotated starting from 2023-05-28 14:08:57 +0000 UTC to 2024-05-27 14:08:57 +0000 UTC"
+    );
+}

@@ -247,7 +247,7 @@ fn rotated(not_before: Timestamp, not_after: Timestamp) -> Wanted {
         managed_cluster_add_on::CERTIFICATE_ROTATED,
         true,
         reason::CERTIFICATE_UPDATED,
-        format!("client certificate rotated starting from {not_before} to {not_after}"),
+        enrol::rotated(not_before, not_after),
     )
 }
 

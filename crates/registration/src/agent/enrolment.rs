@@ -294,7 +294,7 @@ fn verdict(decision: &Decision, outcome: &Outcome) -> Option<Wanted> {
             managed_cluster::CERTIFICATE_ROTATED,
             true,
             reason::CLIENT_CERTIFICATE_UPDATED,
-            format!("client certificate rotated starting from {not_before} to {not_after}"),
+            enrol::rotated(*not_before, *not_after),
         )),
         (Decision::Create { .. }, Some(Err(error))) => Some(failed(format!("Failed to create CSR {error}"))),
         (Decision::Refuse { why }, _) => Some(failed(why.clone())),
