@@ -57,6 +57,7 @@
 //! ```
 
 pub mod add_on;
+pub mod agent;
 pub mod deploy;
 pub mod health;
 pub mod hub;
@@ -67,6 +68,7 @@ pub mod spec_hash;
 pub mod values;
 
 pub use add_on::{AddOn, Refusal};
+pub use agent::{Agent, Program};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};

@@ -1,0 +1,170 @@
+//! What an add-on's agent needs: a way to the hub that follows its renewed credential, a way to the cluster, and a life that
+//! others can see.
+//!
+//! An agent is an async function that is given an [`Agent`]. [`Program`] makes a program of it.
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use ocm_addon_sdk::agent::{Agent, Result};
+//!
+//! /// Says how many ConfigMaps there are in the cluster's namespace on the hub, whenever that changes.
+//! async fn count(agent: Agent) -> Result<()> {
+//!     let maps = agent.watch(agent.hub_objects::<ConfigMap>()?);
+//!     agent.whenever(&[&maps], async || {
+//!         println!("{} ConfigMaps for {}", maps.len(), agent.cluster);
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//! ```
+
+mod connect;
+mod flags;
+mod lease;
+mod program;
+mod whenever;
+
+use std::{fmt::Debug, hash::Hash};
+
+use anyhow::Context;
+use kube::{Api, Client, Resource, core::NamespaceResourceScope, runtime::watcher};
+use ocm_reconcile::{Clients, Plan, Site, execute};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio_util::sync::CancellationToken;
+
+pub use flags::Flags;
+pub use lease::renew;
+pub use ocm_reconcile::Cache;
+pub use program::Program;
+pub use whenever::Changing;
+
+/// What an agent's functions return: any error will do, it is logged with what led to it.
+pub type Result<T> = anyhow::Result<T>;
+
+/// What the author of an agent is given.
+#[derive(Clone)]
+pub struct Agent {
+    /// The add-on's name.
+    pub add_on: String,
+    /// The managed cluster's name, which is its namespace on the hub.
+    pub cluster: String,
+    /// The namespace the agent runs in.
+    pub namespace: String,
+    /// The hub, as the add-on's agent on this cluster; `None` when the add-on is not registered there.
+    pub hub: Option<Client>,
+    /// The managed cluster.
+    pub managed: Client,
+    /// The cluster the agent runs on: the managed one, unless the agent is hosted.
+    pub home: Client,
+    /// Cancelled when the agent is to stop.
+    pub stop: CancellationToken,
+}
+
+impl Agent {
+    /// Connects as the flags say. Waits for the hub's kubeconfig if that is not there yet, and ends early with `stop`.
+    ///
+    /// # Errors
+    /// When a kubeconfig cannot be used, or there is none.
+    pub async fn connect(add_on: &str, flags: &Flags, stop: &CancellationToken) -> Result<Self> {
+        let home = connect::home(None).await?;
+        let managed = match &flags.managed_kubeconfig {
+            Some(path) => connect::home(Some(path)).await?,
+            None => home.clone(),
+        };
+        let hub = match &flags.hub_kubeconfig {
+            Some(path) => Some(connect::following(path, stop).await?),
+            None => None,
+        };
+        Ok(Self {
+            add_on: flags.addon_name.clone().unwrap_or_else(|| add_on.to_owned()),
+            cluster: flags.cluster_name.clone(),
+            namespace: flags.addon_namespace.clone(),
+            hub,
+            managed,
+            home,
+            stop: stop.clone(),
+        })
+    }
+
+    /// The objects of a kind in the cluster's namespace on the hub.
+    ///
+    /// # Errors
+    /// When the agent has no way to the hub.
+    pub fn hub_objects<K>(&self) -> Result<Api<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let hub = self
+            .hub
+            .clone()
+            .context("this agent was started without --hub-kubeconfig")?;
+        Ok(Api::namespaced(hub, &self.cluster))
+    }
+
+    /// The objects of a kind in the add-on's namespace on the managed cluster.
+    pub fn objects<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.managed.clone(), &self.namespace)
+    }
+
+    /// Watches everything `api` shows, for as long as the agent runs.
+    pub fn watch<K>(&self, api: Api<K>) -> Cache<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
+    {
+        Cache::start(api, self.stop.clone())
+    }
+
+    /// Watches what a label selector matches.
+    pub fn watch_labelled<K>(&self, api: Api<K>, selector: &str) -> Cache<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
+    {
+        Cache::start_with(api, watcher::Config::default().labels(selector), self.stop.clone())
+    }
+
+    /// Makes an object on the managed cluster what `wanted` is: creates it when there is none, sends only what differs from
+    /// `current`, and nothing when they agree. An object of that name that `current` does not know is left as it is.
+    ///
+    /// # Errors
+    /// When the API server does not take it.
+    pub async fn save<K>(&self, current: Option<&K>, wanted: &K) -> Result<()>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        let mut plan = Plan::new();
+        match current {
+            None => plan.create(Site::Cluster, wanted),
+            Some(current) => match plan.change(Site::Cluster, current, wanted) {
+                Some(step) => step,
+                None => return Ok(()),
+            },
+        };
+        self.carry_out(&plan).await
+    }
+
+    /// Deletes an object on the managed cluster; that it is gone already is fine.
+    ///
+    /// # Errors
+    /// When the API server does not delete it.
+    pub async fn delete<K>(&self, object: &K) -> Result<()>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut plan = Plan::new();
+        plan.delete(Site::Cluster, object);
+        self.carry_out(&plan).await
+    }
+
+    async fn carry_out(&self, plan: &Plan) -> Result<()> {
+        let outcome = execute(&Clients::cluster(self.managed.clone()), plan).await;
+        match outcome.stages.into_iter().flatten().find_map(std::result::Result::err) {
+            Some(error) => Err(anyhow::Error::new(error).context(format!("could not {plan}").trim().to_owned())),
+            None => Ok(()),
+        }
+    }
+}

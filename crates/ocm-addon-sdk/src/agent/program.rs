@@ -1,0 +1,224 @@
+//! One program for both halves of an add-on: `controller` on the hub, `agent` on each cluster, `cleanup` before it goes.
+
+use std::{ffi::OsString, future::Future, path::PathBuf, pin::Pin, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, FromArgMatches};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+use super::{Agent, Flags, connect, lease};
+use crate::AddOn;
+
+/// How long what runs may take to end after it was told to.
+const GRACE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+
+/// An add-on as a program, with the sub-commands `controller`, `agent` and, if there is one, `cleanup`.
+///
+/// ```no_run
+/// use ocm_addon_sdk::{AddOn, Place, Refusal, agent::Program};
+/// # struct Greeter;
+/// # impl AddOn for Greeter {
+/// #     fn name(&self) -> &str { "greeter" }
+/// #     fn manifests(&self, _: &Place) -> Result<Vec<serde_json::Value>, Refusal> { Ok(vec![]) }
+/// # }
+///
+/// fn main() -> std::process::ExitCode {
+///     let greet = async |agent: ocm_addon_sdk::agent::Agent| {
+///         println!("hello from {}", agent.cluster);
+///         agent.stop.cancelled().await;
+///         Ok(())
+///     };
+///     Program::new(Greeter).agent(greet).main()
+/// }
+/// ```
+pub struct Program {
+    add_on: Arc<dyn AddOn>,
+    agent: Option<Job>,
+    cleanup: Option<Job>,
+    healthy: Check,
+}
+
+/// What `controller` is told.
+#[derive(Clone, Debug, Args)]
+struct ControllerFlags {
+    /// The kubeconfig of the hub [default: $KUBECONFIG, or the ServiceAccount of the pod]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Program {
+    /// A program with the sub-command `controller` only.
+    pub fn new(add_on: impl AddOn) -> Self {
+        Self {
+            add_on: Arc::new(add_on),
+            agent: None,
+            cleanup: None,
+            healthy: Arc::new(|_| Box::pin(async { true })),
+        }
+    }
+
+    /// With the sub-command `agent`, which runs `agent` until it ends or is told to stop, and renews the lease meanwhile.
+    pub fn agent<F>(mut self, agent: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.agent = Some(Box::new(move |it| Box::pin(agent(it))));
+        self
+    }
+
+    /// With the sub-command `cleanup`, which runs `cleanup` once: what a Job runs before the add-on goes.
+    pub fn cleanup<F>(mut self, cleanup: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.cleanup = Some(Box::new(move |it| Box::pin(cleanup(it))));
+        self
+    }
+
+    /// The lease is renewed only while `healthy` says so.
+    pub fn healthy<F>(mut self, healthy: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.healthy = Arc::new(move |it| Box::pin(healthy(it)));
+        self
+    }
+
+    /// The add-on's name.
+    pub fn name(&self) -> &str {
+        self.add_on.name()
+    }
+
+    /// The add-on, for whoever runs its controller beside others in one process.
+    pub fn add_on(&self) -> Arc<dyn AddOn> {
+        self.add_on.clone()
+    }
+
+    /// Runs with the arguments of the process.
+    pub fn main(self) -> ExitCode {
+        self.run(std::env::args_os())
+    }
+
+    /// Runs with these arguments, the first of which is the program's name.
+    pub fn run(self, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+        let command = self.command();
+        let matches = command.try_get_matches_from(arguments);
+        let matches = match matches {
+            Ok(matches) => matches,
+            Err(error) => {
+                // There is nobody to tell when even this cannot be written.
+                let _ = error.print();
+                return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            }
+        };
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        // Somebody who embeds the program may have chosen a way of logging already.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(false)
+            .try_init();
+        // One thread: an agent waits nearly all of its time, and each thread more would cost memory on every cluster.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let done = runtime
+            .context("no runtime")
+            .and_then(|runtime| runtime.block_on(self.serve(&matches)));
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn command(&self) -> clap::Command {
+        let sub = |name: &'static str, about: &'static str| clap::Command::new(name).about(about);
+        let mut command = clap::Command::new("add-on")
+            .bin_name(self.add_on.name().to_owned())
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommand(ControllerFlags::augment_args(sub(
+                "controller",
+                "Look after the add-on on the hub: deliver it, let its agents in, judge their health",
+            )));
+        if self.agent.is_some() {
+            command = command.subcommand(Flags::augment_args(sub("agent", "Be the add-on's agent on a cluster")));
+        }
+        if self.cleanup.is_some() {
+            command = command.subcommand(Flags::augment_args(sub(
+                "cleanup",
+                "Clean up on a cluster before the add-on goes",
+            )));
+        }
+        command
+    }
+
+    async fn serve(self, matches: &clap::ArgMatches) -> Result<()> {
+        let stop = CancellationToken::new();
+        stop_on_signals(stop.clone())?;
+        let name = self.add_on.name().to_owned();
+        match (matches.subcommand(), self.agent, self.cleanup) {
+            (Some(("controller", flags)), _, _) => {
+                let flags = ControllerFlags::from_arg_matches(flags)?;
+                let hub = connect::home(flags.kubeconfig.as_deref()).await?;
+                crate::hub::run(hub, vec![self.add_on], stop).await?;
+                Ok(())
+            }
+            (Some(("agent", flags)), Some(job), _) => {
+                let flags = Flags::from_arg_matches(flags)?;
+                serve_agent(&name, &flags, &job, &self.healthy, stop).await
+            }
+            (Some(("cleanup", flags)), _, Some(job)) => {
+                let flags = Flags::from_arg_matches(flags)?;
+                let agent = Agent::connect(&name, &flags, &stop).await?;
+                tokio::select! {
+                    done = job(agent) => done,
+                    () = stop.cancelled() => bail!("told to stop before it was done"),
+                }
+            }
+            _ => bail!("there is no such sub-command"),
+        }
+    }
+}
+
+async fn serve_agent(name: &str, flags: &Flags, job: &Job, healthy: &Check, stop: CancellationToken) -> Result<()> {
+    let agent = match Agent::connect(name, flags, &stop).await {
+        Ok(agent) => agent,
+        // Told to stop while it waited: that is how most agents end that never got their credential.
+        Err(_) if stop.is_cancelled() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    info!(add_on = %agent.add_on, cluster = %agent.cluster, namespace = %agent.namespace, "agent started");
+    let beats = lease::renew(&agent, || healthy(agent.clone()));
+    let work = job(agent.clone());
+    tokio::pin!(work, beats);
+    let done = tokio::select! {
+        done = &mut work => done,
+        () = &mut beats => {
+            // The lease ends only with the agent, which may finish what it is doing.
+            tokio::time::timeout(GRACE, &mut work).await.unwrap_or(Ok(()))
+        }
+    };
+    info!("agent stopped");
+    done
+}
+
+fn stop_on_signals(stop: CancellationToken) -> Result<()> {
+    let failed = "could not listen for signals";
+    let mut terminate = signal(SignalKind::terminate()).context(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).context(failed)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    });
+    Ok(())
+}
