@@ -15,6 +15,7 @@ mod connect;
 mod csr;
 mod data_dir;
 mod embedded;
+mod examples;
 mod kinds;
 mod manifests;
 mod output;
@@ -32,6 +33,10 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let begun = std::time::Instant::now();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some((program, arguments)) = examples::asked_for(&arguments) {
+        return program.run(arguments.to_vec());
+    }
     let cli = cli::Cli::parse();
     match command::run(cli, begun) {
         Ok(()) => ExitCode::SUCCESS,

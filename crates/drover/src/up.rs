@@ -24,6 +24,7 @@ use crate::{
     admission,
     data_dir::DataDir,
     embedded::Embedded,
+    examples,
     ports::Ports,
     progress::{Progress, Step},
 };
@@ -72,7 +73,11 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
     let client = hub.client("system:open-cluster-management:hub");
-    let controllers = hub::start(client.clone(), hub::Options::default(), speakers.child_token());
+    let options = hub::Options {
+        addons: examples::add_ons(),
+        ..hub::Options::default()
+    };
+    let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
     install(&client, &info)

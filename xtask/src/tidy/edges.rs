@@ -48,6 +48,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "work",
             "credential",
             "transport",
+            // The binary is the image of the example add-ons, too.
+            "addon-helloworld",
+            "addon-helloworldhelm",
+            "addon-helloworldhosted",
+            "ocm-addon-sdk",
             "ocm-reconcile",
             "ocm-api",
         ],

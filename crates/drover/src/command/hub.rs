@@ -5,7 +5,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::{cli::Global, connect::Target, process};
+use crate::{cli::Global, connect::Target, examples, process};
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -24,7 +24,10 @@ impl Hub {
         let version = target.client.apiserver_version().await;
         let version = version.map_err(|error| target.explain("could not start the hub", &error))?;
         info!(server = %target.server, version = %version.git_version, "API server found");
-        let mut options = hub::Options::default();
+        let mut options = hub::Options {
+            addons: examples::add_ons(),
+            ..hub::Options::default()
+        };
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
         let started = tokio::select! {
