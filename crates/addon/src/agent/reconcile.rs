@@ -1,8 +1,9 @@
 //! Looks after one add-on on this cluster: its health by its lease, and the credentials of its agent.
 //!
-//! Root: the ManagedClusterAddOn, or Secrets of one that is gone. Reads: the leases and Secrets of the add-on where it lives; its certificate
-//! requests on the hub. Writes: certificate requests on the hub; the Secrets; the add-on's status, once per run: conditions
-//! Available (health mode Lease only), ClusterCertificateRotated and TokenRefreshed, the driver, and the subject of a token.
+//! Root: the ManagedClusterAddOn, or Secrets of one that is gone. Reads: the leases and Secrets of the add-on where it lives;
+//! its certificate requests on the hub. Writes: certificate requests on the hub; the Secrets; deletes leases that agents have
+//! left behind; the add-on's status, once per run: conditions Available (health mode Lease only), ClusterCertificateRotated and
+//! TokenRefreshed, the driver, and the subject of a token.
 //! Never: creates the namespace, which the add-on's manifests do; touches a credential while the add-on is being deleted, whose
 //! agent still has to clean up; says Available while the hub knows nothing of the whole cluster.
 //! Upstream: ocm `pkg/registration/spoke/addon`.
@@ -73,6 +74,8 @@ pub(super) struct AddOnAgents {
 struct Memory {
     /// Requests under way, by add-on and Secret.
     asked: BTreeMap<(String, String), Asked>,
+    /// The namespaces in which an add-on has lived, by its name: where its lease may be.
+    homes: BTreeMap<String, BTreeSet<String>>,
     /// Secrets, by namespace and name, that were looked up because the watch did not show them, and were not there.
     absent: BTreeSet<(String, String)>,
 }
@@ -100,6 +103,8 @@ pub(super) struct Seen {
     lease: SeenLease,
     /// The Secrets that were written for it, here.
     secrets: Vec<Arc<Secret>>,
+    /// Its leases in places where it lives no more. Nobody else would remove them: the agent that made them is gone.
+    left: Vec<Lease>,
     /// What its agent is to have; empty while it is being deleted or lives elsewhere.
     rights: Vec<Right>,
     threshold: f64,
@@ -237,6 +242,43 @@ impl AddOnAgents {
         Ok(())
     }
 
+    // The leases of an add-on in namespaces that it has lived in and does not live in now.
+    async fn left(&self, seen: &Seen) -> Result<Vec<Lease>, kube::Error> {
+        let now = match seen.addon.as_deref() {
+            Some(addon) if addon.metadata.deletion_timestamp.is_some() => return Ok(Vec::new()),
+            Some(addon) => seen.is_here.then(|| home(addon).namespace),
+            None => None,
+        };
+        let mut places = {
+            let mut memory = self.memory.lock();
+            if let Some(now) = &now {
+                memory.homes.entry(seen.name.clone()).or_default().insert(now.clone());
+            }
+            memory.homes.get(&seen.name).cloned().unwrap_or_default()
+        };
+        // After a restart it is the Secrets that tell where an add-on has lived.
+        places.extend(seen.secrets.iter().filter_map(|it| it.namespace()));
+        let mut left = Vec::new();
+        for place in places.iter().filter(|it| Some(*it) != now.as_ref()) {
+            let api: Api<Lease> = Api::namespaced(self.here.clone(), place);
+            match api.get_opt(&seen.name).await? {
+                Some(lease) => left.push(lease),
+                None => self.forget(&seen.name, place),
+            }
+        }
+        Ok(left)
+    }
+
+    fn forget(&self, name: &str, place: &str) {
+        let mut memory = self.memory.lock();
+        if let Some(homes) = memory.homes.get_mut(name) {
+            homes.remove(place);
+            if homes.is_empty() {
+                memory.homes.remove(name);
+            }
+        }
+    }
+
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, kube::Error> {
         if let Some(secret) = self.secrets.get(namespace, name) {
             return Ok(Some(secret));
@@ -297,10 +339,12 @@ impl Reconciler for AddOnAgents {
             driver: self.driver,
             lease: SeenLease::Unread,
             secrets: all.iter().filter(of_it).cloned().collect(),
+            left: Vec::new(),
             rights: Vec::new(),
             threshold: self.threshold,
             addon: addon.clone(),
         };
+        seen.left = self.left(&seen).await?;
         self.watches.keep_leases_of(&self.addons.namespaces());
         let Some(addon) = addon.filter(|_| seen.is_here) else {
             return Ok(seen);
@@ -511,6 +555,9 @@ fn clean(plan: &mut Plan, seen: &Seen) {
         Some(addon) if addon.metadata.deletion_timestamp.is_some() => return,
         Some(addon) => seen.is_here.then(|| home(addon).namespace),
     };
+    for lease in &seen.left {
+        plan.delete(Site::Cluster, lease);
+    }
     for secret in &seen.secrets {
         let wanted = secret.metadata.namespace == namespace
             && seen.rights.iter().any(|it| it.registration.secret == secret.name_any());

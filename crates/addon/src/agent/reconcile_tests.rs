@@ -65,6 +65,7 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         driver: KubeClientDriver::Csr,
         lease: SeenLease::Unread,
         secrets: Vec::new(),
+        left: Vec::new(),
         rights: Vec::new(),
         threshold: 0.2,
         addon: addon.map(Arc::new),
@@ -176,7 +177,12 @@ fn the_first_word_names_the_driver() {
 fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_not() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
-    assert_eq!(plan(&gone), "cluster: delete Secret home/helloworld-hub-kubeconfig");
+    let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
+    gone.left = vec![serde_json::from_value(lease).unwrap()];
+    assert_eq!(
+        plan(&gone),
+        "cluster: delete Lease home/helloworld\ncluster: delete Secret home/helloworld-hub-kubeconfig"
+    );
     let mut going = seen(Some(addon(
         &json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:00Z"}}),
     )));

@@ -48,7 +48,7 @@ async fn config(kubeconfig: Kubeconfig) -> Result<Config> {
 }
 
 /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.
-pub(super) async fn following(path: &Path, stop: &CancellationToken) -> Result<Client> {
+pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client> {
     let mut told = false;
     let (mut files, client) = loop {
         let failure = match read(path) {

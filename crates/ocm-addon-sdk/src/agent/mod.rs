@@ -32,6 +32,7 @@ use ocm_reconcile::{Clients, Plan, Site, execute};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 
+pub use connect::hub_client;
 pub use flags::Flags;
 pub use lease::renew;
 pub use ocm_reconcile::Cache;
@@ -72,7 +73,7 @@ impl Agent {
             None => home.clone(),
         };
         let hub = match &flags.hub_kubeconfig {
-            Some(path) => Some(connect::following(path, stop).await?),
+            Some(path) => Some(connect::hub_client(path, stop).await?),
             None => None,
         };
         Ok(Self {

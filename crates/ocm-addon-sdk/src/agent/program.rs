@@ -137,6 +137,15 @@ impl Program {
         }
     }
 
+    /// Is the add-on's agent in this process, until it ends or `agent.stop` is cancelled: for tests.
+    ///
+    /// # Errors
+    /// Those of the agent's function, and when there is none.
+    pub async fn be(self, agent: Agent) -> Result<()> {
+        let job = self.agent.context("this add-on has no agent")?;
+        serve_agent(agent, &job, &self.healthy).await
+    }
+
     fn command(&self) -> clap::Command {
         let sub = |name: &'static str, about: &'static str| clap::Command::new(name).about(about);
         let mut command = clap::Command::new("add-on")
@@ -172,7 +181,13 @@ impl Program {
             }
             (Some(("agent", flags)), Some(job), _) => {
                 let flags = Flags::from_arg_matches(flags)?;
-                serve_agent(&name, &flags, &job, &self.healthy, stop).await
+                let agent = match Agent::connect(&name, &flags, &stop).await {
+                    Ok(agent) => agent,
+                    // Told to stop while it waited: that is how agents end that never got their credential.
+                    Err(_) if stop.is_cancelled() => return Ok(()),
+                    Err(error) => return Err(error),
+                };
+                serve_agent(agent, &job, &self.healthy).await
             }
             (Some(("cleanup", flags)), _, Some(job)) => {
                 let flags = Flags::from_arg_matches(flags)?;
@@ -187,13 +202,7 @@ impl Program {
     }
 }
 
-async fn serve_agent(name: &str, flags: &Flags, job: &Job, healthy: &Check, stop: CancellationToken) -> Result<()> {
-    let agent = match Agent::connect(name, flags, &stop).await {
-        Ok(agent) => agent,
-        // Told to stop while it waited: that is how most agents end that never got their credential.
-        Err(_) if stop.is_cancelled() => return Ok(()),
-        Err(error) => return Err(error),
-    };
+async fn serve_agent(agent: Agent, job: &Job, healthy: &Check) -> Result<()> {
     info!(add_on = %agent.add_on, cluster = %agent.cluster, namespace = %agent.namespace, "agent started");
     let beats = lease::renew(&agent, || healthy(agent.clone()));
     let work = job(agent.clone());
