@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // machine
     ("ocm-reconcile", &["ocm-api"]),
     ("kube-store", &[]),
+    ("gotemplate", &[]),
     // stranger
     ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile", "gotemplate"]),
     // service

@@ -1,0 +1,138 @@
+//! TOML as BurntSushi/toml writes and reads it, as far as charts use it.
+
+use crate::gofmt::display;
+use crate::strconv::format_float;
+use crate::value::{Map, Value};
+
+/// Writes a table. Anything else is refused in the library's words, which then are the result.
+pub(crate) fn write(value: &Value) -> String {
+    let Value::Map(map) = value.underlying() else {
+        return "toml: top-level values must be Go maps or structs".to_owned();
+    };
+    let mut out = String::new();
+    match table(&mut out, &map, &[], 0) {
+        Ok(()) => out,
+        Err(message) => message,
+    }
+}
+
+fn key(text: &str) -> String {
+    let bare = !text.is_empty()
+        && text
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-');
+    if bare { text.to_owned() } else { quoted(text) }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for it in text.chars() {
+        match it {
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            it if it < ' ' || it == '\u{7f}' => out.push_str(&format!("\\u{:04x}", it as u32)),
+            it => out.push(it),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn is_table(value: &Value) -> bool {
+    match value.underlying() {
+        Value::Map(_) => true,
+        Value::List(list) => {
+            !list.items().is_empty() && list.items().iter().all(|it| matches!(it.underlying(), Value::Map(_)))
+        }
+        _ => false,
+    }
+}
+
+fn table(out: &mut String, map: &Map, path: &[String], depth: usize) -> Result<(), String> {
+    if depth > 100 {
+        return Err("toml: tables are nested too deeply".to_owned());
+    }
+    let indent = "  ".repeat(path.len().saturating_sub(1));
+    let entries = map.entries();
+    let (tables, plain): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, it)| is_table(it));
+    for (name, value) in plain {
+        if value.is_nil() {
+            continue;
+        }
+        out.push_str(&indent);
+        out.push_str(&format!("{} = {}\n", key(name), inline(value, depth)?));
+    }
+    for (name, value) in tables {
+        let mut path = path.to_vec();
+        path.push(key(name));
+        let indent = "  ".repeat(path.len() - 1);
+        let maps = match value.underlying() {
+            Value::Map(map) => {
+                separate(out, &path);
+                out.push_str(&format!("{indent}[{}]\n", path.join(".")));
+                table(out, &map, &path, depth + 1)?;
+                continue;
+            }
+            Value::List(list) => list.items().to_vec(),
+            _ => continue,
+        };
+        for item in maps {
+            if let Value::Map(map) = item.underlying() {
+                separate(out, &path);
+                out.push_str(&format!("{indent}[[{}]]\n", path.join(".")));
+                table(out, &map, &path, depth + 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+// The library sets a blank line before a table of the top level.
+fn separate(out: &mut String, path: &[String]) {
+    if path.len() == 1 && !out.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn inline(value: &Value, depth: usize) -> Result<String, String> {
+    if depth > 100 {
+        return Err("toml: arrays are nested too deeply".to_owned());
+    }
+    Ok(match value {
+        Value::Bool(_) | Value::Int(..) => display(value),
+        Value::Float(it) if it.is_nan() => "nan".to_owned(),
+        Value::Float(it) if it.is_infinite() => if *it > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        Value::Float(it) => {
+            let text = format_float(*it, 'f', -1);
+            if text.contains('.') { text } else { format!("{text}.0") }
+        }
+        Value::List(list) => {
+            let items: Vec<String> = list
+                .items()
+                .iter()
+                .map(|it| inline(it, depth + 1))
+                .collect::<Result<_, _>>()?;
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let entries: Vec<String> = map
+                .entries()
+                .iter()
+                .map(|(name, it)| Ok(format!("{} = {}", key(name), inline(it, depth + 1)?)))
+                .collect::<Result<_, String>>()?;
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Missing | Value::Nil => return Err("toml: cannot encode array with mixed element types".to_owned()),
+        other => quoted(&display(other)),
+    })
+}
+
+/// Reading TOML is not built: charts that do are rare, and the answer says so where Helm puts a reader's message.
+pub(crate) fn read(_text: &str) -> Result<Value, String> {
+    Err("fromToml is not supported".to_owned())
+}
