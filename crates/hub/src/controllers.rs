@@ -56,13 +56,7 @@ async fn manager(
     addons: Vec<Arc<dyn AddOn>>,
     cancel: &CancellationToken,
 ) -> Option<Manager> {
-    let watched = sdk::Shared {
-        clusters: Some(shared.clusters.clone()),
-        addons: Some(shared.addons.clone()),
-        cluster_management_addons: Some(shared.cluster_management_addons.clone()),
-        works: Some(shared.works.clone()),
-    };
-    let caches = sdk::Caches::start_with(client, watched, cancel);
+    let caches = sdk::Caches::start_with(client, shared.of_sdk(), cancel);
     let manager = loop {
         let started = Manager::start(client.clone(), caches.clone(), sdk::Options::default(), cancel.clone());
         match started.await {

@@ -39,6 +39,18 @@ pub struct Shared {
     pub decisions: Cache<PlacementDecision>,
 }
 
+impl Shared {
+    /// Those that the SDK's manager of add-ons reads too.
+    pub fn of_sdk(&self) -> ocm_addon_sdk::hub::Shared {
+        ocm_addon_sdk::hub::Shared {
+            clusters: Some(self.clusters.clone()),
+            addons: Some(self.addons.clone()),
+            cluster_management_addons: Some(self.cluster_management_addons.clone()),
+            works: Some(self.works.clone()),
+        }
+    }
+}
+
 /// All watches and the indexes.
 #[derive(Clone)]
 #[allow(missing_docs)]

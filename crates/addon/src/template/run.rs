@@ -20,6 +20,9 @@ impl Templates for InManager {
     }
 
     fn stop(&self, addon: &str) {
-        self.0.remove(addon);
+        // One of the same name that is not made of a template is not ours to stop.
+        if self.0.context().registry.get(addon).is_some_and(|it| it.of_template) {
+            self.0.remove(addon);
+        }
     }
 }
