@@ -89,6 +89,12 @@ struct Hub {
 
 impl Hub {
     async fn start() -> Self {
+        let hub = Self::without_add_ons().await;
+        hub.manager.add(Arc::new(Greeter)).unwrap();
+        hub
+    }
+
+    async fn without_add_ons() -> Self {
         let site = World::new(0).await.hub;
         let client = site.client();
         let stop = CancellationToken::new();
@@ -96,7 +102,6 @@ impl Hub {
         let manager = hub::Manager::start(client.clone(), caches, hub::Options::default(), stop.clone())
             .await
             .unwrap();
-        manager.add(Arc::new(Greeter)).unwrap();
         let hub = Self {
             site,
             client,
@@ -130,8 +135,18 @@ impl Hub {
         bindings.create(&PostParams::default(), &binding).await.unwrap();
     }
 
-    /// The add-on on a cluster, owned as the manager of add-ons makes it.
+    /// The add-on on a cluster, when its agent may register.
     async fn enable(&self, cluster: &str) -> ManagedClusterAddOn {
+        self.install(cluster).await;
+        let addons = self.addons(cluster);
+        let registered = wait::until(&addons, "greeter", "is registered", |it| {
+            it.is_some_and(|it| objects::is_true(it, "RegistrationApplied"))
+        });
+        registered.await.unwrap()
+    }
+
+    /// The add-on on a cluster, owned as the manager of add-ons makes it.
+    async fn install(&self, cluster: &str) {
         let offers: Api<ClusterManagementAddOn> = Api::all(self.client.clone());
         let offer = match offers.get_opt("greeter").await.unwrap() {
             Some(offer) => offer,
@@ -146,12 +161,10 @@ impl Hub {
             "name": "greeter", "uid": offer.uid(), "controller": true, "blockOwnerDeletion": true,
         }]))
         .unwrap();
-        let addons = self.addons(cluster);
-        addons.create(&PostParams::default(), &addon).await.unwrap();
-        let registered = wait::until(&addons, "greeter", "is registered", |it| {
-            it.is_some_and(|it| objects::is_true(it, "RegistrationApplied"))
-        });
-        registered.await.unwrap()
+        self.addons(cluster)
+            .create(&PostParams::default(), &addon)
+            .await
+            .unwrap();
     }
 
     fn addons(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
@@ -408,6 +421,26 @@ async fn the_hash_of_a_configuration_follows_its_object() {
         })
         .await;
     }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_add_on_that_comes_late_finds_what_waits_for_it_and_one_that_is_removed_does_no_more() {
+    let hub = Hub::without_add_ons().await;
+    hub.install("c1").await;
+    let name = hub.ask("c1", "c1", SIGNER, &own_subject("c1")).await;
+    hub.authority().await;
+    hub.is_untouched(&name).await;
+    hub.manager.add(Arc::new(Greeter)).unwrap();
+    assert!(hub.manager.add(Arc::new(Greeter)).is_err());
+    hub.certificate(&name).await;
+
+    assert!(hub.manager.remove("greeter"));
+    let late = hub.ask("c1", "c1", SIGNER, &own_subject("c1")).await;
+    // It comes back with new permissions only when it is added again, and then it finds the request too.
+    hub.is_untouched(&late).await;
+    hub.manager.add(Arc::new(Greeter)).unwrap();
+    hub.certificate(&late).await;
     hub.stop().await;
 }
 

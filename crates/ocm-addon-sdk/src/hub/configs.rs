@@ -107,9 +107,10 @@ impl Configs {
             }
             kinds.insert(kind.clone(), entry);
         }
-        let (this, of) = (self.clone(), kind.clone());
+        // Weak, because the cache is one of those that the other end holds.
+        let (this, of) = (Arc::downgrade(&self.inner), kind.clone());
         cache.listen(move |old, new| {
-            if let Some(object) = new.or(old) {
+            if let (Some(object), Some(this)) = (new.or(old), this.upgrade()) {
                 this.announce(&Change::Object(ConfigKey {
                     group: of.group.clone(),
                     resource: of.resource.clone(),
@@ -128,7 +129,7 @@ impl Configs {
         let api = Api::all_with(self.inner.client.clone(), &resource);
         let feeding = cache.clone().feed(api, Watching::default(), self.inner.cancel.clone());
         tokio::spawn(feeding.instrument(info_span!("watch", kind = %kind.kind)));
-        let (this, of, cancel) = (self.clone(), kind.clone(), self.inner.cancel.clone());
+        let (this, of, cancel) = (self.inner.clone(), kind.clone(), self.inner.cancel.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = cache.synced() => this.announce(&Change::Kind(of.group, of.resource)),
@@ -166,9 +167,11 @@ impl Configs {
         let listener = move |change: &Change| users.of_change(change).into_iter().for_each(&listener);
         self.inner.listeners.write().push(Box::new(listener));
     }
+}
 
+impl Inner {
     fn announce(&self, change: &Change) {
-        self.inner.listeners.read().iter().for_each(|listener| listener(change));
+        self.listeners.read().iter().for_each(|listener| listener(change));
     }
 }
 

@@ -24,9 +24,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
+        Self::in_namespace(namespaces::HUB)
+    }
+}
+
+impl Options {
+    /// Those of a hub whose components are in this namespace. Upstream knows the gRPC server in its default namespace only.
+    pub fn in_namespace(namespace: &str) -> Self {
         Self {
-            namespace: namespaces::HUB.to_owned(),
-            grpc_user: format!("system:serviceaccount:{}:grpc-server-sa", namespaces::HUB),
+            namespace: namespace.to_owned(),
+            grpc_user: format!("system:serviceaccount:{namespace}:grpc-server-sa"),
         }
     }
 }

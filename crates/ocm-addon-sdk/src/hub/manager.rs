@@ -63,7 +63,12 @@ pub enum StartError {
 /// When the hub cannot be asked who it is, or an add-on cannot be taken in.
 pub async fn run(client: Client, add_ons: Vec<Arc<dyn AddOn>>, cancel: CancellationToken) -> Result<(), StartError> {
     let caches = Caches::start(&client, &cancel);
-    let manager = Manager::start(client, caches, Options::default(), cancel).await?;
+    let mut options = Options::default();
+    // Where the program itself runs, its authorities are.
+    if let Ok(namespace) = std::env::var("POD_NAMESPACE") {
+        options.namespace = namespace;
+    }
+    let manager = Manager::start(client, caches, options, cancel).await?;
     for add_on in add_ons {
         let name = add_on.name().to_owned();
         manager.add(add_on).map_err(|error| StartError::Add(name, error))?;
