@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ocm_api::annotations;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The two clusters that an add-on may put manifests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,19 +141,52 @@ pub fn stays_behind(manifest: &Value) -> bool {
         .is_some()
 }
 
-/// Whether two manifests say the same. A member that is null says nothing: a merge patch cannot write it.
+/// Whether two manifests say the same. A member that is null says nothing, because a merge patch cannot write it; neither does
+/// an empty one of the metadata, because an API server leaves it out when it stores an object inside another.
 pub fn same(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else {
+        return one == other;
+    };
+    let metadata = |of: &Map<String, Value>| of.get("metadata").cloned().unwrap_or_default();
+    let rest = |of: &Map<String, Value>| said(of, Value::is_null).filter(|(key, _)| *key != "metadata").count();
+    rest(one) == rest(other)
+        && said(one, Value::is_null)
+            .filter(|(key, _)| *key != "metadata")
+            .all(|(key, it)| other.get(key).is_some_and(|there| agrees(it, there, Value::is_null)))
+        && agrees(&metadata(one), &metadata(other), is_empty)
+}
+
+fn said<'m>(
+    map: &'m Map<String, Value>,
+    is_nothing: fn(&Value) -> bool,
+) -> impl Iterator<Item = (&'m String, &'m Value)> {
+    map.iter().filter(move |(_, it)| !is_nothing(it))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+// Below a field of the metadata, such as its labels, what is empty is said again.
+fn agrees(one: &Value, other: &Value, is_nothing: fn(&Value) -> bool) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            let said = |map: &serde_json::Map<String, Value>| map.values().filter(|it| !it.is_null()).count();
-            said(one) == said(other)
-                && one
-                    .iter()
-                    .filter(|(_, it)| !it.is_null())
-                    .all(|(key, it)| other.get(key).is_some_and(|there| same(it, there)))
+            said(one, is_nothing).count() == said(other, is_nothing).count()
+                && said(one, is_nothing)
+                    .all(|(key, it)| other.get(key).is_some_and(|there| agrees(it, there, Value::is_null)))
         }
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| agrees(one, other, Value::is_null))
         }
         (one, other) => one == other,
     }
@@ -310,6 +343,16 @@ mod tests {
         let mut dropped = wanted;
         drop_creation_timestamps(&mut dropped);
         assert_eq!(dropped, written);
+        // What an API server does to the metadata of an object inside a work.
+        let wanted =
+            json!({"metadata": {"name": "a", "namespace": "", "annotations": {}, "labels": {"x": ""}}, "data": {}});
+        let written = json!({"metadata": {"name": "a", "labels": {"x": ""}}, "data": {}});
+        assert!(same(&wanted, &written) && same(&written, &wanted));
+        assert!(!same(
+            &json!({"metadata": {"labels": {"x": ""}}}),
+            &json!({"metadata": {"labels": {"y": ""}}})
+        ));
+        assert!(!same(&json!({"data": {}}), &json!({})));
     }
 
     #[test]

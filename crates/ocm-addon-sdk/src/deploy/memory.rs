@@ -4,7 +4,7 @@
 //! were when they agreed with that. The works' status is in neither, so that an agent that reports costs no rendering.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hasher},
     sync::Arc,
 };
@@ -24,8 +24,21 @@ use crate::{Mode, Place};
 /// What is remembered of each key.
 #[derive(Default)]
 pub struct Memory {
-    known: Mutex<HashMap<String, Fingerprints>>,
+    known: Mutex<Known>,
 }
+
+#[derive(Default)]
+struct Known {
+    fingerprints: HashMap<String, Fingerprints>,
+    // How often something was forgotten. What was looked at before is not remembered after.
+    forgotten: u64,
+    // Keys of which a work was there already when it was to be made.
+    unseen: HashSet<String>,
+}
+
+/// When something was looked at, as far as forgetting goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch(u64);
 
 /// Two fingerprints that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +52,37 @@ pub struct Fingerprints {
 impl Memory {
     /// What is remembered of a key.
     pub fn of(&self, key: &str) -> Option<Fingerprints> {
-        self.known.lock().get(key).copied()
+        self.known.lock().fingerprints.get(key).copied()
     }
 
-    /// The works of a key agree with what its manifests are made from.
-    pub fn keep(&self, key: &str, fingerprints: Fingerprints) {
-        self.known.lock().insert(key.to_owned(), fingerprints);
+    /// Now. Take it before looking at what is to be remembered.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.known.lock().forgotten)
+    }
+
+    /// The works of a key agreed, at that time, with what its manifests are made from.
+    pub fn keep(&self, key: &str, fingerprints: Fingerprints, at: Epoch) {
+        let mut known = self.known.lock();
+        if known.forgotten == at.0 {
+            known.fingerprints.insert(key.to_owned(), fingerprints);
+        }
     }
 
     /// Nothing is known of a key any more.
     pub fn forget(&self, key: &str) {
-        self.known.lock().remove(key);
+        let mut known = self.known.lock();
+        known.fingerprints.remove(key);
+        known.forgotten += 1;
+    }
+
+    /// A work of this key is on the hub and not among those that the watch shows.
+    pub fn miss(&self, key: &str) {
+        self.known.lock().unseen.insert(key.to_owned());
+    }
+
+    /// Whether there was such a work; asked once.
+    pub fn take_missed(&self, key: &str) -> bool {
+        self.known.lock().unseen.remove(key)
     }
 }
 
@@ -211,6 +244,18 @@ mod tests {
             change(&mut changed);
             assert_ne!(inputs(&changed), before);
         }
+    }
+
+    #[test]
+    fn what_was_looked_at_before_something_was_forgotten_is_not_remembered() {
+        let memory = Memory::default();
+        let fingerprints = Fingerprints { inputs: 1, works: 2 };
+        let before = memory.epoch();
+        memory.forget("cluster1/a");
+        memory.keep("cluster1/a", fingerprints, before);
+        assert_eq!(memory.of("cluster1/a"), None);
+        memory.keep("cluster1/a", fingerprints, memory.epoch());
+        assert_eq!(memory.of("cluster1/a"), Some(fingerprints));
     }
 
     #[test]

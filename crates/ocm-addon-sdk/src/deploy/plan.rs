@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::{
     hooks::{self, Progress},
     manifest::Side,
-    memory::is_ours,
+    memory::{Epoch, is_ours},
     names::{Names, Part},
     works::{WantedWork, changed, name_of, names},
 };
@@ -71,6 +71,8 @@ pub struct Here {
     pub rendered: Rendered,
     /// The fingerprint of what that is made from.
     pub inputs: u64,
+    /// When that was looked at.
+    pub epoch: Epoch,
 }
 
 /// What an add-on's author wants on a cluster.

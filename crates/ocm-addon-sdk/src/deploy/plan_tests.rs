@@ -137,6 +137,7 @@ impl Scene {
             health: self.health.clone(),
             rendered: Rendered::NotAsked,
             inputs: 0,
+            epoch: Epoch::default(),
         };
         here.rendered = match (&self.rendered, here.life()) {
             (Some(rendered), _) => rendered.clone(),

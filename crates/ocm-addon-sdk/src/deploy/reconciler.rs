@@ -7,12 +7,13 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
-use kube::ResourceExt;
+use kube::{Api, ResourceExt};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, work::ManifestWork};
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, async_trait, cache};
+use ocm_reconcile::{Done, ObserveError, Outcome, Plan, Queue, Reconciler, async_trait, cache};
 use parking_lot::RwLock;
 
 use super::{
@@ -28,6 +29,9 @@ use crate::{
     Place,
     hub::{Context, Look, Standing},
 };
+
+/// How soon to look again for a work that is there and that the watch has not shown.
+const UNSEEN_AGAIN: Duration = Duration::from_millis(100);
 
 /// The reconciler.
 pub struct Deploy {
@@ -80,10 +84,28 @@ impl Deploy {
         });
     }
 
+    /// The works that are wanted and that the watch, which goes by their label, does not show: mostly it has not caught up, or
+    /// else somebody has taken their label away.
+    async fn unseen(&self, here: &Here, shown: &[Arc<ManifestWork>]) -> Result<Vec<Arc<ManifestWork>>, kube::Error> {
+        let Rendered::Works(wanted) = &here.rendered else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for (namespace, name) in wanted.iter().map(|it| it.name()) {
+            if shown.iter().any(|it| works::name_of(it) == (namespace, name)) {
+                continue;
+            }
+            let api: Api<ManifestWork> = Api::namespaced(self.ctx.client.clone(), namespace);
+            found.extend(api.get_opt(name).await?.map(Arc::new));
+        }
+        Ok(found)
+    }
+
     fn here(&self, key: &str, standing: Standing, works: &[Arc<ManifestWork>]) -> Here {
         let Standing { add_on, place } = standing;
         let mut here = Here {
             health: add_on.health(&place),
+            epoch: self.memory.epoch(),
             inputs: memory::inputs(&place),
             add_on,
             place,
@@ -106,6 +128,12 @@ impl Deploy {
         };
         here
     }
+}
+
+/// Whether a work was to be made and is there, although the watch has not shown it.
+fn was_there_already(outcome: &Outcome) -> bool {
+    let results = outcome.stages.iter().flatten();
+    results.into_iter().any(|it| matches!(it, Ok(Done::AlreadyExists)))
 }
 
 /// Why nothing may be rendered although it could be: a configuration whose state is not the one meant for this cluster.
@@ -155,7 +183,7 @@ impl Reconciler for Deploy {
         if !self.ctx.caches.addons.is_synced() || !self.ctx.caches.works.is_synced() {
             return Err("the add-ons and works of the hub have not been listed yet".into());
         }
-        let works = self.works.of(cluster, name);
+        let mut works = self.works.of(cluster, name);
         let root = match self.ctx.look(key) {
             Look::NotOurs => Root::NotOurs,
             Look::Gone => Root::Gone,
@@ -165,8 +193,10 @@ impl Reconciler for Deploy {
             },
             Look::Here(standing) => Root::Here(Box::new(self.here(key, standing, &works))),
         };
-        if matches!(root, Root::NotOurs | Root::Gone | Root::ClusterGone(_)) {
-            self.memory.forget(key);
+        match &root {
+            Root::Here(here) if self.memory.take_missed(key) => works.extend(self.unseen(here, &works).await?),
+            Root::NotOurs | Root::Gone | Root::ClusterGone(_) => self.memory.forget(key),
+            Root::Here(_) | Root::Waits(_) => {}
         }
         Ok(Seen {
             now: Timestamp::now(),
@@ -182,6 +212,9 @@ impl Reconciler for Deploy {
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
         let Root::Here(here) = &seen.root else { return };
+        if was_there_already(outcome) {
+            self.memory.miss(&seen.key);
+        }
         if here.life() != Life::Serving || !matches!(here.rendered, Rendered::Works(_)) || !outcome.succeeded() {
             return;
         }
@@ -196,12 +229,16 @@ impl Reconciler for Deploy {
                 inputs: here.inputs,
                 works: memory::works(&after),
             };
-            self.memory.keep(&seen.key, fingerprints);
+            self.memory.keep(&seen.key, fingerprints, here.epoch);
         }
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        conclude::conclude(seen, outcome)
+        let mut page = conclude::conclude(seen, outcome);
+        if was_there_already(outcome) {
+            page.look_again(UNSEEN_AGAIN);
+        }
+        page
     }
 }
 
