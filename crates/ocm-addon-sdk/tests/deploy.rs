@@ -335,7 +335,6 @@ async fn an_agent_that_reports_and_a_work_that_was_tampered_with_cost_no_more_th
         .await
         .unwrap();
     world.says("Available=True(ProbeAvailable)").await;
-    // The one that is_settled asked itself does not count.
     assert_eq!(told.asked(), asked);
 
     // What is changed in the work is put right, its label included, without which no watch of ours shows it.
