@@ -6,9 +6,9 @@ use crate::value::Value;
 
 impl Functions {
     /// What templates of the add-on framework may call beside Go's own: `notBefore`, `notAfter`, `issuer` (of a PEM
-    /// certificate), `base64`, `indent`, `load`, `regexMatch`.
+    /// certificate), `base64`, `indent`, `load`, `regexMatch`. Those of sprig are there too, which the framework lacks.
     pub fn addon() -> Functions {
-        let mut functions = Functions::builtin();
+        let mut functions = Functions::sprig();
         add(&mut functions);
         functions
     }

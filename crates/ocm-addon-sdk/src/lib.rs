@@ -61,6 +61,7 @@ pub mod agent;
 pub mod deploy;
 pub mod health;
 pub mod hub;
+pub mod manifests;
 pub mod permission;
 pub mod place;
 pub mod registration;
