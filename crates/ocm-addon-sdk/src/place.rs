@@ -48,7 +48,8 @@ pub struct Hosting {
 /// What there is to know about the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hub {
-    /// Something that no other hub has and that stays: the uid of its namespace `kube-system`.
+    /// Something that no other hub has and that stays: the uid of its namespace `kube-system`; empty for a program that may
+    /// not read it.
     pub id: String,
     /// The namespace of its components.
     pub namespace: String,

@@ -23,6 +23,7 @@ use ocm_api::{
     },
     identity,
 };
+use ocm_reconcile::{Clients, settle::settle};
 use p256::{
     ecdsa::SigningKey,
     elliptic_curve::Generate,
@@ -298,6 +299,14 @@ async fn an_agent_is_let_in_and_nobody_else() {
         hub.is_untouched(stranger).await;
     }
 
+    // Who looks again finds nothing to do.
+    let (context, clients) = (hub.manager.context(), Clients::hub(hub.client.clone()));
+    let registrations = hub::registration::Registrations::new(context);
+    settle(&registrations, &clients, "c1/greeter", 3).await.unwrap();
+    let approval = hub::approval::Approval::new(context);
+    settle(&approval, &clients, &own, 3).await.unwrap();
+    settle(&approval, &clients, &greedy, 1).await.unwrap();
+
     // What the identity is worth: its own namespace, and not the one of a sibling that has the same add-on.
     hub.enable("c10").await;
     let groups: Vec<_> = subject.groups.iter().map(String::as_str).collect();
@@ -421,6 +430,25 @@ async fn the_hash_of_a_configuration_follows_its_object() {
         })
         .await;
     }
+    // The same for what is wanted by default, and nothing is wanted of what is not there.
+    let offers: Api<ClusterManagementAddOn> = Api::all(hub.client.clone());
+    let defaults = ["settings", "missing"].map(|name| {
+        json!({"resource": "configmaps", "desiredConfig": {"namespace": "default", "name": name, "specHash": "?"}})
+    });
+    let status = json!({"status": {"defaultconfigReferences": defaults}});
+    offers
+        .patch_status("greeter", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+    let hash = ocm_addon_sdk::spec_hash::of(&map("<blue & green>"));
+    wait::until(&offers, "greeter", "has the hashes", |it| {
+        let references = it
+            .and_then(|it| it.status.as_ref())
+            .map(|it| &it.default_config_references);
+        let hash_of = |at: usize| Some(references?.get(at)?.desired_config.as_ref()?.spec_hash.as_str());
+        hash_of(0) == Some(&hash) && hash_of(1) == Some("")
+    })
+    .await;
     hub.stop().await;
 }
 
@@ -442,6 +470,67 @@ async fn an_add_on_that_comes_late_finds_what_waits_for_it_and_one_that_is_remov
     hub.manager.add(Arc::new(Greeter)).unwrap();
     hub.certificate(&late).await;
     hub.stop().await;
+}
+
+/// What upstream's example grants to its controllers.
+const RIGHTS: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: program}
+rules:
+- {apiGroups: [""], resources: [configmaps, events], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [rbac.authorization.k8s.io], resources: [roles, rolebindings], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [get, list, watch]}
+- {apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval, certificatesigningrequests/status], verbs: [update]}
+- {apiGroups: [certificates.k8s.io], resources: [signers], verbs: [approve, sign]}
+- {apiGroups: [cluster.open-cluster-management.io], resources: [managedclusters], verbs: [get, list, watch]}
+- {apiGroups: [work.open-cluster-management.io], resources: [manifestworks], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [addon.open-cluster-management.io], resources: [managedclusteraddons, clustermanagementaddons, addondeploymentconfigs], verbs: [get, list, watch]}
+- {apiGroups: [addon.open-cluster-management.io], resources: [managedclusteraddons/status, clustermanagementaddons/status], verbs: [update, patch]}
+- {apiGroups: [addon.open-cluster-management.io], resources: [managedclusteraddons/finalizers, clustermanagementaddons/finalizers], verbs: [update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: program}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: program}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: program}]
+"#;
+
+/// An add-on that wants nothing on the hub beyond its clusters' namespaces.
+struct Modest;
+
+impl AddOn for Modest {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        Ok(vec![Registration::kube_client()])
+    }
+
+    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+        let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
+        Ok(vec![Permission::role(ROLE, vec![rule])])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_its_own_needs_no_more_rights_than_upstreams_example() {
+    let hub = Hub::without_add_ons().await;
+    hub.site.apply(RIGHTS).await;
+    let program = hub.site.client_as("program", &[]);
+    let running = tokio::spawn(hub::run(program, vec![Arc::new(Modest)], hub.stop.clone()));
+    let addon = hub.enable("c1").await;
+    let request = hub
+        .ask("c1", "c1", identity::CLIENT_SIGNER, &client_subject(&addon))
+        .await;
+    hub.certificate(&request).await;
+    hub.stop().await;
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,17 +1,20 @@
 //! One watch per kind, shared by all reconcilers of all add-ons in the process, and by whoever else runs there.
 
+use std::fmt::Debug;
+
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
-use kube::{Api, Client, runtime::watcher};
+use kube::{Api, Client, Resource, runtime::watcher};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::ManagedCluster,
     labels,
     work::ManifestWork,
 };
-use ocm_reconcile::Cache;
+use ocm_reconcile::{Cache, cache::Watching};
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::configs::Configs;
@@ -64,7 +67,6 @@ impl Caches {
     /// Starts the watches that are not shared. They end with `cancel`.
     pub fn start_with(client: &Client, shared: Shared, cancel: &CancellationToken) -> Self {
         let of_addons = || watcher::Config::default().labels(labels::ADDON_NAME);
-        let labelled = (client, cancel, of_addons());
         let addons = shared
             .addons
             .unwrap_or_else(|| Cache::start(Api::all(client.clone()), cancel.clone()));
@@ -78,35 +80,51 @@ impl Caches {
             works: shared
                 .works
                 .unwrap_or_else(|| Cache::start_with(Api::all(client.clone()), of_addons(), cancel.clone())),
-            requests: start(&labelled),
-            roles: start(&labelled),
-            role_bindings: start(&labelled),
-            cluster_roles: start(&labelled),
-            cluster_role_bindings: start(&labelled),
+            requests: Cache::start_with(Api::all(client.clone()), of_addons(), cancel.clone()),
+            roles: start(client, cancel),
+            role_bindings: start(client, cancel),
+            cluster_roles: start(client, cancel),
+            cluster_role_bindings: start(client, cancel),
             configs: Configs::new(client.clone(), &addons, &cluster_management_addons, cancel.clone()),
             addons,
             cluster_management_addons,
         }
     }
 
-    /// Ends when all of them have arrived, those of configuration objects excepted.
+    /// Ends when all of them have arrived. Configuration objects excepted, whose kinds may not even be served; and RBAC
+    /// objects that we may not list: a program of its own need not be allowed to, and looks at single ones then.
     pub async fn synced(&self) {
         self.clusters.synced().await;
         self.addons.synced().await;
         self.cluster_management_addons.synced().await;
         self.works.synced().await;
         self.requests.synced().await;
-        self.roles.synced().await;
-        self.role_bindings.synced().await;
-        self.cluster_roles.synced().await;
-        self.cluster_role_bindings.synced().await;
+        arrived(&self.roles).await;
+        arrived(&self.role_bindings).await;
+        arrived(&self.cluster_roles).await;
+        arrived(&self.cluster_role_bindings).await;
     }
 }
 
-fn start<K>((client, cancel, selection): &(&Client, &CancellationToken, watcher::Config)) -> Cache<K>
+fn start<K>(client: &Client, cancel: &CancellationToken) -> Cache<K>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    let api = Api::all((*client).clone());
-    Cache::start_with(api, selection.clone(), (*cancel).clone())
+    let watching = Watching {
+        selection: watcher::Config::default().labels(labels::ADDON_NAME),
+        forbidden_at_first: true,
+        ..Watching::default()
+    };
+    Cache::start_watching(Api::all(client.clone()), watching, cancel.clone())
+}
+
+async fn arrived<K>(cache: &Cache<K>)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let forbidden = |it: &Cache<K>| it.failure().filter(|it| it.code == Some(403));
+    tokio::select! {
+        () = cache.synced() => {}
+        _ = cache.until(forbidden) => {}
+    }
 }

@@ -25,6 +25,7 @@ pub mod config_hashes;
 pub mod configs;
 pub mod context;
 pub mod default_hashes;
+mod kept;
 pub mod manager;
 pub mod open_requests;
 pub mod rbac;

@@ -34,6 +34,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Context, Look, Standing,
+    kept::Kept,
     rbac::{self, Objects, Owners},
 };
 use crate::{Place, Registration, Subject};
@@ -44,6 +45,7 @@ const PENDING: &str = "registration subject not ready";
 /// The reconciler.
 pub struct Registrations {
     context: Context,
+    kept: Kept,
 }
 
 /// What a plan is made from.
@@ -99,6 +101,7 @@ impl Registrations {
     /// Over this context.
     pub fn new(context: &Context) -> Self {
         Self {
+            kept: Kept::over(&context.caches),
             context: context.clone(),
         }
     }
@@ -295,16 +298,13 @@ impl Reconciler for Registrations {
                 current
                     .stale_role_bindings
                     .retain(|it| ours(it.labels(), it.owner_references()));
+                current.stale_role_bindings.extend(self.kept.role_bindings(key));
+                current.stale_cluster_role_bindings = self.kept.cluster_role_bindings(key);
             }
-            // What is in the cluster's namespace goes with its owner. What the cluster had elsewhere goes now.
+            // What is in the cluster's namespace goes with its owner. What the agent had elsewhere goes now.
             Look::Gone => {
-                let ours = |labels: &std::collections::BTreeMap<String, String>| {
-                    is_kept(labels, name) && labels.get(labels::CLUSTER_NAME).is_some_and(|it| it == cluster)
-                };
-                current.stale_role_bindings = caches.role_bindings.list();
-                current.stale_role_bindings.retain(|it| ours(it.labels()));
-                current.stale_cluster_role_bindings = caches.cluster_role_bindings.list();
-                current.stale_cluster_role_bindings.retain(|it| ours(it.labels()));
+                current.stale_role_bindings = self.kept.role_bindings(key);
+                current.stale_cluster_role_bindings = self.kept.cluster_role_bindings(key);
             }
             Look::NotOurs | Look::Waits(_) => {}
         }
@@ -443,6 +443,11 @@ fn keep(plan: &mut Plan, objects: &Objects, current: &Current) {
     }
     for stale in &current.stale_role_bindings {
         if !objects.role_bindings.iter().any(|it| is_same(it, &**stale)) {
+            plan.delete(Site::Hub, &**stale);
+        }
+    }
+    for stale in &current.stale_cluster_role_bindings {
+        if !objects.cluster_role_bindings.iter().any(|it| is_same(it, &**stale)) {
             plan.delete(Site::Hub, &**stale);
         }
     }

@@ -203,6 +203,21 @@ fn a_permission_that_is_no_longer_wanted_is_taken_away() {
 }
 
 #[test]
+fn what_an_agent_had_elsewhere_with_a_token_goes_when_it_has_a_certificate() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    let mut elsewhere = ClusterRoleBinding::default();
+    elsewhere.metadata.name = Some("view:cluster1".to_owned());
+    let current = Current {
+        stale_cluster_role_bindings: vec![Arc::new(elsewhere)],
+        ..current
+    };
+    assert_eq!(
+        Registrations::plan(&seen(FULL, place, current)).to_string(),
+        "hub: delete ClusterRoleBinding view:cluster1\n"
+    );
+}
+
+#[test]
 fn an_add_on_that_registers_nobody_says_so() {
     let seen = seen(Greeter::default(), place(), Current::default());
     assert_eq!(Registrations::plan(&seen).to_string(), "nothing to do\n");
