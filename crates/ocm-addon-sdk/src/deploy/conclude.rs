@@ -117,11 +117,10 @@ fn manifests(seen: &Seen, here: &Here, outcome: &Outcome, failures: &[(Side, Str
         Host::Is(_) => applied(seen, here, outcome, failures, Side::Hosting),
         // Who waits for this condition reads the annotation only, and does not know that this add-on is never hosted.
         Host::None if asks_for_hosting(&here.place.addon) => Some(Some(nothing_to_apply())),
-        Host::None => {
+        Host::None | Host::Leaving(_) | Host::Unknown(_) => {
             said.push((managed_cluster_add_on::HOSTING_MANIFEST_APPLIED, Word::TakeBack));
             None
         }
-        Host::Leaving(_) | Host::Unknown(_) => None,
     };
     said.extend(hosting.map(|it| {
         let word = it.map_or(Word::TakeBackFalse, |(is, reason, message)| {

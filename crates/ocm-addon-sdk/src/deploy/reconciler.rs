@@ -144,9 +144,11 @@ fn ahead(place: &Place) -> Option<String> {
         .configs
         .iter()
         .find(|it| it.object.is_some() && !it.is_current())?;
-    Some(format!(
-        "{config} has changed, and the change has not come to this cluster yet"
-    ))
+    Some(if config.spec_hash.is_empty() {
+        format!("the hub has not settled yet which state of {config} is meant for this cluster")
+    } else {
+        format!("{config} has changed, and the change has not come to this cluster yet")
+    })
 }
 
 /// Asks the author what is wanted, and makes works of the answer. Pure.
