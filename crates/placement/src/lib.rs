@@ -4,5 +4,6 @@
 //! Placements have the PlacementDecisions they should have.
 
 pub mod go_duration;
+pub mod hub;
 pub mod rollout;
 pub mod select;
