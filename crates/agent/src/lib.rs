@@ -4,9 +4,12 @@
 
 mod workers;
 
-use kube::Client;
-use ocm_reconcile::install::{self, InstallError};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Client, api::ApiResource};
+use ocm_api::{labels, namespaces};
+use ocm_reconcile::install::{self, InstallError, Installed};
 use registration::agent::{AgentError, AgentOptions};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +52,13 @@ pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<A
 }
 
 async fn install(cluster: &Client) -> Result<(), InstallError> {
-    install::install_crds(cluster, ocm_api::crds::managed_cluster()).await
+    install::install_crds(cluster, ocm_api::crds::managed_cluster()).await?;
+    // Most add-ons take it for granted that the namespace they are installed in by default is there.
+    let namespace = Installed::new(
+        ApiResource::erase::<Namespace>(&()),
+        json!({"metadata": {"name": namespaces::AGENT_ADDON, "labels": {(labels::ADDON_WANTS_COPIES): "true"}}}),
+    );
+    install::install(cluster, &[namespace]).await
 }
 
 impl Agent {
