@@ -75,3 +75,8 @@ pub use permission::{Grant, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
 pub use registration::{Registration, Signing, Subject};
 pub use values::Values;
+
+// The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an error.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/write-an-add-on.md")]
+struct Guide;

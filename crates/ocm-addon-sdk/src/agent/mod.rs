@@ -27,7 +27,7 @@ mod whenever;
 use std::{fmt::Debug, hash::Hash};
 
 use anyhow::Context;
-use kube::{Api, Client, Resource, core::NamespaceResourceScope, runtime::watcher};
+use kube::{Api, Client, Resource, api::ListParams, core::NamespaceResourceScope, runtime::watcher};
 use ocm_reconcile::{Clients, Plan, Site, execute};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
@@ -159,6 +159,21 @@ impl Agent {
         let mut plan = Plan::new();
         plan.delete(Site::Cluster, object);
         self.carry_out(&plan).await
+    }
+
+    /// Deletes everything that `api` shows and a label selector matches, on the managed cluster.
+    ///
+    /// # Errors
+    /// When the API server does not list or delete it.
+    pub async fn delete_labelled<K>(&self, api: Api<K>, selector: &str) -> Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let found = api.list(&ListParams::default().labels(selector)).await;
+        for object in found.with_context(|| format!("could not list what is labelled {selector}"))? {
+            self.delete(&object).await?;
+        }
+        Ok(())
     }
 
     async fn carry_out(&self, plan: &Plan) -> Result<()> {
