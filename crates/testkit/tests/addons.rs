@@ -1,24 +1,26 @@
 //! Add-ons from end to end: a hub that runs the example's controller, a cluster whose agent has joined over TLS, and the
 //! add-on's agent as a task of the test, let in by nothing but the Secret that it finds on its cluster.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use agent::Agent;
 use credential::KubeconfigSource;
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    batch::v1::Job,
     certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Secret},
     rbac::v1::RoleBinding,
 };
 use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams},
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use ocm_addon_sdk::{Program, agent::hub_client};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition, work::ManifestWork};
 use registration::{agent::AgentOptions, hub::HubOptions};
+use serde_json::json;
 use testkit::{objects, site::Site, wait};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -41,12 +43,20 @@ spec: {installNamespace: default}
 struct World {
     hub: Site,
     cluster: Site,
-    agent: Agent,
+    agents: Vec<Agent>,
     cancel: CancellationToken,
 }
 
 impl World {
-    async fn start() -> Self {
+    /// A hub that runs this add-on, and cluster1, which has joined it.
+    async fn start(program: &Program) -> Self {
+        let mut world = Self::hub(program).await;
+        world.join("cluster1", world.cluster.client(), None).await;
+        world
+    }
+
+    /// A hub that runs this add-on, and a cluster that has not joined yet.
+    async fn hub(program: &Program) -> Self {
         let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
         let cancel = CancellationToken::new();
         let options = hub::Options {
@@ -55,29 +65,40 @@ impl World {
                 auto_approved_csr_users: vec![JOINER.to_owned()],
                 ..HubOptions::default()
             },
-            addons: vec![addon_helloworld::program().add_on()],
+            addons: vec![program.add_on()],
         };
         hub::start(hub.client(), options, cancel.clone()).await.unwrap();
-        let bootstrap = hub
+        Self {
+            hub,
+            cluster,
+            agents: Vec::new(),
+            cancel,
+        }
+    }
+
+    /// Joins a cluster, with its agent's own objects on `management` if that is another one.
+    async fn join(&mut self, name: &str, cluster: Client, management: Option<Client>) {
+        let bootstrap = self
+            .hub
             .kubeconfig(JOINER, &["system:bootstrappers:managedcluster"])
             .unwrap();
-        let options = AgentOptions {
-            cluster_name: Some("cluster1".to_owned()),
-            ..AgentOptions::new(KubeconfigSource::Inline(bootstrap), cluster.client())
+        let mut options = AgentOptions {
+            cluster_name: Some(name.to_owned()),
+            is_hosted: management.is_some(),
+            ..AgentOptions::new(KubeconfigSource::Inline(bootstrap), cluster)
         };
+        if let Some(management) = management {
+            options.management = management;
+            options.component_namespace = format!("{name}-agent");
+        }
         let mut sessions = options.sessions.subscribe();
-        let agent = agent::start(options, cancel.child_token()).await.unwrap();
+        self.agents
+            .push(agent::start(options, self.cancel.child_token()).await.unwrap());
         let session = sessions.wait_for(Option::is_some);
         tokio::time::timeout(wait::PATIENCE, session)
             .await
             .expect("a session")
             .unwrap();
-        Self {
-            hub,
-            cluster,
-            agent,
-            cancel,
-        }
     }
 
     fn addons(&self) -> Api<ManagedClusterAddOn> {
@@ -88,7 +109,7 @@ impl World {
         Api::namespaced(self.cluster.client(), "default")
     }
 
-    async fn until(&self, condition: &str, status: &str) -> ManagedClusterAddOn {
+    async fn until(&self, addon: &str, condition: &str, status: &str) -> ManagedClusterAddOn {
         let says = |it: Option<&ManagedClusterAddOn>| {
             let conditions = it.and_then(|it| it.status.as_ref()).map(|it| &it.conditions);
             conditions
@@ -96,13 +117,15 @@ impl World {
                 .is_some_and(|it| it.status == status)
         };
         let what = format!("{condition} is {status}");
-        wait::until(&self.addons(), "helloworld", &what, says).await.unwrap()
+        wait::until(&self.addons(), addon, &what, says).await.unwrap()
     }
 
     /// What a kubelet does for a pod: puts the Secret into files and starts the agent beside them.
-    async fn run_agent(&self, program: Program) -> Running {
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client(), "default");
-        let secret = wait::until(&secrets, "helloworld-hub-kubeconfig", "exists", |it| it.is_some()).await;
+    async fn run_agent(&self, program: Program, home: &Site, namespace: &str) -> Running {
+        let add_on = program.name().to_owned();
+        let secrets: Api<Secret> = Api::namespaced(home.client(), namespace);
+        let secret = format!("{add_on}-hub-kubeconfig");
+        let secret = wait::until(&secrets, &secret, "exists", |it| it.is_some()).await;
         let folder = tempfile::tempdir().unwrap();
         for (key, value) in secret.iter().flat_map(|it| &it.data).flatten() {
             std::fs::write(folder.path().join(key), &value.0).unwrap();
@@ -110,41 +133,44 @@ impl World {
         let stop = self.cancel.child_token();
         let hub = hub_client(&folder.path().join("kubeconfig"), &stop).await.unwrap();
         let agent = ocm_addon_sdk::Agent {
-            add_on: "helloworld".to_owned(),
+            add_on,
             cluster: "cluster1".to_owned(),
-            namespace: "default".to_owned(),
+            namespace: namespace.to_owned(),
             hub: Some(hub),
             managed: self.cluster.client(),
-            home: self.cluster.client(),
+            home: home.client(),
             stop: stop.clone(),
         };
         Running {
             stop,
             finished: tokio::spawn(program.be(agent)),
-            _folder: Arc::new(folder),
+            _folder: folder,
         }
     }
 
     async fn stop(self) {
         self.cancel.cancel();
-        self.agent.finished().await;
+        for agent in self.agents {
+            agent.finished().await;
+        }
     }
 }
 
 struct Running {
     stop: CancellationToken,
     finished: JoinHandle<ocm_addon_sdk::agent::Result<()>>,
-    _folder: Arc<tempfile::TempDir>,
+    _folder: tempfile::TempDir,
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_walk_through_of_the_founding_documents() {
-    let world = World::start().await;
+    let world = World::start(&addon_helloworld::program()).await;
     world.hub.apply(HELLO_WORLD).await;
     let begun = Instant::now();
 
-    let running = world.run_agent(addon_helloworld::program()).await;
-    let addon = world.until("Available", "True").await;
+    let program = addon_helloworld::program();
+    let running = world.run_agent(program, &world.cluster, "default").await;
+    let addon = world.until("helloworld", "Available", "True").await;
     println!("available after {:?}", begun.elapsed());
     let conditions = objects::conditions(&addon);
     for wanted in [
@@ -215,5 +241,80 @@ async fn the_walk_through_of_the_founding_documents() {
     wait::gone(&leases, "helloworld").await;
     let bindings: Api<RoleBinding> = Api::namespaced(world.hub.client(), "cluster1");
     wait::gone(&bindings, "open-cluster-management:helloworld:agent").await;
+    world.stop().await;
+}
+
+const HOSTED: &str = "
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: helloworldhosted}
+spec: {addOnMeta: {displayName: helloworldhosted}}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ManagedClusterAddOn
+metadata:
+  name: helloworldhosted
+  namespace: cluster1
+  annotations: {addon.open-cluster-management.io/hosting-cluster-name: host}
+spec: {installNamespace: hosted-here}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosted_agent_lives_on_the_hosting_cluster_and_works_on_the_managed_one() {
+    let program = addon_helloworldhosted::program();
+    let mut world = World::hub(&program).await;
+    let host = Site::start().await.unwrap();
+    world.join("host", host.client(), None).await;
+    world
+        .join("cluster1", world.cluster.client(), Some(host.client()))
+        .await;
+    world.hub.apply(HOSTED).await;
+
+    let running = world.run_agent(program, &host, "hosted-here").await;
+    let addon = world.until("helloworldhosted", "Available", "True").await;
+    let conditions = objects::conditions(&addon);
+    let valid = "HostingClusterValidity=True(HostingClusterValid)";
+    assert!(conditions.iter().any(|it| it == valid), "{conditions:#?}");
+    let leases = |site: &Site| Api::<Lease>::namespaced(site.client(), "hosted-here");
+    leases(&host).get("helloworldhosted").await.unwrap();
+    assert!(
+        leases(&world.cluster)
+            .get_opt("helloworldhosted")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let deployments: Api<Deployment> = Api::namespaced(host.client(), "hosted-here");
+    wait::until(&deployments, "helloworldhosted-agent", "exists", |it| it.is_some()).await;
+
+    world
+        .hub
+        .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: cluster1}, data: {key: value}}")
+        .await;
+    let copies: Api<ConfigMap> = Api::namespaced(world.cluster.client(), "hosted-here");
+    wait::until(&copies, "a", "is copied", |it| it.is_some()).await;
+
+    // It goes only when its hook has run on the hosting cluster, where nothing runs Jobs in this world.
+    world
+        .addons()
+        .delete("helloworldhosted", &DeleteParams::default())
+        .await
+        .unwrap();
+    let jobs: Api<Job> = Api::namespaced(host.client(), "hosted-here");
+    let hook = "helloworldhosted-cleanup-configmap";
+    wait::until(&jobs, hook, "exists", |it| it.is_some()).await;
+    let done = json!({"status": {"conditions": [{
+        "type": "Complete", "status": "True", "lastProbeTime": null, "lastTransitionTime": null,
+    }]}});
+    jobs.patch_status(hook, &PatchParams::default(), &Patch::Merge(done))
+        .await
+        .unwrap();
+    wait::gone(&world.addons(), "helloworldhosted").await;
+    running.stop.cancel();
+    running.finished.await.unwrap().unwrap();
+    let secrets: Api<Secret> = Api::namespaced(host.client(), "hosted-here");
+    wait::gone(&secrets, "helloworldhosted-hub-kubeconfig").await;
+    wait::gone(&leases(&host), "helloworldhosted").await;
+    wait::gone(&deployments, "helloworldhosted-agent").await;
     world.stop().await;
 }

@@ -108,7 +108,9 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn judge(user: &str, used: &str) -> Option<String> {
-    if BESIDE.contains(&user) || user.starts_with("addon-") && ["ocm-addon-sdk", "ocm-api"].contains(&used) {
+    // The other examples run the tutorial's agent.
+    const OF_ADDONS: &[&str] = &["ocm-addon-sdk", "ocm-api", "addon-helloworld"];
+    if BESIDE.contains(&user) || user.starts_with("addon-") && OF_ADDONS.contains(&used) {
         return None;
     }
     match MAY_USE.iter().find(|(name, _)| *name == user) {

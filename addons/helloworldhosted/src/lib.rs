@@ -1,0 +1,134 @@
+//! An add-on whose agent can run on another cluster than the one it looks after: helloworld's agent, with the way to the
+//! managed cluster in a Secret that the administrator makes on the hosting one.
+
+use addon_helloworld::{COPY, copy, image};
+use k8s_openapi::api::core::v1::ConfigMap;
+use ocm_addon_sdk::{
+    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files,
+    manifests::{self, File},
+    values::{self, config, images},
+};
+use ocm_api::addon::v1alpha1::AddOnDeploymentConfig;
+use serde_json::Value;
+
+const MANIFESTS: &[File] = include_files!["manifests.yaml"];
+
+/// What it is on the hub.
+pub struct HelloWorldHosted {
+    pub image: String,
+}
+
+impl AddOn for HelloWorldHosted {
+    fn name(&self) -> &str {
+        "helloworldhosted"
+    }
+
+    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+        let configured = config::values(place, &[config::for_templates])?;
+        let image = images::value(place, "Image", &self.image)?;
+        manifests::templates(MANIFESTS, place, values::merge([configured, image]))
+    }
+
+    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        Ok(vec![Registration::kube_client()])
+    }
+
+    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+        let read = ["get", "list", "watch"];
+        let maps = Permission::rule("", &["configmaps"], &read);
+        let itself = Permission::rule("addon.open-cluster-management.io", &["managedclusteraddons"], &read);
+        let name = format!("open-cluster-management:{}:agent", self.name());
+        Ok(vec![Permission::role(name, vec![maps, itself])])
+    }
+
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![ConfigKind::of::<AddOnDeploymentConfig>()]
+    }
+
+    fn install_namespace(&self, place: &Place) -> Option<String> {
+        config::install_namespace(place).ok().flatten()
+    }
+
+    fn hosted(&self) -> bool {
+        true
+    }
+}
+
+// Runs before the add-on goes, while its agent, which sees that it goes, copies nothing any more.
+async fn remove_copies(agent: Agent) -> agent::Result<()> {
+    agent.delete_labelled(agent.objects::<ConfigMap>(), COPY).await
+}
+
+/// Both halves as one program.
+pub fn program() -> Program {
+    Program::new(HelloWorldHosted { image: image() })
+        .agent(copy)
+        .cleanup(remove_copies)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_addon_sdk::{Hosting, Mode};
+
+    use super::*;
+
+    const LOCATION: &str = "addon.open-cluster-management.io/hosted-manifest-location";
+
+    fn made(place: &Place) -> Vec<Value> {
+        let add_on = HelloWorldHosted {
+            image: "agent:1".to_owned(),
+        };
+        add_on.manifests(place).unwrap()
+    }
+
+    fn agent(all: &[Value]) -> &Value {
+        let deployment = all.iter().find(|it| it["kind"] == "Deployment").unwrap();
+        &deployment["spec"]["template"]["spec"]
+    }
+
+    #[test]
+    fn hosted_the_agent_runs_there_with_a_kubeconfig_for_the_managed_cluster() {
+        let mut place = Place::new("cluster1", "helloworldhosted");
+        place.mode = Mode::Hosted(Hosting {
+            name: "host".to_owned(),
+            cluster: None,
+        });
+        let all = made(&place);
+        let at = |location: &str| {
+            let there = all
+                .iter()
+                .filter(|it| it["metadata"]["annotations"][LOCATION] == location);
+            there.map(|it| it["kind"].as_str().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            at("hosting"),
+            [
+                "Namespace",
+                "ServiceAccount",
+                "Role",
+                "RoleBinding",
+                "Deployment",
+                "Job"
+            ]
+        );
+        assert_eq!(at("none"), ["ClusterRole", "ClusterRoleBinding"]);
+        let pod = agent(&all);
+        let arguments = pod["containers"][0]["args"].as_array().unwrap();
+        assert!(
+            arguments
+                .iter()
+                .any(|it| it == "--managed-kubeconfig=/var/run/managed/kubeconfig")
+        );
+        assert_eq!(
+            pod["volumes"][1]["secret"]["secretName"],
+            "helloworldhosted-managed-kubeconfig"
+        );
+    }
+
+    #[test]
+    fn otherwise_it_runs_on_its_cluster_by_its_own_rights() {
+        let all = made(&Place::new("cluster1", "helloworldhosted"));
+        assert_eq!(all.iter().filter(|it| it["kind"] == "Namespace").count(), 1);
+        assert_eq!(agent(&all)["volumes"].as_array().unwrap().len(), 1);
+    }
+}
