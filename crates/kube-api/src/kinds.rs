@@ -12,6 +12,7 @@ use kube_store::status::{FieldError, Status};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "namespaces";
+const PODS: &str = "pods";
 const SERVICES: &str = "services";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -124,9 +125,37 @@ pub fn reset_fields(call: &Call<'_>) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// Whether an object without finalizers may be removed now. A namespace waits for its content.
+/// Whether an object without finalizers may be removed now. A namespace waits for its content, a pod for its node.
 pub fn may_vanish(call: &Call<'_>, value: &Value) -> bool {
-    call.id().as_ref() != NAMESPACES || value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+    match call.id().as_ref() {
+        NAMESPACES => value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty),
+        PODS => grace_left(value) == 0 || !is_on_a_node(call, value),
+        _ => true,
+    }
+}
+
+/// The seconds of grace that a deletion under way still gives.
+pub fn grace_left(value: &Value) -> i64 {
+    value["metadata"]["deletionGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or_default()
+}
+
+/// The seconds that deleting this object gives it to end by itself: none, but for a pod that a node may be running.
+/// The node then deletes it with a grace of zero.
+pub fn grace_seconds(call: &Call<'_>, value: &Value, asked: Option<i64>) -> i64 {
+    let over = matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if call.id().as_ref() != PODS || over || !is_on_a_node(call, value) {
+        return 0;
+    }
+    let own = || value["spec"]["terminationGracePeriodSeconds"].as_i64();
+    asked.or_else(own).unwrap_or(30).max(0)
+}
+
+/// A pod whose node does not exist is run by nobody, so that nobody would ever end its deletion.
+fn is_on_a_node(call: &Call<'_>, pod: &Value) -> bool {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    !node.is_empty() && call.server.store.get("nodes", "", node).is_some()
 }
 
 /// Shows in the object that it is going away.

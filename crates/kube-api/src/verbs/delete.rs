@@ -27,6 +27,8 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
     pub propagation: Option<Propagation>,
+    /// Seconds that a running pod gets to end; `None` for what the pod itself asks for.
+    pub grace_seconds: Option<i64>,
     pub dry_run: bool,
 }
 
@@ -92,11 +94,15 @@ impl DeleteOptions {
         if !errors.is_empty() {
             return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
         }
+        let grace_seconds = body["gracePeriodSeconds"]
+            .as_i64()
+            .or_else(|| call.query.text("gracePeriodSeconds").and_then(|it| it.parse().ok()));
         let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
         Ok(Self {
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
             propagation,
+            grace_seconds,
             dry_run: !dry_run.is_empty(),
         })
     }
@@ -135,17 +141,27 @@ async fn delete_once(
 ) -> Result<Option<Written>, Status> {
     let mut new = old.clone();
     set_propagation(call, &mut new, options);
+    let grace = kinds::grace_seconds(call, &new, options.grace_seconds);
+    let shorter = current.terminating && kinds::grace_left(&new) > grace;
+    if shorter {
+        pipeline::metadata(&mut new).insert("deletionGracePeriodSeconds".into(), grace.into());
+    }
     let held = new["metadata"]["finalizers"]
         .as_array()
         .is_some_and(|it| !it.is_empty())
+        || grace > 0
         || !kinds::may_vanish(call, &new);
     if held {
+        let ends = call.now + std::time::Duration::from_secs(u64::try_from(grace).unwrap_or_default());
+        if shorter {
+            pipeline::metadata(&mut new).insert("deletionTimestamp".into(), pipeline::seconds(ends).into());
+        }
         if !current.terminating {
             kinds::mark_terminating(call, &mut new);
             let metadata = pipeline::metadata(&mut new);
-            metadata.insert("deletionTimestamp".into(), pipeline::seconds(call.now).into());
+            metadata.insert("deletionTimestamp".into(), pipeline::seconds(ends).into());
             if call.resource.id.as_ref() != "namespaces" {
-                metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+                metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
             }
             if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|it| *it > 0) {
                 metadata.insert("generation".into(), (generation + 1).into());
