@@ -6,7 +6,7 @@ use crate::{
     convert, discovery,
     identity::{Attributes, User},
     listen::PeerCertificate,
-    openapi,
+    openapi, pod_logs,
     registry::Resource,
     request::{Query, ResourcePath, Route, route},
     respond::{self, Body, Form, Shape},
@@ -308,6 +308,7 @@ where
     call.warnings.extend(call.served().deprecation.clone());
     let form = form.as_ref().map_err(Clone::clone)?;
     let mut response = match verb {
+        "get" if call.subresource == "log" => pod_logs::log(&call).await?,
         "get" => get(&call, form)?,
         "list" => list(&call, form, headers)?,
         "watch" => watch(&call, form)?,
@@ -342,6 +343,9 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     if resource.traits.review && verb != "create" {
         return Err(Status::method_not_allowed());
     }
+    if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&path.subresource.as_str()) {
+        return Err(pod_logs::not_implemented(&path.subresource));
+    }
     let served = resource.version(&path.version);
     let known = match path.subresource.as_str() {
         "" => true,
@@ -360,9 +364,6 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
 
 fn get(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
     let (object, bytes) = verbs::get::get(call)?;
-    if call.subresource == "log" {
-        return Ok(respond::text(204, ""));
-    }
     if call.subresource == "scale" {
         let value = scale::read(call, &crate::call::in_version(&object, &call.resource, &call.version))?;
         return Ok(respond::value(200, form, &shape::object(call, &form.shape, value)?));

@@ -30,6 +30,7 @@ pub mod openapi;
 pub mod persist;
 mod pipeline;
 pub mod pki;
+pub mod pod_logs;
 mod protobuf;
 pub mod registry;
 mod request;

@@ -12,6 +12,7 @@ use crate::{
     local::Local,
     persist::{self, Durability, Loaded, Redb, Storage, StorageError},
     pki::{self, Pki},
+    pod_logs::PodLogs,
     registry::Registry,
     respond::Body,
     tls,
@@ -74,6 +75,8 @@ pub struct Inner {
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
     pub stop: CancellationToken,
+    /// Who has the logs of pods; nobody without a node.
+    pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
     ready: AtomicBool,
     durability: Durability,
     queue: Arc<persist::Queue>,
@@ -179,6 +182,7 @@ impl Server {
             admission: options.admission,
             pki,
             stop: CancellationToken::new(),
+            pod_logs: parking_lot::RwLock::default(),
             ready: AtomicBool::new(false),
             durability,
             queue,
@@ -232,6 +236,11 @@ impl Server {
     /// The handle of the server's own controllers.
     pub fn local(&self) -> Local {
         Local::new(self.inner.clone())
+    }
+
+    /// Whom to ask for the logs of pods from now on: the node, which starts when the server is there.
+    pub fn set_pod_logs(&self, logs: Arc<dyn PodLogs>) {
+        *self.inner.pod_logs.write() = Some(logs);
     }
 
     /// The objects.

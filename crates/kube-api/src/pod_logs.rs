@@ -1,0 +1,133 @@
+//! `GET pods/NAME/log`: answered by whoever runs the pods, if anybody does.
+
+use crate::{
+    call::Call,
+    respond::{self, Body},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream::BoxStream};
+use http::Response;
+use jiff::{SignedDuration, Timestamp};
+use kube_store::status::Status;
+
+/// Which part of a log is wanted: `PodLogOptions` of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodLogOptions {
+    /// The container; `None` for the only one.
+    pub container: Option<String>,
+    /// Go on as it grows.
+    pub follow: bool,
+    /// The start before the present one.
+    pub previous: bool,
+    /// Only lines from then on.
+    pub since: Option<Timestamp>,
+    /// Each line with its time.
+    pub timestamps: bool,
+    /// Only the last lines.
+    pub tail_lines: Option<usize>,
+    /// No more than this.
+    pub limit_bytes: Option<u64>,
+}
+
+/// Why there is no log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodLogError {
+    /// The pod is not run here.
+    NotFound,
+    /// The request cannot be answered as it is; the sentence says why.
+    BadRequest(String),
+    /// Something failed.
+    Internal(String),
+}
+
+/// Has the logs of pods. Who runs pods on this server's objects hands one over with
+/// [`Server::set_pod_logs`](crate::Server::set_pod_logs).
+#[async_trait::async_trait]
+pub trait PodLogs: Send + Sync + 'static {
+    /// Opens the log of one container.
+    ///
+    /// # Errors
+    /// When there is none.
+    async fn open(
+        &self,
+        namespace: &str,
+        pod: &str,
+        options: PodLogOptions,
+    ) -> Result<BoxStream<'static, Bytes>, PodLogError>;
+}
+
+/// Sub-resources of pods that want a container with a terminal, which processes of a host are not.
+pub const INTERACTIVE: &[&str] = &["exec", "attach", "portforward", "proxy"];
+
+/// The answer to those.
+pub fn not_implemented(subresource: &str) -> Status {
+    let text = format!("pods/{subresource} is not implemented: this server's pods are processes of its host");
+    Status::new(501, "NotImplemented", text)
+}
+
+fn options(call: &Call<'_>) -> Result<PodLogOptions, Status> {
+    let number = |name: &str| match call.query.text(name) {
+        None => Ok(None),
+        Some(text) => match text.parse::<u64>() {
+            Ok(it) => Ok(Some(it)),
+            Err(_) => Err(Status::bad_request(format!(
+                "{name}: invalid value {text:?}: must be a whole number"
+            ))),
+        },
+    };
+    let since = match (call.query.text("sinceTime"), number("sinceSeconds")?) {
+        (Some(_), Some(_)) => {
+            return Err(Status::bad_request(
+                "at most one of `sinceTime` or `sinceSeconds` may be specified",
+            ));
+        }
+        (Some(text), None) => {
+            let at = text.parse();
+            Some(at.map_err(|_| Status::bad_request(format!("sinceTime: invalid value {text:?}: must be a time")))?)
+        }
+        (None, Some(seconds)) => {
+            let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
+            Some(call.now.checked_sub(seconds).unwrap_or(Timestamp::MIN))
+        }
+        (None, None) => None,
+    };
+    Ok(PodLogOptions {
+        container: call.query.text("container").map(str::to_owned),
+        follow: call.query.flag("follow"),
+        previous: call.query.flag("previous"),
+        since,
+        timestamps: call.query.flag("timestamps"),
+        tail_lines: number("tailLines")?.map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
+        limit_bytes: number("limitBytes")?,
+    })
+}
+
+/// Answers the log of the call's pod.
+///
+/// # Errors
+/// 404 without the pod, 400 for what a kubelet refuses, 501 when nobody runs pods here.
+pub async fn log(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let options = options(call)?;
+    crate::verbs::get::get(call)?;
+    let source = call.server.pod_logs.read().clone();
+    let source = source.ok_or_else(|| {
+        Status::new(
+            501,
+            "NotImplemented",
+            "pods/log is not implemented: no node runs pods on this server",
+        )
+    })?;
+    let opened = source.open(&call.namespace, &call.name, options).await;
+    let chunks = opened.map_err(|error| match error {
+        PodLogError::NotFound => {
+            let text = format!("no node of this server runs pod {:?}", call.name);
+            Status::bad_request(text)
+        }
+        PodLogError::BadRequest(text) => Status::bad_request(text),
+        PodLogError::Internal(text) => Status::internal(text),
+    })?;
+    let mut response = respond::text(200, "");
+    let stop = call.server.stop.clone();
+    *response.body_mut() = Body::Stream(chunks.take_until(stop.cancelled_owned()).boxed());
+    Ok(response)
+}
