@@ -3,7 +3,7 @@
 //!
 //! All of them hang on one subscription to the store's events. An event only names keys; what to do with a key is
 //! decided from the state at that moment, so that a lost or repeated event does no harm. There are no controllers for
-//! Deployments, ReplicaSets or Jobs: without nodes their pods never run, and saying otherwise would be a lie.
+//! Deployments, ReplicaSets or Jobs: they come with the nodes that run their pods, and are no part of the server.
 
 mod bootstrap;
 mod bootstrap_token;

@@ -1,0 +1,27 @@
+//! A node without containers: it makes a Kubernetes API *run* things.
+//!
+//! It registers a Node, takes the pods that fit it, and runs their containers as processes of this host, by a map from
+//! images to commands: volumes as files, environment, ServiceAccount tokens, probes, restarts, logs, statuses as a
+//! kubelet writes them. Beside it run the workload controllers that a small API server lacks: Deployment, ReplicaSet,
+//! DaemonSet, StatefulSet and Job.
+//!
+//! It speaks through a `kube::Client` only and knows no kind of Open Cluster Management. It isolates nothing:
+//! `securityContext`, resource limits and network namespaces are accepted and not enforced.
+
+mod cache;
+mod events;
+mod images;
+mod logs;
+mod node;
+mod pod;
+mod process;
+mod queue;
+mod references;
+mod register;
+mod schedule;
+mod times;
+mod workload;
+
+pub use images::{Command, ImageMap, MapError};
+pub use logs::{LogError, LogOptions, Logs};
+pub use node::{ApiServer, Node, Options, StartError, start};

@@ -1,0 +1,318 @@
+//! Gives pods that fit to this node.
+
+use crate::{
+    cache::Cache,
+    events::{self, Kind, Recorder},
+    queue, times,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    Binding, Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodCondition, Taint, Toleration,
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Namespace and name of a pod; empty for all that wait.
+pub type Key = (String, String);
+pub type Queue = queue::Queue<Key>;
+
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The key that stands for every pod that waits.
+pub fn everything() -> Key {
+    Key::default()
+}
+
+/// What scheduling needs.
+pub struct Scheduler {
+    pub client: Client,
+    pub name: String,
+    pub pods: Cache<Pod>,
+    pub nodes: Cache<Node>,
+    pub queue: Arc<Queue>,
+    pub recorder: Recorder,
+    pub cancel: CancellationToken,
+}
+
+/// Takes pods until the end.
+pub async fn run(it: Scheduler) {
+    let work = async {
+        it.pods.synced().await;
+        it.nodes.synced().await;
+        loop {
+            let key = it.queue.next().await;
+            if key == everything() {
+                let waiting = it.pods.list().into_iter().filter(|it| waits(it));
+                waiting.for_each(|pod| {
+                    let name = pod.metadata.name.clone().unwrap_or_default();
+                    it.queue.add((pod.metadata.namespace.clone().unwrap_or_default(), name));
+                });
+                continue;
+            }
+            let Some(pod) = it.pods.get(&key.0, &key.1).filter(|it| waits(it)) else {
+                continue;
+            };
+            match it.consider(&pod).await {
+                Ok(()) => {}
+                // Gone, or bound by another.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => {
+                    tracing::debug!(pod = %key.1, %error, "could not schedule a pod, will retry");
+                    it.queue.add_after(key, RETRY);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = it.cancel.cancelled() => {}
+        () = work => {}
+    }
+}
+
+fn waits(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let scheduler = spec.scheduler_name.as_deref().unwrap_or("default-scheduler");
+    spec.node_name.as_ref().is_none_or(String::is_empty)
+        && scheduler == "default-scheduler"
+        && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
+        && pod.metadata.deletion_timestamp.is_none()
+}
+
+impl Scheduler {
+    async fn consider(&self, pod: &Arc<Pod>) -> Result<(), kube::Error> {
+        // Without a Node it is not known yet what fits; its registration brings us back.
+        let Some(node) = self.nodes.get("", &self.name) else {
+            return Ok(());
+        };
+        let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let Err(misfit) = fits(pod, &node) else {
+            let binding = Binding {
+                metadata: kube::core::ObjectMeta {
+                    name: Some(name.clone()),
+                    namespace: Some(namespace.clone()),
+                    uid: pod.metadata.uid.clone(),
+                    ..Default::default()
+                },
+                target: events::reference(&*node),
+            };
+            let _: Value = api
+                .create_subresource("binding", &name, &PostParams::default(), &binding)
+                .await?;
+            let text = format!("Successfully assigned {namespace}/{name} to {}", self.name);
+            self.recorder.tell(
+                events::reference(&**pod),
+                "default-scheduler",
+                Kind::Normal,
+                "Scheduled",
+                text,
+            );
+            return Ok(());
+        };
+        // Another node may fit; only the last word of a lonely one is written down.
+        let others = self
+            .nodes
+            .list()
+            .iter()
+            .any(|it| it.metadata.name.as_deref() != Some(&self.name) && fits(pod, it).is_ok());
+        if others {
+            return Ok(());
+        }
+        let text = format!("0/1 nodes are available: 1 {misfit}.");
+        let said = condition(pod).is_some_and(|it| it.status == "False" && it.message.as_deref() == Some(&text));
+        if said {
+            return Ok(());
+        }
+        let mut conditions: Vec<PodCondition> = pod
+            .status
+            .as_ref()
+            .and_then(|it| it.conditions.clone())
+            .unwrap_or_default();
+        conditions.retain(|it| it.type_ != "PodScheduled");
+        conditions.push(PodCondition {
+            type_: "PodScheduled".into(),
+            status: "False".into(),
+            reason: Some("Unschedulable".into()),
+            message: Some(text.clone()),
+            last_transition_time: Some(times::seconds(Timestamp::now())),
+            ..PodCondition::default()
+        });
+        let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}});
+        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
+        self.recorder.tell(
+            events::reference(&**pod),
+            "default-scheduler",
+            Kind::Warning,
+            "FailedScheduling",
+            text,
+        );
+        Ok(())
+    }
+}
+
+fn condition(pod: &Pod) -> Option<&PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|it| it.type_ == "PodScheduled")
+}
+
+/// Whether a pod may run on a node; the error is what kube-scheduler says.
+///
+/// # Errors
+/// The first reason against it.
+pub fn fits(pod: &Pod, node: &Node) -> Result<(), &'static str> {
+    let Some(spec) = &pod.spec else { return Ok(()) };
+    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
+    let node_spec = node.spec.as_ref();
+    if node_spec.and_then(|it| it.unschedulable).unwrap_or_default() {
+        let taint = Taint {
+            key: "node.kubernetes.io/unschedulable".into(),
+            effect: "NoSchedule".into(),
+            ..Taint::default()
+        };
+        if !tolerations.iter().any(|it| tolerates(it, &taint)) {
+            return Err("node(s) were unschedulable");
+        }
+    }
+    let taints = node_spec.and_then(|it| it.taints.as_deref()).unwrap_or_default();
+    let hard = taints.iter().filter(|it| it.effect != "PreferNoSchedule");
+    if hard
+        .into_iter()
+        .any(|taint| !tolerations.iter().any(|it| tolerates(it, taint)))
+    {
+        return Err("node(s) had untolerated taint(s)");
+    }
+    let labels = node.metadata.labels.clone().unwrap_or_default();
+    let selected = spec
+        .node_selector
+        .iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value));
+    let affinity = spec.affinity.as_ref().and_then(|it| it.node_affinity.as_ref());
+    let required = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let wanted = required.is_none_or(|it| it.node_selector_terms.iter().any(|it| term_matches(it, &labels, name)));
+    if !selected || !wanted {
+        return Err("node(s) didn't match Pod's node affinity/selector");
+    }
+    Ok(())
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    let (key, effect) = (text(&toleration.key), text(&toleration.effect));
+    let exists = toleration.operator.as_deref() == Some("Exists");
+    (effect.is_empty() || effect == taint.effect)
+        && ((key.is_empty() && exists) || key == taint.key)
+        && (exists || text(&toleration.value) == text(&taint.value))
+}
+
+fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>, name: &str) -> bool {
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    // A term without any requirement matches nothing.
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions
+            .iter()
+            .all(|it| matches(it, labels.get(&it.key).map(String::as_str)))
+        && fields
+            .iter()
+            .all(|it| matches(it, (it.key == "metadata.name").then_some(name)))
+}
+
+fn matches(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
+    let values = requirement.values.as_deref().unwrap_or_default();
+    let is_in = value.is_some_and(|value| values.iter().any(|it| it == value));
+    let number = |it: &str| it.parse::<i64>().ok();
+    let compared = || Some(number(value?)?.cmp(&number(values.first()?)?));
+    match requirement.operator.as_str() {
+        "In" => is_in,
+        "NotIn" => !is_in,
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compared().is_some_and(|it| it.is_gt()),
+        "Lt" => compared().is_some_and(|it| it.is_lt()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(pod: Value, node: Value) -> Result<(), &'static str> {
+        let pod = json!({"spec": pod});
+        let node = json!({"metadata": {"name": "n", "labels": {"zone": "a", "size": "5"}}, "spec": node});
+        fits(
+            &serde_json::from_value(pod).unwrap(),
+            &serde_json::from_value(node).unwrap(),
+        )
+    }
+
+    fn affinity(term: Value) -> Value {
+        json!({"containers": [], "affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}})
+    }
+
+    #[test]
+    fn a_pod_goes_where_its_selector_and_affinity_lead() {
+        let misfit = Err("node(s) didn't match Pod's node affinity/selector");
+        let term = |key: &str, operator: &str, values: &[&str]| {
+            affinity(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
+        };
+        let table = [
+            (json!({"containers": []}), Ok(())),
+            (json!({"containers": [], "nodeSelector": {"zone": "a"}}), Ok(())),
+            (json!({"containers": [], "nodeSelector": {"zone": "b"}}), misfit),
+            (term("zone", "In", &["a", "b"]), Ok(())),
+            (term("zone", "NotIn", &["a"]), misfit),
+            (term("size", "Gt", &["4"]), Ok(())),
+            (term("size", "Lt", &["4"]), misfit),
+            (term("none", "DoesNotExist", &[]), Ok(())),
+            (affinity(json!({})), misfit),
+            (
+                affinity(json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})),
+                Ok(()),
+            ),
+            (
+                affinity(json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]})),
+                misfit,
+            ),
+        ];
+        for (pod, want) in table {
+            assert_eq!(judged(pod.clone(), json!({})), want, "{pod}");
+        }
+    }
+
+    #[test]
+    fn a_taint_wants_a_toleration() {
+        let tainted = json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]});
+        let with = |it: Value| json!({"containers": [], "tolerations": [it]});
+        let refused = Err("node(s) had untolerated taint(s)");
+        let table = [
+            (json!({"containers": []}), refused),
+            (with(json!({"key": "k", "value": "v"})), Ok(())),
+            (with(json!({"key": "k", "value": "w"})), refused),
+            (
+                with(json!({"key": "k", "operator": "Exists", "effect": "NoExecute"})),
+                refused,
+            ),
+            (with(json!({"operator": "Exists"})), Ok(())),
+        ];
+        for (pod, want) in table {
+            assert_eq!(judged(pod.clone(), tainted.clone()), want, "{pod}");
+        }
+        let cordoned = json!({"unschedulable": true});
+        assert_eq!(
+            judged(json!({"containers": []}), cordoned.clone()),
+            Err("node(s) were unschedulable")
+        );
+        assert_eq!(judged(with(json!({"operator": "Exists"})), cordoned), Ok(()));
+    }
+}

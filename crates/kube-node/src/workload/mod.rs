@@ -1,0 +1,265 @@
+//! The controllers of workloads, which make pods and keep them. They run nothing themselves.
+//!
+//! One worker takes keys one by one: what one pass writes, the next one sees, as every answer goes into the caches.
+
+mod deployment;
+mod pods;
+mod replica_set;
+mod rollout;
+
+use crate::{
+    cache::Cache,
+    events::{self, Kind as EventKind, Recorder},
+    queue,
+};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    core::v1::{Node, Pod},
+};
+use kube::{Api, Client, Resource, runtime::watcher::Config};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What wants a look.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// An object by kind, namespace and name.
+    Object(Kind, String, String),
+    /// A pod without an owner came or changed in this namespace; somebody may want it.
+    Orphan(String),
+    /// A node came, changed or went.
+    Nodes,
+}
+
+/// The kinds that own pods, and Deployments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Deployment,
+    ReplicaSet,
+}
+
+impl Kind {
+    fn of(kind: &str) -> Option<Self> {
+        [Self::Deployment, Self::ReplicaSet]
+            .into_iter()
+            .find(|it| format!("{it:?}") == kind)
+    }
+}
+
+pub type Queue = queue::Queue<Key>;
+
+/// What goes wrong on the way: the API server does not answer or refuses.
+type Error = kube::Error;
+
+/// When to look again without any event.
+type Again = Option<Duration>;
+
+const RETRY_MIN: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Queues what a change of a pod touches.
+pub fn pod_changed(queue: &Queue, pod: &Pod) {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    match pods::controller(&pod.metadata) {
+        Some(owner) => {
+            if let Some(kind) = Kind::of(&owner.kind) {
+                queue.add(Key::Object(kind, namespace, owner.name.clone()));
+            }
+        }
+        None if pod.metadata.labels.is_some() => queue.add(Key::Orphan(namespace)),
+        None => {}
+    }
+}
+
+/// Queues what a change of a node touches.
+pub fn nodes_changed(queue: &Queue) {
+    queue.add(Key::Nodes);
+}
+
+/// What the controllers share.
+struct Workloads {
+    client: Client,
+    pods: Cache<Pod>,
+    deployments: Cache<Deployment>,
+    replica_sets: Cache<ReplicaSet>,
+    queue: Arc<Queue>,
+    recorder: Recorder,
+}
+
+/// Runs the controllers until the end.
+pub async fn run(
+    client: Client,
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    queue: Arc<Queue>,
+    recorder: Recorder,
+    cancel: CancellationToken,
+) {
+    let (_gate, open) = watch::channel(true);
+    let workloads = Workloads {
+        deployments: owners(&client, Kind::Deployment, &queue, &cancel, &open),
+        replica_sets: {
+            let queue = queue.clone();
+            let changed = move |old: Option<&Arc<ReplicaSet>>, new: Option<&Arc<ReplicaSet>>| {
+                for it in old.into_iter().chain(new) {
+                    queue.add(key(Kind::ReplicaSet, &**it));
+                    if let Some(owner) = pods::controller(&it.metadata).filter(|it| it.kind == "Deployment") {
+                        let namespace = it.metadata.namespace.clone().unwrap_or_default();
+                        queue.add(Key::Object(Kind::Deployment, namespace, owner.name.clone()));
+                    }
+                }
+            };
+            let all = Api::<ReplicaSet>::all(client.clone());
+            Cache::start(all, Config::default(), cancel.clone(), open.clone(), changed)
+        },
+        client,
+        pods,
+        queue: queue.clone(),
+        recorder,
+    };
+    let work = async {
+        workloads.pods.synced().await;
+        nodes.synced().await;
+        workloads.deployments.synced().await;
+        workloads.replica_sets.synced().await;
+        let mut failures: HashMap<Key, u32> = HashMap::new();
+        loop {
+            let key = queue.next().await;
+            match workloads.look(&key).await {
+                Ok(again) => {
+                    failures.remove(&key);
+                    if let Some(delay) = again {
+                        queue.add_after(key, delay);
+                    }
+                }
+                Err(error) => {
+                    let count = failures.entry(key.clone()).or_default();
+                    *count += 1;
+                    tracing::debug!(?key, %error, count, "will try again");
+                    let delay = RETRY_MIN * 2_u32.saturating_pow((*count).min(16) - 1);
+                    queue.add_after(key, delay.min(RETRY_MAX));
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = work => {}
+    }
+}
+
+fn key<K: Resource>(kind: Kind, object: &K) -> Key {
+    let meta = object.meta();
+    Key::Object(
+        kind,
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+fn owners<K>(
+    client: &Client,
+    kind: Kind,
+    queue: &Arc<Queue>,
+    cancel: &CancellationToken,
+    open: &watch::Receiver<bool>,
+) -> Cache<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Default,
+{
+    let queue = queue.clone();
+    Cache::start(
+        Api::<K>::all(client.clone()),
+        Config::default(),
+        cancel.clone(),
+        open.clone(),
+        move |old, new| old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it))),
+    )
+}
+
+impl Workloads {
+    async fn look(&self, key: &Key) -> Result<Again, Error> {
+        match key {
+            Key::Orphan(namespace) => {
+                for set in self.replica_sets.list_in(namespace) {
+                    self.queue.add(self::key(Kind::ReplicaSet, &*set));
+                }
+                Ok(None)
+            }
+            Key::Nodes => Ok(None),
+            Key::Object(Kind::Deployment, namespace, name) => match self.deployments.get(namespace, name) {
+                Some(it) => self.deployment(&it).await,
+                None => Ok(None),
+            },
+            Key::Object(Kind::ReplicaSet, namespace, name) => match self.replica_sets.get(namespace, name) {
+                Some(it) => self.replica_set(&it).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn api<K>(&self, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
+    }
+
+    /// Tells an event about one of the owners.
+    fn tell<K>(
+        &self,
+        owner: &K,
+        component: &'static str,
+        kind: EventKind,
+        reason: &'static str,
+        text: impl Into<String>,
+    ) where
+        K: Resource,
+        K::DynamicType: Default,
+    {
+        self.recorder
+            .tell(events::reference(owner), component, kind, reason, text);
+    }
+
+    /// Writes a status if it differs from the one that is known, and puts the answer into the cache.
+    async fn write_status<K, S>(&self, cache: &Cache<K>, object: &K, before: Option<&S>, after: &S) -> Result<(), Error>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+        K::DynamicType: Default,
+        S: Serialize + PartialEq,
+    {
+        if before == Some(after) {
+            return Ok(());
+        }
+        let mut patch = serde_json::to_value(after).map_err(Error::SerdeError)?;
+        let before = serde_json::to_value(before).map_err(Error::SerdeError)?;
+        if let (Some(patch), Some(before)) = (patch.as_object_mut(), before.as_object()) {
+            for field in before.keys() {
+                patch.entry(field.clone()).or_insert(serde_json::Value::Null);
+            }
+        }
+        let meta = object.meta();
+        let patch = serde_json::json!({"metadata": {"uid": meta.uid}, "status": patch});
+        let name = meta.name.as_deref().unwrap_or_default();
+        let api = self.api::<K>(meta.namespace.as_deref());
+        let params = kube::api::PatchParams::default();
+        let written = api.patch_status(name, &params, &kube::api::Patch::Merge(&patch)).await;
+        match written {
+            Ok(written) => cache.put(written),
+            // It is gone, or another one of its name.
+            Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
