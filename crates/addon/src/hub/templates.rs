@@ -11,9 +11,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube::ResourceExt;
 use ocm_api::addon::{
     GROUP,
-    v1alpha1::{AddOnTemplate, ClusterManagementAddOn},
+    v1alpha1::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn},
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, async_trait};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, async_trait, cache::split_key};
 use parking_lot::Mutex;
 
 use super::Caches;
@@ -42,6 +42,8 @@ pub struct Seen {
     pub cluster_management_addon: Option<Arc<ClusterManagementAddOn>>,
     /// Whether it is on any cluster.
     pub is_installed: bool,
+    /// Whether it is on any cluster as a template says it.
+    pub is_installed_from_template: bool,
     /// Whether it runs.
     pub runs: bool,
 }
@@ -64,9 +66,11 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
             matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
         new.or(old).filter(|_| !same).map(|it| it.name_any())
     });
-    caches.addons.subscribe(queue, |old, new| {
-        let went = new.is_none();
-        old.filter(|_| went).map(|it| it.name_any())
+    caches.addons.subscribe(queue, |old, new| match (old, new) {
+        (Some(old), None) => Some(old.name_any()),
+        // After a restart there may be no offer left to tell of an add-on whose hooks have still to run.
+        (None, Some(new)) if uses_template(new) => Some(new.name_any()),
+        _ => None,
     });
 }
 
@@ -76,10 +80,16 @@ pub fn is_of_template(addon: &ClusterManagementAddOn) -> bool {
     kinds.any(|it| it.group == GROUP && it.resource == AddOnTemplate::PLURAL)
 }
 
+/// Whether a template says what an add-on is on a cluster.
+fn uses_template(addon: &ManagedClusterAddOn) -> bool {
+    let mut configs = addon.status.iter().flat_map(|it| &it.config_references);
+    configs.any(|it| it.group == GROUP && it.resource == AddOnTemplate::PLURAL)
+}
+
 /// Whether the add-on is to run, given what was seen.
 fn is_to_run(seen: &Seen) -> bool {
     let offered = seen.cluster_management_addon.as_deref().is_some_and(is_of_template);
-    offered || seen.runs && seen.is_installed
+    offered || seen.is_installed_from_template || seen.runs && seen.is_installed
 }
 
 #[async_trait]
@@ -88,10 +98,19 @@ impl Reconciler for TemplateStarts {
     type Seen = Seen;
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        let keys = self.caches.addon_keys(name);
+        let from_template = |key: &String| {
+            let (cluster, name) = split_key(key);
+            self.caches
+                .addons
+                .get(cluster, name)
+                .is_some_and(|it| uses_template(&it))
+        };
         Ok(Seen {
             name: name.to_owned(),
             cluster_management_addon: self.caches.cluster_management_addons.named(name),
-            is_installed: !self.caches.addon_keys(name).is_empty(),
+            is_installed: !keys.is_empty(),
+            is_installed_from_template: keys.iter().any(from_template),
             runs: self.running.lock().contains(name),
         })
     }
@@ -128,6 +147,10 @@ mod tests {
     use super::*;
 
     fn check(kinds: Option<&[&str]>, is_installed: bool, runs: bool, printed: &str) {
+        check_from(kinds, is_installed, false, runs, printed);
+    }
+
+    fn check_from(kinds: Option<&[&str]>, is_installed: bool, from_template: bool, runs: bool, printed: &str) {
         let offer = kinds.map(|kinds| {
             let kinds: Vec<_> = kinds.iter().map(|it| json!({"group": GROUP, "resource": it})).collect();
             let offer = json!({"metadata": {"name": "a"}, "spec": {"supportedConfigs": kinds}});
@@ -137,6 +160,7 @@ mod tests {
             name: "a".to_owned(),
             cluster_management_addon: offer,
             is_installed,
+            is_installed_from_template: from_template,
             runs,
         };
         assert_eq!(
@@ -159,5 +183,11 @@ mod tests {
         check(None, true, true, "");
         check(None, false, true, "note: runs no longer");
         check(Some(of_other), false, true, "note: runs no longer");
+    }
+
+    #[test]
+    fn a_restarted_hub_runs_what_is_still_installed_though_nobody_offers_it() {
+        check_from(None, true, true, false, "note: starts to run");
+        check_from(None, true, true, true, "");
     }
 }
