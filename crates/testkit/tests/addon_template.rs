@@ -11,11 +11,19 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use kube_api::pki::certificate;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition};
+use p256::{
+    ecdsa::SigningKey,
+    elliptic_curve::Generate,
+    pkcs8::{EncodePrivateKey, LineEnding},
+};
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::json;
 use testkit::{Site, wait};
 use tokio_util::sync::CancellationToken;
+use x509_cert::der::EncodePem;
+use x509_parser::pem::parse_x509_pem;
 
 const JOINER: &str = "joiner";
 const NAMESPACE: &str = "open-cluster-management-agent-addon";
@@ -233,5 +241,73 @@ async fn a_template_becomes_an_add_on_that_is_registered_deployed_healthy_and_go
     wait::gone(&world.deployments(), "hello-agent").await;
     wait::gone(&secrets, "hello-template-hub-kubeconfig").await;
     wait::gone(&bindings, "open-cluster-management:hello-template:clusterrole:agent").await;
+    world.cancel.cancel();
+}
+
+const SIGNED: &str = r#"
+apiVersion: addon.open-cluster-management.io/v1beta1
+kind: AddOnTemplate
+metadata: {name: signed-v1}
+spec:
+  addonName: hello-template
+  agentSpec: {workload: {manifests: []}}
+  registration:
+  - type: CustomSigner
+    customSigner:
+      signerName: example.com/hello
+      subject: {user: "hello", groups: [greeters]}
+      signingCA: {name: hello-ca}
+---
+apiVersion: addon.open-cluster-management.io/v1beta1
+kind: ClusterManagementAddOn
+metadata: {name: hello-template}
+spec:
+  defaultConfigs:
+  - {group: addon.open-cluster-management.io, resource: addontemplates, name: signed-v1}
+---
+apiVersion: addon.open-cluster-management.io/v1beta1
+kind: ManagedClusterAddOn
+metadata: {name: hello-template, namespace: cluster1}
+spec: {}
+"#;
+
+#[tokio::test]
+async fn a_template_with_a_signer_of_its_own_gets_a_certificate_of_its_authority() {
+    let world = World::start().await;
+    let key = SigningKey::generate();
+    let authority = certificate::authority("hello-ca", &key, jiff::Timestamp::now(), 86400).unwrap();
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("hello-ca".to_owned());
+    secret.string_data = Some(
+        [
+            ("tls.crt".to_owned(), authority.to_pem(LineEnding::LF).unwrap()),
+            (
+                "tls.key".to_owned(),
+                key.to_pkcs8_pem(LineEnding::LF).unwrap().to_string(),
+            ),
+        ]
+        .into(),
+    );
+    let secrets: Api<Secret> = Api::namespaced(world.hub.client(), "open-cluster-management-hub");
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    world.hub.apply(SIGNED).await;
+
+    let secrets: Api<Secret> = Api::namespaced(world.cluster.client(), NAMESPACE);
+    let name = "hello-template-example.com-hello-client-cert";
+    let has_certificate = |it: Option<&Secret>| {
+        it.and_then(|it| it.data.as_ref())
+            .and_then(|it| it.get("tls.crt"))
+            .is_some_and(|it| !it.0.is_empty())
+    };
+    let found = wait::until(&secrets, name, "has a certificate", has_certificate).await;
+    let data = found.unwrap().data.unwrap();
+    let (_, pem) = parse_x509_pem(&data["tls.crt"].0).unwrap();
+    let signed = pem.parse_x509().unwrap();
+    assert_eq!(signed.issuer().to_string(), "CN=hello-ca");
+    let subject = signed.subject().to_string();
+    assert!(
+        subject.contains("CN=hello") && subject.contains("O=greeters"),
+        "{subject}"
+    );
     world.cancel.cancel();
 }
