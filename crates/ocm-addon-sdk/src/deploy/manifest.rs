@@ -156,10 +156,7 @@ pub fn same(one: &Value, other: &Value) -> bool {
         && agrees(&metadata(one), &metadata(other), is_empty)
 }
 
-fn said<'m>(
-    map: &'m Map<String, Value>,
-    is_nothing: fn(&Value) -> bool,
-) -> impl Iterator<Item = (&'m String, &'m Value)> {
+fn said(map: &Map<String, Value>, is_nothing: fn(&Value) -> bool) -> impl Iterator<Item = (&String, &Value)> {
     map.iter().filter(move |(_, it)| !is_nothing(it))
 }
 

@@ -29,7 +29,7 @@ pub fn delete_option(manifests: &[Value]) -> Option<DeleteOption> {
             namespace: text(it, "/metadata/namespace").to_owned(),
         })
         .collect();
-    (!rules.is_empty()).then(|| DeleteOption {
+    (!rules.is_empty()).then_some(DeleteOption {
         propagation_policy: DeletePropagationPolicy::SelectivelyOrphan,
         selectively_orphans: Some(SelectivelyOrphan { orphaning_rules: rules }),
         ttl_seconds_after_finished: None,
