@@ -66,8 +66,22 @@ enum Change {
 
 struct Kind {
     cache: Cache<DynamicObject>,
-    // By namespace and name: the hash, and the resourceVersion it was made from.
-    hashes: Mutex<HashMap<(String, String), (Option<String>, String)>>,
+    // By namespace and name.
+    hashes: Arc<Mutex<HashMap<Name, Hashed>>>,
+}
+
+type Name = (String, String);
+
+struct Hashed {
+    resource_version: Option<String>,
+    hash: String,
+}
+
+fn name_of(object: &DynamicObject) -> Name {
+    (
+        object.metadata.namespace.clone().unwrap_or_default(),
+        object.metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 impl Configs {
@@ -96,9 +110,10 @@ impl Configs {
             return;
         }
         let cache = Cache::<DynamicObject>::empty();
+        let hashes = Arc::<Mutex<HashMap<Name, Hashed>>>::default();
         let entry = Arc::new(Kind {
             cache: cache.clone(),
-            hashes: Mutex::default(),
+            hashes: hashes.clone(),
         });
         {
             let mut kinds = self.inner.kinds.write();
@@ -110,14 +125,19 @@ impl Configs {
         // Weak, because the cache is one of those that the other end holds.
         let (this, of) = (Arc::downgrade(&self.inner), kind.clone());
         cache.listen(move |old, new| {
-            if let (Some(object), Some(this)) = (new.or(old), this.upgrade()) {
-                this.announce(&Change::Object(ConfigKey {
-                    group: of.group.clone(),
-                    resource: of.resource.clone(),
-                    namespace: object.metadata.namespace.clone().unwrap_or_default(),
-                    name: object.metadata.name.clone().unwrap_or_default(),
-                }));
+            let (Some(object), Some(this)) = (new.or(old), this.upgrade()) else {
+                return;
+            };
+            let (namespace, name) = name_of(object);
+            if new.is_none() {
+                hashes.lock().remove(&(namespace.clone(), name.clone()));
             }
+            this.announce(&Change::Object(ConfigKey {
+                group: of.group.clone(),
+                resource: of.resource.clone(),
+                namespace,
+                name,
+            }));
         });
         let resource = ApiResource {
             group: kind.group.clone(),
@@ -177,20 +197,19 @@ impl Inner {
 
 impl Kind {
     fn hash(&self, object: &DynamicObject) -> String {
-        let name = (
-            object.metadata.namespace.clone().unwrap_or_default(),
-            object.metadata.name.clone().unwrap_or_default(),
-        );
         let version = &object.metadata.resource_version;
         let mut hashes = self.hashes.lock();
-        match hashes.get(&name) {
-            Some((of, hash)) if of == version => hash.clone(),
-            _ => {
-                let hash = spec_hash::of(&object.data);
-                hashes.insert(name, (version.clone(), hash.clone()));
-                hash
-            }
+        let name = name_of(object);
+        if let Some(known) = hashes.get(&name).filter(|it| it.resource_version == *version) {
+            return known.hash.clone();
         }
+        let hash = spec_hash::of(&object.data);
+        let hashed = Hashed {
+            resource_version: version.clone(),
+            hash: hash.clone(),
+        };
+        hashes.insert(name, hashed);
+        hash
     }
 }
 
