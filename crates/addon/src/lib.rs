@@ -8,3 +8,4 @@
 pub mod agent;
 pub mod hub;
 pub mod template;
+pub mod why;
