@@ -6,15 +6,16 @@
 
 mod namespaces;
 mod pods;
+mod read;
 mod render;
 mod run;
 #[cfg(test)]
 mod tests;
 mod variables;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use ocm_addon_sdk::{AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject, values};
+use ocm_addon_sdk::{AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject};
 use ocm_api::{
     addon::{
         AddOnDeploymentConfigSpec, AddOnTemplateSpec, HubPermission, HubPermissionType, TemplateCustomSigner,
@@ -28,6 +29,7 @@ use ocm_api::{
 };
 use serde_json::Value;
 
+use read::Read;
 use render::Rendering;
 
 pub use run::InManager;
@@ -35,12 +37,18 @@ pub use run::InManager;
 /// An add-on made of AddOnTemplates. Which template is meant for a cluster is part of the cluster's configuration.
 pub struct TemplateAddOn {
     name: String,
+    templates: Read<AddOnTemplateSpec>,
+    configs: Read<AddOnDeploymentConfigSpec>,
 }
 
 impl TemplateAddOn {
     /// The add-on of this name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+        Self {
+            name: name.into(),
+            templates: Read::default(),
+            configs: Read::default(),
+        }
     }
 
     /// What `f` makes of the template and configuration that are meant for a cluster.
@@ -53,15 +61,14 @@ impl TemplateAddOn {
         }))
     }
 
-    fn template(&self, place: &Place) -> Result<AddOnTemplateSpec, Refusal> {
-        let template = place
-            .config::<AddOnTemplate>()?
-            .ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))?;
-        Ok(template.spec)
+    fn template(&self, place: &Place) -> Result<Arc<AddOnTemplateSpec>, Refusal> {
+        let found = self.templates.of::<AddOnTemplate>(place, |it| it.spec)?;
+        found.ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))
     }
 
-    fn read(&self, place: &Place) -> Result<(AddOnTemplateSpec, AddOnDeploymentConfigSpec), Refusal> {
-        Ok((self.template(place)?, values::config::of(place)?))
+    fn read(&self, place: &Place) -> Result<(Arc<AddOnTemplateSpec>, Arc<AddOnDeploymentConfigSpec>), Refusal> {
+        let config = self.configs.of::<AddOnDeploymentConfig>(place, |it| it.spec)?;
+        Ok((self.template(place)?, config.unwrap_or_default()))
     }
 
     /// The default identity of the add-on's agents. Upstream's template agents are all called `<add-on>-agent`.
@@ -90,7 +97,8 @@ impl AddOn for TemplateAddOn {
     }
 
     fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
-        permissions(&self.name, &self.template(place)?)
+        let template = self.template(place)?;
+        permissions(&self.name, &template)
     }
 
     fn health(&self, _: &Place) -> Health {

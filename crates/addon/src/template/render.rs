@@ -120,10 +120,16 @@ impl Rendering<'_> {
     /// The namespace of the agent: where the first Deployment is, or else the first DaemonSet, or else the first of another
     /// kind that bears pods.
     pub fn agent_namespace(&self) -> Option<String> {
-        let manifests = self.substituted().ok()?;
+        let variables = self.variables();
         let of = |wanted: &dyn Fn(&str) -> bool| {
-            let mut found = manifests.iter().filter(|it| pods::workloads(it).is_some_and(wanted));
-            found.find_map(namespace_of)
+            let manifests = self.template.agent_spec.workload.manifests.iter();
+            let mut found = manifests.filter(|it| pods::workloads(&it.0).is_some_and(wanted));
+            found.find_map(|it| {
+                // Only this text is looked at: the question is asked with every look at a cluster.
+                let mut namespace = Value::from(it.namespace());
+                variables::substitute(&mut namespace, &variables, &mut BTreeSet::new());
+                namespace.as_str().filter(|it| !it.is_empty()).map(str::to_owned)
+            })
         };
         of(&|it| it == "deployments")
             .or_else(|| of(&|it| it == "daemonsets"))

@@ -1,0 +1,103 @@
+//! Configuration objects, read once however many clusters they are meant for.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use kube::Resource;
+use ocm_addon_sdk::{ConfigKind, Place, Refusal};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+/// While a change is rolled out there are two states of a template and of each configuration; more than this many are
+/// hardly in use at once.
+const KEPT_MAX: usize = 16;
+
+/// What objects of one kind say, by the hash of that.
+pub struct Read<S> {
+    kept: Mutex<VecDeque<(String, Arc<S>)>>,
+}
+
+impl<S> Default for Read<S> {
+    fn default() -> Self {
+        Self { kept: Mutex::default() }
+    }
+}
+
+impl<S> Read<S> {
+    /// What the object of kind `K` says that is meant for a cluster, if there is one.
+    ///
+    /// # Errors
+    /// As [`Place::config`].
+    pub fn of<K>(&self, place: &Place, spec: impl FnOnce(K) -> S) -> Result<Option<Arc<S>>, Refusal>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let kind = ConfigKind::of::<K>();
+        let found = place.configs.iter().find(|it| it.kind.is(&kind.group, &kind.resource));
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        // What cannot be read is refused each time.
+        let hash = Some(&found.live_hash).filter(|it| !it.is_empty() && !found.spec_hash.is_empty());
+        if let Some(hash) = hash {
+            let mut kept = self.kept.lock();
+            if let Some(at) = kept.iter().position(|(it, _)| it == hash) {
+                // The one used last comes first.
+                kept.swap(0, at);
+                return Ok(Some(kept[0].1.clone()));
+            }
+        }
+        let read = place.config::<K>()?.map(|it| Arc::new(spec(it)));
+        if let (Some(hash), Some(read)) = (hash, &read) {
+            let mut kept = self.kept.lock();
+            kept.truncate(KEPT_MAX - 1);
+            kept.push_front((hash.clone(), read.clone()));
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::addon::{AddOnDeploymentConfigSpec, v1alpha1::AddOnDeploymentConfig};
+
+    use super::*;
+
+    fn place(namespace: &str) -> Place {
+        let mut config = AddOnDeploymentConfig::new("c", Default::default());
+        config.spec.agent_install_namespace = namespace.to_owned();
+        Place::new("cluster1", "a").with_config(&config)
+    }
+
+    #[test]
+    fn an_object_is_read_once_and_another_state_of_it_anew() {
+        let read: Read<AddOnDeploymentConfigSpec> = Read::default();
+        let of = |place: &Place| read.of::<AddOnDeploymentConfig>(place, |it| it.spec).unwrap().unwrap();
+        let (first, second) = (of(&place("one")), of(&place("two")));
+        assert_eq!(
+            (
+                first.agent_install_namespace.as_str(),
+                second.agent_install_namespace.as_str()
+            ),
+            ("one", "two")
+        );
+        assert!(Arc::ptr_eq(&first, &of(&place("one"))));
+        for other in 0..2 * KEPT_MAX {
+            of(&place(&format!("n{other}")));
+        }
+        assert!(!Arc::ptr_eq(&first, &of(&place("one"))));
+        assert_eq!(read.kept.lock().len(), KEPT_MAX);
+    }
+
+    #[test]
+    fn what_is_gone_or_not_settled_is_refused_though_it_was_read_before() {
+        let read: Read<AddOnDeploymentConfigSpec> = Read::default();
+        let mut place = place("one");
+        read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).unwrap();
+        place.configs[0].spec_hash.clear();
+        assert!(read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).is_err());
+        place.configs[0].spec_hash = "1".to_owned();
+        place.configs[0].live_hash.clear();
+        place.configs[0].object = None;
+        assert!(read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).is_err());
+    }
+}
