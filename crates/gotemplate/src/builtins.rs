@@ -244,7 +244,8 @@ fn eq(first: &Value, others: &[Value]) -> Result<bool, String> {
                     ));
                 }
                 if a_kind == "slice" || a_kind == "map" {
-                    return Err(format!("non-comparable type {}: {}", gofmt::display(b), b.type_name()));
+                    let shown = gofmt::sprintf("%s", std::slice::from_ref(b));
+                    return Err(format!("non-comparable type {shown}: {}", b.type_name()));
                 }
                 a.deep_equal(b)
             }

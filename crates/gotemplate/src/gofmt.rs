@@ -283,11 +283,13 @@ impl Printer {
             return;
         }
         match value {
-            Value::Missing | Value::Nil if depth > 0 => match verb {
-                'v' if self.flags.sharp_v => self.out.push_str("interface {}(nil)"),
-                'v' => self.out.push_str("<nil>"),
-                _ => self.bad_verb(value, verb),
-            },
+            Value::Missing | Value::Nil if depth > 0 => {
+                self.out.push_str(if self.flags.sharp_v {
+                    "interface {}(nil)"
+                } else {
+                    "<nil>"
+                });
+            }
             Value::Missing | Value::Nil => self.bad_verb(value, verb),
             Value::Bool(it) => match verb {
                 't' | 'v' => self.pad(if *it { "true" } else { "false" }),

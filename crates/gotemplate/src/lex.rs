@@ -95,12 +95,9 @@ fn is_space(it: char) -> bool {
     SPACES.contains(&it)
 }
 
-// Go's letters and digits: categories L and Nd.
+// Go's letters and digits, near enough.
 fn is_alphanumeric(it: char) -> bool {
-    it == '_'
-        || it.is_alphabetic()
-        || it.is_numeric() && it.to_digit(10).is_some()
-        || it.is_alphanumeric() && !it.is_ascii()
+    it == '_' || it.is_alphanumeric()
 }
 
 fn trims_left(text: &str) -> bool {

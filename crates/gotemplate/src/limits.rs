@@ -3,7 +3,7 @@
 //! Go stops at 100,000 nested templates and knows no other bound; Helm stops an `include` of one name at 1,000.
 
 /// How deep a list in a list (or map in a map) is still printed, encoded, copied or compared.
-pub const DEPTH_OF_DATA_MAX: usize = 2_000;
+pub const DEPTH_OF_DATA_MAX: usize = 500;
 
 /// How many values one encoding or comparison may visit.
 pub const VALUES_MAX: usize = 4_000_000;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::limits::{DEPTH_OF_DATA_MAX, VALUES_MAX};
+use crate::limits::{DEPTH_OF_DATA_MAX, VALUES_MAX, with_stack};
 
 /// A value in a running template.
 #[derive(Clone)]
@@ -366,13 +366,13 @@ impl Value {
             Value::List(list) => Json::Array(
                 list.items()
                     .iter()
-                    .map(|it| it.to_json_at(depth + 1, left))
+                    .map(|it| with_stack(|| it.to_json_at(depth + 1, left)))
                     .collect::<Result<_, _>>()?,
             ),
             Value::Map(map) => Json::Object(
                 map.entries()
                     .iter()
-                    .map(|(key, value)| Ok((key.to_string(), value.to_json_at(depth + 1, left)?)))
+                    .map(|(key, value)| Ok((key.to_string(), with_stack(|| value.to_json_at(depth + 1, left))?)))
                     .collect::<Result<_, String>>()?,
             ),
             Value::Object(object) => object.to_json(),
@@ -478,14 +478,16 @@ impl Value {
                 a.address() == b.address()
                     || a.elem() == b.elem()
                         && a.items().len() == b.items().len()
-                        && (a.items().iter().zip(b.items())).all(|(a, b)| a.deep_equal_at(b, depth + 1, left))
+                        && (a.items().iter().zip(b.items()))
+                            .all(|(a, b)| with_stack(|| a.deep_equal_at(b, depth + 1, left)))
             }
             (Value::Map(a), Value::Map(b)) => {
                 a.address() == b.address()
                     || self.type_name() == other.type_name()
                         && a.len() == b.len()
-                        && (a.entries().iter().zip(b.entries().iter()))
-                            .all(|((a_key, a), (b_key, b))| a_key == b_key && a.deep_equal_at(b, depth + 1, left))
+                        && (a.entries().iter().zip(b.entries().iter())).all(|((a_key, a), (b_key, b))| {
+                            a_key == b_key && with_stack(|| a.deep_equal_at(b, depth + 1, left))
+                        })
             }
             (Value::Object(a), Value::Object(b)) => {
                 Rc::ptr_eq(a, b) || a.type_name() == b.type_name() && a.display() == b.display()
@@ -514,13 +516,16 @@ impl Value {
         }
         let copy = match self {
             Value::List(list) => {
-                let items = list.items().iter().map(|it| it.deep_copy_at(depth + 1, made));
+                let items = list
+                    .items()
+                    .iter()
+                    .map(|it| with_stack(|| it.deep_copy_at(depth + 1, made)));
                 Value::List(List::new(items.collect::<Result<_, _>>()?, list.elem()))
             }
             Value::Map(map) => {
                 let mut entries = BTreeMap::new();
                 for (key, value) in map.entries() {
-                    entries.insert(key, value.deep_copy_at(depth + 1, made)?);
+                    entries.insert(key, with_stack(|| value.deep_copy_at(depth + 1, made))?);
                 }
                 Value::Map(Map(Rc::new(MapInner {
                     entries: RefCell::new(entries),

@@ -65,8 +65,8 @@ impl Writer {
     }
 
     fn map(&mut self, entries: &serde_json::Map<String, Json>, indent: usize, inline: bool) {
-        let mut entries: Vec<_> = entries.iter().collect();
-        entries.sort_by(|(a, _), (b, _)| natural(a, b));
+        let entries: Vec<_> = entries.iter().collect();
+        let entries = sorted(entries);
         for (at, (key, value)) in entries.into_iter().enumerate() {
             if at > 0 || !inline {
                 self.line(indent);
@@ -356,7 +356,7 @@ fn is_plain_string(text: &str) -> bool {
     ];
     const OTHERS: &[&str] = &[
         "", "~", "null", "Null", "NULL", ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF",
-        "-.inf", "-.Inf", "-.INF", "<<",
+        "-.inf", "-.Inf", "-.INF",
     ];
     if TRUTHS.contains(&text) || OLD_TRUTHS.contains(&text) || OTHERS.contains(&text) {
         return false;
@@ -495,4 +495,26 @@ fn natural(a: &str, b: &str) -> Ordering {
     (a_number.cmp(&b_number))
         .then(a_count.cmp(&b_count))
         .then(a[at].cmp(&b[at]))
+}
+
+/// Sorts by go-yaml's order, which has circles (`a01`, `a10`, `a1b`): the standard sort may refuse such an order.
+fn sorted<'a>(mut entries: Vec<(&'a String, &'a Json)>) -> Vec<(&'a String, &'a Json)> {
+    if entries.len() < 2 {
+        return entries;
+    }
+    let right = sorted(entries.split_off(entries.len() / 2));
+    let left = sorted(entries);
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
+        let first = if natural(a, b) == Ordering::Greater {
+            &mut right
+        } else {
+            &mut left
+        };
+        all.extend(first.next());
+    }
+    all.extend(left);
+    all.extend(right);
+    all
 }

@@ -33,23 +33,20 @@ pub(crate) fn add(functions: &mut Functions) {
     functions.add("toYaml", "any", |_, args| Ok(to_yaml(&args[0], Dialect::Sigs)));
     functions.add("toYamlPretty", "any", |_, args| Ok(to_yaml(&args[0], Dialect::Pretty)));
     functions.add("fromYaml", "string", |_, args| {
-        Ok(object(yaml::read(&display(&args[0])), "map[string]interface {}"))
+        Ok(object(yaml::read(&display(&args[0])), DECODING))
     });
     functions.add("fromYamlArray", "string", |_, args| {
-        Ok(array(yaml::read(&display(&args[0]))))
+        Ok(array(yaml::read(&display(&args[0])), DECODING))
     });
     functions.add("toJson", "any", |_, args| {
         let text = args[0].to_json().map(|it| json::write(&it, json::COMPACT));
         Ok(Value::from(text.unwrap_or_default()))
     });
     functions.add("fromJson", "string", |_, args| {
-        Ok(object(
-            crate::sprig::from_json(&display(&args[0])),
-            "map[string]interface {}",
-        ))
+        Ok(object(crate::sprig::from_json(&display(&args[0])), ""))
     });
     functions.add("fromJsonArray", "string", |_, args| {
-        Ok(array(crate::sprig::from_json(&display(&args[0]))))
+        Ok(array(crate::sprig::from_json(&display(&args[0])), ""))
     });
     functions.add("toToml", "any", |_, args| Ok(Value::from(super::toml::write(&args[0]))));
     functions.add("fromToml", "string", |_, args| {
@@ -136,12 +133,15 @@ fn go_name(json: &Json) -> &'static str {
     }
 }
 
-fn object(read: Result<Json, String>, go_type: &str) -> Value {
+// How sigs.k8s.io/yaml begins what its JSON decoder says.
+const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
+
+fn object(read: Result<Json, String>, prefix: &str) -> Value {
     let message = match read {
         Ok(Json::Null) => return Value::map::<&str>([]),
         Ok(json @ Json::Object(_)) => return Value::from_json(&json, Numbers::Float),
         Ok(other) => format!(
-            "json: cannot unmarshal {} into Go value of type {go_type}",
+            "{prefix}json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go_name(&other)
         ),
         Err(message) => message,
@@ -149,12 +149,12 @@ fn object(read: Result<Json, String>, go_type: &str) -> Value {
     Value::map([("Error", Value::from(message))])
 }
 
-fn array(read: Result<Json, String>) -> Value {
+fn array(read: Result<Json, String>, prefix: &str) -> Value {
     let message = match read {
         Ok(Json::Null) => return Value::list(Vec::new()),
         Ok(json @ Json::Array(_)) => return Value::from_json(&json, Numbers::Float),
         Ok(other) => format!(
-            "json: cannot unmarshal {} into Go value of type {}",
+            "{prefix}json: cannot unmarshal {} into Go value of type {}",
             go_name(&other),
             crate::gofmt::list_name(Elem::Any)
         ),

@@ -340,6 +340,10 @@ impl Object for Files {
     fn kind(&self) -> &'static str {
         "map"
     }
+    // A file that is not there is an empty one.
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(Value::Bytes(self.bytes(&Value::from(name)).into()))
+    }
     fn method(&self, name: &str) -> Option<&'static str> {
         match name {
             "Get" | "GetBytes" | "Glob" | "Lines" => Some("string"),

@@ -88,6 +88,46 @@ impl Chart {
         values: Json,
         options: &RenderOptions,
     ) -> Result<Rendered, RenderError> {
+        let (chart, files) = self.prepared(release, capabilities, values, options)?;
+        let mut found = Vec::new();
+        for (path, text) in &files {
+            if path.ends_with("NOTES.txt") {
+                continue;
+            }
+            found.extend(documents::read(path, text).map_err(|message| RenderError::Yaml {
+                path: path.clone(),
+                message,
+            })?);
+        }
+        let (manifests, hooks) = documents::sort(found);
+        Ok(Rendered {
+            crds: crds(&chart)?,
+            manifests,
+            hooks,
+            files,
+        })
+    }
+
+    /// The text of every file that the chart renders, by path, not yet read as YAML.
+    pub fn render_files(
+        &self,
+        release: &Release,
+        capabilities: &Capabilities,
+        values: Json,
+        options: &RenderOptions,
+    ) -> Result<BTreeMap<String, String>, RenderError> {
+        self.prepared(release, capabilities, values, options)
+            .map(|(_, files)| files)
+    }
+
+    /// The chart with its subcharts resolved, and what its files are rendered to.
+    fn prepared(
+        &self,
+        release: &Release,
+        capabilities: &Capabilities,
+        values: Json,
+        options: &RenderOptions,
+    ) -> Result<(Chart, BTreeMap<String, String>), RenderError> {
         let values = match values {
             Json::Object(values) => values,
             Json::Null => Values::new(),
@@ -110,23 +150,7 @@ impl Chart {
         let chart = dependencies::process(self, &values).map_err(RenderError::Values)?;
         let values = coalesce(&chart, &values, false).map_err(RenderError::Values)?;
         let files = render_files(&chart, release, capabilities, values, options)?;
-        let mut found = Vec::new();
-        for (path, text) in &files {
-            if path.ends_with("NOTES.txt") {
-                continue;
-            }
-            found.extend(documents::read(path, text).map_err(|message| RenderError::Yaml {
-                path: path.clone(),
-                message,
-            })?);
-        }
-        let (manifests, hooks) = documents::sort(found);
-        Ok(Rendered {
-            crds: crds(&chart)?,
-            manifests,
-            hooks,
-            files,
-        })
+        Ok((chart, files))
     }
 }
 

@@ -6,8 +6,10 @@ use crate::value::{Map, Value};
 
 /// Writes a table. Anything else is refused in the library's words, which then are the result.
 pub(crate) fn write(value: &Value) -> String {
-    let Value::Map(map) = value.underlying() else {
-        return "toml: top-level values must be Go maps or structs".to_owned();
+    let map = match value.underlying() {
+        Value::Map(map) => map,
+        list @ Value::List(_) => return inline(&list, 0).unwrap_or_else(|message| message),
+        _ => return "toml: top-level values must be Go maps or structs".to_owned(),
     };
     let mut out = String::new();
     match table(&mut out, &map, &[], 0) {
@@ -57,7 +59,7 @@ fn table(out: &mut String, map: &Map, path: &[String], depth: usize) -> Result<(
     if depth > 100 {
         return Err("toml: tables are nested too deeply".to_owned());
     }
-    let indent = "  ".repeat(path.len().saturating_sub(1));
+    let indent = "  ".repeat(path.len());
     let entries = map.entries();
     let (tables, plain): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, it)| is_table(it));
     for (name, value) in plain {
@@ -108,8 +110,12 @@ fn inline(value: &Value, depth: usize) -> Result<String, String> {
         Value::Float(it) if it.is_nan() => "nan".to_owned(),
         Value::Float(it) if it.is_infinite() => if *it > 0.0 { "inf" } else { "-inf" }.to_owned(),
         Value::Float(it) => {
-            let text = format_float(*it, 'f', -1);
-            if text.contains('.') { text } else { format!("{text}.0") }
+            let text = format_float(*it, 'g', -1);
+            if text.contains(['.', 'e']) {
+                text
+            } else {
+                format!("{text}.0")
+            }
         }
         Value::List(list) => {
             let items: Vec<String> = list

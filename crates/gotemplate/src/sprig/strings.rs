@@ -73,7 +73,7 @@ pub(crate) fn add(functions: &mut Functions) {
         Ok(Value::Bool(text(&a[1]).ends_with(&text(&a[0]))))
     });
     functions.add("quote", "...any", |_, a| {
-        let quoted: Vec<String> = a.iter().filter(|it| !it.is_nil()).map(|it| quote_value(it)).collect();
+        let quoted: Vec<String> = a.iter().filter(|it| !it.is_nil()).map(quote_value).collect();
         Ok(Value::from(quoted.join(" ")))
     });
     functions.add("squote", "...any", |_, a| {
