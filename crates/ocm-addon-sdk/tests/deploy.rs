@@ -12,9 +12,14 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use ocm_addon_sdk::{
-    AddOn, Health, Place, Probe, ProbeResult, Refusal,
-    deploy::{Deploy, memory::Memory},
+    AddOn, ConfigKind, Health, Place, Probe, ProbeResult, Refusal,
+    deploy::{
+        Deploy,
+        memory::Memory,
+        plan::{Rendered, Root},
+    },
     hub::{Caches, Manager, Options},
+    spec_hash,
 };
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, cluster::ManagedCluster, work::ManifestWork};
 use ocm_reconcile::{Outcome, Reconciler};
@@ -52,6 +57,10 @@ impl AddOn for Told {
     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut wants = self.wants.lock().clone();
+        let config = place.config::<ConfigMap>()?.and_then(|it| it.data);
+        if let (Some(config), Some(first)) = (config, wants.first_mut()) {
+            first["data"]["configured"] = json!(config.get("value"));
+        }
         let said = place.addon.annotations().get("example.com/says");
         if let (Some(said), Some(first)) = (said, wants.first_mut()) {
             if said == "nothing sensible" {
@@ -73,6 +82,10 @@ impl AddOn for Told {
             Some("good") => Ok(()),
             mood => Err(format!("the mood on {} is {mood:?}", place.cluster_name())),
         }
+    }
+
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![ConfigKind::of::<ConfigMap>()]
     }
 
     fn hosted(&self) -> bool {
@@ -347,6 +360,61 @@ async fn an_agent_that_reports_and_a_work_that_was_tampered_with_cost_no_more_th
         it.is_some_and(|it| !it.labels().is_empty() && it.spec.workload.manifests[0].0["data"]["mood"] == "good")
     })
     .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else_happens_there() {
+    let told = Told::wanting(vec![config_map("x", "good")]);
+    let world = World::new(&["cluster1"], &told).await;
+    let config = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config", "namespace": "default"},
+            "data": {"value": value}
+        })
+    };
+    // What the configuration controller of the hub would say when the cluster's turn has come.
+    let meant = async |value: &str| {
+        let desired = json!({"namespace": "default", "name": "config", "specHash": spec_hash::of(&config(value))});
+        let reference = json!({"group": "", "resource": "configmaps", "name": "config", "desiredConfig": desired});
+        let patch = json!({"status": {"configReferences": [reference]}});
+        world
+            .addons()
+            .patch_status("told", &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    };
+    world.hub.apply(&config("old").to_string()).await;
+    world.enable(&json!({})).await;
+    meant("old").await;
+    data(&world.config_maps("cluster1"), "x", "configured", "old").await;
+    world.is_settled().await;
+
+    world.hub.apply(&config("new").to_string()).await;
+    world.annotate(json!({"example.com/says": "hello"})).await;
+    let context = world.manager.context();
+    let deploy = Deploy::new(context, &Arc::new(Memory::default()));
+    let held = async |deploy: &Deploy| match deploy.observe("cluster1/told").await.unwrap().root {
+        Root::Here(here) => matches!(here.rendered, Rendered::Held(_)),
+        _ => false,
+    };
+    let work = |world: &World| world.works("cluster1");
+    let before = work(&world).get("addon-told-deploy-0").await.unwrap();
+    let looking = async {
+        while !held(&deploy).await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(wait::PATIENCE, looking)
+        .await
+        .expect("it is never held");
+    let after = work(&world).get("addon-told-deploy-0").await.unwrap();
+    assert_eq!(after.metadata.generation, before.metadata.generation);
+
+    meant("new").await;
+    data(&world.config_maps("cluster1"), "x", "configured", "new").await;
+    data(&world.config_maps("cluster1"), "x", "said", "hello").await;
+    world.is_settled().await;
     world.stop().await;
 }
 
