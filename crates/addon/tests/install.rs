@@ -93,6 +93,7 @@ async fn an_add_on_follows_its_placement_and_its_cluster_says_so() {
             (is("Configured", "ConfigurationsConfigured") && is("Progressing", "Completed")).then_some(())
         })
         .await;
+    world.until_all_pages_are_empty().await;
     world.choose("some", &names(&["cluster2", "cluster3"])).await;
     is_on(&world, &["cluster2", "cluster3"]).await;
     world

@@ -159,6 +159,7 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
         })
         .await;
     is_completed(&world).await;
+    world.until_all_pages_are_empty().await;
     let record = record.lock();
     assert_eq!((record.told.len(), record.under_way.len()), (CLUSTERS, 0));
     assert!(

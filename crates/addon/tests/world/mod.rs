@@ -8,9 +8,10 @@ use addon::{
     hub::{Caches, Shared, Templates},
     template::InManager,
 };
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api, Resource,
+    Api, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use ocm_addon_sdk::{AddOn, hub::Manager};
@@ -20,7 +21,7 @@ use ocm_api::{
     condition,
     work::ManifestWork,
 };
-use ocm_reconcile::{Cache, install};
+use ocm_reconcile::{Cache, Reconciler, cache::key_of, install};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::Site;
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub struct World {
     pub site: Site,
     pub shared: Shared,
+    pub caches: Caches,
     pub manager: Manager,
     pub stop: CancellationToken,
 }
@@ -63,6 +65,7 @@ impl World {
         Self {
             site,
             shared,
+            caches,
             manager,
             stop,
         }
@@ -193,6 +196,38 @@ impl World {
         named.filter_map(|it| it.metadata.namespace.clone()).collect()
     }
 
+    /// Waits until none of the controllers would write anything.
+    pub async fn until_all_pages_are_empty(&self) {
+        use addon::hub::{
+            annotation, availability, configuration, feature, install, owner, progressing, progression,
+            token_infrastructure,
+        };
+        let caches = &self.caches;
+        self.until("all pages are empty", |shared| {
+            let offers: Vec<String> = shared
+                .cluster_management_addons
+                .list()
+                .iter()
+                .map(|it| it.name_any())
+                .collect();
+            let addons: Vec<String> = shared.addons.list().iter().map(|it| key_of(&**it)).collect();
+            let clusters: Vec<String> = shared.clusters.list().iter().map(|it| it.name_any()).collect();
+            let pages = [
+                page(&install::Install::new(caches), &offers),
+                page(&progression::Progression::new(caches), &offers),
+                page(&configuration::Configuration::new(caches), &offers),
+                page(&owner::Owner::new(caches), &addons),
+                page(&annotation::Annotation::new(caches), &addons),
+                page(&progressing::Progressing::new(caches), &addons),
+                page(&availability::Availability::new(caches), &addons),
+                page(&token_infrastructure::TokenInfrastructure::new(caches), &addons),
+                page(&feature::Feature::new(caches), &clusters),
+            ];
+            pages.concat().is_empty().then_some(())
+        })
+        .await;
+    }
+
     pub async fn offer(&self, addon: Value) {
         let offers: Api<ClusterManagementAddOn> = Api::all(self.site.client());
         offers.create(&PostParams::default(), &read(addon)).await.unwrap();
@@ -201,6 +236,16 @@ impl World {
     pub fn addons(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
         Api::namespaced(self.site.client(), cluster)
     }
+}
+
+/// What a reconciler would write now.
+fn page<R: Reconciler>(reconciler: &R, keys: &[String]) -> String {
+    let plan = |key: &String| {
+        let seen = reconciler.observe(key).now_or_never().expect("it reads caches only");
+        R::plan(&seen.expect("caches can be read"))
+    };
+    let plans = keys.iter().map(plan).filter(|it| !it.is_empty());
+    plans.map(|it| it.to_string()).collect()
 }
 
 fn is_well(work: &ManifestWork) -> bool {
