@@ -35,15 +35,28 @@ pub async fn start(
         placements: Cache::start(Api::all(client.clone()), cancel.clone()),
         decisions: Cache::start(Api::all(client.clone()), cancel.clone()),
     };
+    let of_placements = placement::hub::Shared {
+        clusters: caches.clusters.clone(),
+        sets: caches.sets.clone(),
+        set_bindings: caches.set_bindings.clone(),
+        placements: shared.placements.clone(),
+        decisions: shared.decisions.clone(),
+    };
+    let of_placements = placement::hub::Caches::start(of_placements, &client, &cancel);
     let of_works = work::hub::controllers(client.clone(), &shared.works, cancel.clone());
     let of_clusters =
         registration::hub::controllers(client.clone(), caches, options.registration, cancel.clone()).await;
     let of_clusters = of_clusters.into_iter().map(|it| it.finished);
+    let of_placements = placement::hub::controllers(client.clone(), &of_placements, cancel.clone()).await;
     let manager = manager(&client, &shared, options.addons, &cancel).await;
     let templates = manager.clone().map(|it| Arc::new(InManager(it)) as _);
     let addons = addon::hub::Caches::start(shared, &client, &cancel);
     let of_addons = addon::hub::controllers(client, &addons, templates, cancel).await;
-    let others = of_works.into_iter().chain(of_addons).map(|it| it.finished);
+    let others = of_works
+        .into_iter()
+        .chain(of_placements)
+        .chain(of_addons)
+        .map(|it| it.finished);
     let manager = manager.map(|it| tokio::spawn(async move { it.finished().await }));
     of_clusters.chain(others).chain(manager).collect()
 }

@@ -46,3 +46,5 @@ pub const ADDON_FROM_CLUSTER: &str = "cluster.open-cluster-management.io/annotat
 pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
 /// On a CertificateSigningRequest that came over the gRPC transport: who asked there.
 pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
+/// `"true"` on a Placement whose decisions shall stay as they are.
+pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";

@@ -1,6 +1,9 @@
 //! Choosing clusters, and letting a change reach the chosen ones.
 //!
-//! [`rollout`] is one pure module for everybody who rolls something out over the decisions of a placement.
+//! [`select`] chooses and [`rollout`] lets a change through, both as plain functions; the rest sees to it that the hub's
+//! Placements have the PlacementDecisions they should have.
 
 pub mod go_duration;
+pub mod hub;
 pub mod rollout;
+pub mod select;

@@ -1,0 +1,77 @@
+//! The hub's half: Placements get the PlacementDecisions they should have.
+
+pub mod load;
+pub mod schedule;
+pub mod triggers;
+pub mod write;
+
+use kube::{Api, Client};
+use ocm_api::cluster::{
+    AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+};
+use ocm_reconcile::{Cache, Clients, Queue, Running, spawn};
+use tokio_util::sync::CancellationToken;
+
+use load::Load;
+use schedule::Scheduling;
+
+/// What the placements of a hub depend on, one watch per kind.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub struct Caches {
+    pub clusters: Cache<ManagedCluster>,
+    pub sets: Cache<ManagedClusterSet>,
+    pub set_bindings: Cache<ManagedClusterSetBinding>,
+    pub placements: Cache<Placement>,
+    pub decisions: Cache<PlacementDecision>,
+    pub scores: Cache<AddOnPlacementScore>,
+}
+
+/// Caches that others in the process have started already.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub struct Shared {
+    pub clusters: Cache<ManagedCluster>,
+    pub sets: Cache<ManagedClusterSet>,
+    pub set_bindings: Cache<ManagedClusterSetBinding>,
+    pub placements: Cache<Placement>,
+    pub decisions: Cache<PlacementDecision>,
+}
+
+impl Caches {
+    /// Takes what is shared, and starts the watch that nobody else needs.
+    pub fn start(shared: Shared, client: &Client, cancel: &CancellationToken) -> Self {
+        Self {
+            clusters: shared.clusters,
+            sets: shared.sets,
+            set_bindings: shared.set_bindings,
+            placements: shared.placements,
+            decisions: shared.decisions,
+            scores: Cache::start(Api::all(client.clone()), cancel.clone()),
+        }
+    }
+
+    /// Ends when all of them have arrived.
+    pub async fn synced(&self) {
+        self.clusters.synced().await;
+        self.sets.synced().await;
+        self.set_bindings.synced().await;
+        self.placements.synced().await;
+        self.decisions.synced().await;
+        self.scores.synced().await;
+    }
+}
+
+/// How many placements are decided at a time. Upstream has 1; they share nothing but the count of each other's decisions.
+const WORKERS: usize = 4;
+
+/// Starts the hub's controllers for placements, when the caches have arrived: a placement that is decided before all clusters
+/// are known would lose some. They stop with `cancel`.
+pub async fn controllers(hub: Client, caches: &Caches, cancel: CancellationToken) -> Vec<Running> {
+    caches.synced().await;
+    let load = Load::over(&caches.decisions);
+    let queue = Queue::new();
+    triggers::subscribe(caches, &queue);
+    let reconciler = Scheduling::new(caches, load);
+    vec![spawn(reconciler, Clients::hub(hub), queue, WORKERS, cancel)]
+}

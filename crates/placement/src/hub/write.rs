@@ -1,0 +1,369 @@
+//! From the decisions there are to the decisions there should be, without any moment in which a cluster that stays chosen is
+//! in none of them: whoever installs things on chosen clusters would take them away and bring them back.
+//!
+//! Upstream writes page after page, and a cluster that moves from one to the next (because one with an earlier name joined) is
+//! in none for a while. Here a page that lets a cluster go is written after the page that takes it; where two pages wait for
+//! each other, one first takes more than it keeps.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use ocm_api::{
+    cluster::{ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus},
+    labels,
+};
+use ocm_reconcile::{Plan, Site};
+
+use super::load::{belongs_to, clusters};
+
+/// One PlacementDecision as it should be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Its name.
+    pub name: String,
+    /// Its group's name.
+    pub group: String,
+    /// Its group's index.
+    pub index: usize,
+    /// Its clusters, by name.
+    pub clusters: Vec<String>,
+}
+
+/// What the plan does with the decisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Names of decisions that are created.
+    pub created: Vec<String>,
+    /// Names of decisions whose clusters change.
+    pub updated: Vec<String>,
+    /// Names of decisions that are deleted.
+    pub deleted: Vec<String>,
+}
+
+/// Whose a decision is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Ours,
+    /// Of a placement of this name that is gone.
+    Gone,
+    Other,
+}
+
+/// Plans the pages of a placement. `present` are the decisions of its namespace that have its label or one of the names.
+pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDecision>], plan: &mut Plan) -> Written {
+    let mut written = Written::default();
+    let by_name: BTreeMap<&str, &PlacementDecision> = present
+        .iter()
+        .map(|it| (it.metadata.name.as_deref().unwrap_or_default(), &**it))
+        .collect();
+    let mut places = Vec::new();
+    for page in pages {
+        let current = by_name.get(page.name.as_str()).copied();
+        let current = match current.map(|it| owner(placement, it)) {
+            None => None,
+            Some(Owner::Ours) => current,
+            Some(Owner::Gone) => {
+                current.map(|it| plan.delete(Site::Hub, it));
+                None
+            }
+            Some(Owner::Other) => continue,
+        };
+        places.push((page, current));
+    }
+    plan.stage();
+    for (page, current) in &places {
+        if current.is_none() {
+            written.created.push(page.name.clone());
+        }
+        plan.keep(Site::Hub, *current, &bare(placement, page));
+    }
+    written.updated = contents(placement, &places, plan);
+    plan.stage();
+    for it in present.iter().filter(|it| belongs_to(it, &placement.name_any())) {
+        let name = it.name_any();
+        let wanted = pages.iter().any(|page| page.name == name);
+        if !wanted && owner(placement, it) == Owner::Ours && plan.delete(Site::Hub, &**it).is_some() {
+            written.deleted.push(name);
+        }
+    }
+    written
+}
+
+/// Names of pages that somebody else has taken.
+pub fn foreign<'a>(placement: &Placement, pages: &'a [Page], present: &[Arc<PlacementDecision>]) -> Vec<&'a str> {
+    let taken = |page: &&Page| {
+        let mut others = present.iter().filter(|it| owner(placement, it) == Owner::Other);
+        others.any(|it| it.metadata.name.as_ref() == Some(&page.name))
+    };
+    pages.iter().filter(taken).map(|it| it.name.as_str()).collect()
+}
+
+fn owner(placement: &Placement, decision: &PlacementDecision) -> Owner {
+    let controller = decision
+        .owner_references()
+        .iter()
+        .find(|it| it.controller == Some(true));
+    match controller {
+        // Made by hand under one of our names, or by a controller that forgot the reference: it is ours from now on.
+        None => Owner::Ours,
+        Some(it) if Some(&it.uid) == placement.metadata.uid.as_ref() => Owner::Ours,
+        Some(it) if it.kind == Placement::KIND && it.name == placement.name_any() => Owner::Gone,
+        Some(_) => Owner::Other,
+    }
+}
+
+/// The decision without its clusters, which are its status.
+fn bare(placement: &Placement, page: &Page) -> PlacementDecision {
+    let labels = [
+        (labels::PLACEMENT, placement.name_any()),
+        (labels::DECISION_GROUP_NAME, page.group.clone()),
+        (labels::DECISION_GROUP_INDEX, page.index.to_string()),
+    ];
+    PlacementDecision {
+        metadata: ObjectMeta {
+            name: Some(page.name.clone()),
+            namespace: placement.namespace(),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: Placement::API_VERSION.to_owned(),
+                kind: Placement::KIND.to_owned(),
+                name: placement.name_any(),
+                uid: placement.uid().unwrap_or_default(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            }]),
+            ..ObjectMeta::default()
+        },
+        ..PlacementDecision::default()
+    }
+}
+
+/// A page whose clusters change.
+struct Change<'a> {
+    page: &'a Page,
+    uid: Option<String>,
+    before: BTreeSet<&'a str>,
+    after: BTreeSet<&'a str>,
+}
+
+/// Plans the clusters of the pages, in an order in which none that stays is lost. Returns the names of the pages that change.
+fn contents(placement: &Placement, places: &[(&Page, Option<&PlacementDecision>)], plan: &mut Plan) -> Vec<String> {
+    let mut waiting: Vec<Change<'_>> = places
+        .iter()
+        .filter(|(page, current)| !current.iter().flat_map(|it| clusters(it)).eq(&page.clusters))
+        .map(|(page, current)| Change {
+            page,
+            uid: current.and_then(|it| it.metadata.uid.clone()),
+            before: current.iter().flat_map(|it| clusters(it)).collect(),
+            after: page.clusters.iter().map(String::as_str).collect(),
+        })
+        .collect();
+    let changed = waiting.iter().map(|it| it.page.name.clone()).collect();
+    // Clusters that a page which is not written yet will take.
+    let mut to_come: BTreeMap<&str, &str> = BTreeMap::new();
+    for it in &waiting {
+        to_come.extend(
+            it.after
+                .difference(&it.before)
+                .map(|cluster| (*cluster, it.page.name.as_str())),
+        );
+    }
+    while !waiting.is_empty() {
+        plan.stage();
+        let loses = |it: &Change<'_>| {
+            it.before
+                .difference(&it.after)
+                .any(|cluster| to_come.contains_key(cluster))
+        };
+        let (later, now): (Vec<_>, Vec<_>) = waiting.into_iter().partition(loses);
+        waiting = later;
+        let mut arrived = Vec::new();
+        if now.is_empty() {
+            // All wait for each other: one that others wait for takes what is its own beside what it is to let go. There is
+            // one, as whatever is still to come comes to a page that waits, and it is one less each time.
+            let awaited = |it: &Change<'_>| to_come.values().any(|page| *page == it.page.name);
+            let position = waiting
+                .iter()
+                .position(awaited)
+                .expect("somebody waits for one of them");
+            let it = &mut waiting[position];
+            it.before.extend(&it.after);
+            status(placement, it, &it.before, plan);
+            arrived.push(it.page.name.as_str());
+        }
+        for it in &now {
+            status(placement, it, &it.after, plan);
+            arrived.push(it.page.name.as_str());
+        }
+        to_come.retain(|_, page| !arrived.contains(page));
+    }
+    changed
+}
+
+fn status(placement: &Placement, change: &Change<'_>, clusters: &BTreeSet<&str>, plan: &mut Plan) {
+    // Without a resourceVersion: the list is written whole, and nobody else writes it.
+    let old = PlacementDecision {
+        metadata: ObjectMeta {
+            name: Some(change.page.name.clone()),
+            namespace: placement.namespace(),
+            uid: change.uid.clone(),
+            ..ObjectMeta::default()
+        },
+        ..PlacementDecision::default()
+    };
+    let decision = |cluster: &&str| ClusterDecision {
+        cluster_name: (*cluster).to_owned(),
+        ..ClusterDecision::default()
+    };
+    let new = PlacementDecision {
+        status: Some(PlacementDecisionStatus {
+            decisions: clusters.iter().map(decision).collect(),
+        }),
+        ..old.clone()
+    };
+    plan.status(Site::Hub, &old, &new);
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_reconcile::Step;
+    use serde_json::json;
+
+    use super::*;
+
+    fn placement() -> Placement {
+        serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "uid": "u1"}, "spec": {}}))
+            .unwrap()
+    }
+
+    fn page(number: usize, clusters: &[String]) -> Page {
+        Page {
+            name: format!("p-decision-{number}"),
+            group: String::new(),
+            index: 0,
+            clusters: clusters.to_vec(),
+        }
+    }
+
+    fn decision(page: &Page, owner: &str) -> Arc<PlacementDecision> {
+        let decisions: Vec<_> = page
+            .clusters
+            .iter()
+            .map(|it| json!({"clusterName": it, "reason": ""}))
+            .collect();
+        let mut decision = bare(&placement(), page);
+        decision.metadata.owner_references.as_mut().unwrap()[0].uid = owner.to_owned();
+        decision.status = serde_json::from_value(json!({"decisions": decisions})).unwrap();
+        Arc::new(decision)
+    }
+
+    fn cut(clusters: &[String], length: usize) -> Vec<Page> {
+        clusters
+            .chunks(length)
+            .enumerate()
+            .map(|(number, it)| page(number + 1, it))
+            .collect()
+    }
+
+    /// Plays the plan step by step; every cluster that stays is somewhere all the time.
+    fn check(before: &[Page], after: &[Page]) -> usize {
+        let present: Vec<_> = before.iter().map(|it| decision(it, "u1")).collect();
+        let mut plan = Plan::new();
+        pages(&placement(), after, &present, &mut plan);
+        let mut world: BTreeMap<String, Vec<String>> =
+            before.iter().map(|it| (it.name.clone(), it.clusters.clone())).collect();
+        let all = |pages: &[Page]| -> BTreeSet<String> { pages.iter().flat_map(|it| it.clusters.clone()).collect() };
+        let stays: BTreeSet<String> = all(before).intersection(&all(after)).cloned().collect();
+        for stage in &plan.stages {
+            // Steps of a stage may come in any order; this one is as bad as any.
+            for step in stage.iter().rev() {
+                let name = step.target().unwrap().name.clone();
+                match step {
+                    Step::Create { .. } => {
+                        world.insert(name, vec![]);
+                    }
+                    Step::MergePatch { patch, .. } => {
+                        let decisions = patch["status"]["decisions"].as_array().unwrap();
+                        let clusters = decisions
+                            .iter()
+                            .map(|it| it["clusterName"].as_str().unwrap().to_owned());
+                        world.insert(name, clusters.collect());
+                    }
+                    Step::Delete { .. } => {
+                        world.remove(&name);
+                    }
+                    other => panic!("{other}"),
+                }
+                let now: BTreeSet<String> = world.values().flatten().cloned().collect();
+                assert!(stays.is_subset(&now), "lost {:?} in {plan}", stays.difference(&now));
+            }
+        }
+        let wanted: BTreeMap<String, Vec<String>> =
+            after.iter().map(|it| (it.name.clone(), it.clusters.clone())).collect();
+        assert_eq!(world, wanted);
+        plan.len()
+    }
+
+    fn names(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
+        numbers.into_iter().map(|it| format!("c{it:03}")).collect()
+    }
+
+    #[test]
+    fn a_cluster_that_moves_to_another_page_is_never_lost() {
+        // One joins in front, one leaves in front, two pages swap what they have.
+        assert_eq!(check(&cut(&names(1..=30), 10), &cut(&names(0..=30), 10)), 5);
+        assert_eq!(check(&cut(&names(0..=30), 10), &cut(&names(1..=30), 10)), 4);
+        let (one, two) = (names(0..5), names(5..10));
+        assert_eq!(
+            check(&[page(1, &one), page(2, &two)], &[page(1, &two), page(2, &one)]),
+            3
+        );
+    }
+
+    #[test]
+    fn no_order_of_pages_loses_a_cluster() {
+        let mut seed = 7u64;
+        let mut roll = |sides: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % sides
+        };
+        for _ in 0..2000 {
+            let mut side = || {
+                let mut dealt = vec![Vec::new(); roll(5) as usize + 1];
+                for cluster in names(0..12) {
+                    let pages = dealt.len() as u64;
+                    if roll(4) > 0 {
+                        dealt[roll(pages) as usize].push(cluster);
+                    }
+                }
+                let pages = dealt.iter().enumerate();
+                pages.map(|(number, it)| page(number + 1, it)).collect::<Vec<_>>()
+            };
+            let (before, after) = (side(), side());
+            check(&before, &after);
+        }
+    }
+
+    #[test]
+    fn what_agrees_is_left_alone_and_what_is_somebody_elses_too() {
+        let one = page(1, &names(0..3));
+        let shown = |owner: &str, kind: &str| {
+            let mut present = decision(&one, owner);
+            Arc::make_mut(&mut present).metadata.owner_references.as_mut().unwrap()[0].kind = kind.to_owned();
+            let mut plan = Plan::new();
+            pages(&placement(), std::slice::from_ref(&one), &[present.clone()], &mut plan);
+            (
+                plan.len(),
+                foreign(&placement(), std::slice::from_ref(&one), &[present]).len(),
+            )
+        };
+        assert_eq!(shown("u1", "Placement"), (0, 0));
+        // Of a placement of this name that is gone: it goes and comes anew.
+        assert_eq!(shown("u0", "Placement"), (3, 0));
+        assert_eq!(shown("u0", "Thing"), (0, 1));
+    }
+}

@@ -1,0 +1,197 @@
+//! Why a placement chose what it chose, cluster by cluster, in sentences.
+
+use ocm_api::cluster::ManagedCluster;
+
+use super::{Candidate, Fate, Outcome, Predicates, Selection, Unmet, World, cel, has_expressions};
+
+/// What became of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The cluster.
+    pub cluster: String,
+    /// Whether it is chosen.
+    pub chosen: bool,
+    /// The sum of its scores, if it got that far.
+    pub score: Option<i64>,
+    /// A sentence without subject: `is chosen: ...`.
+    pub because: String,
+}
+
+/// What the choice as a whole came to, sentence by sentence.
+pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
+    let it = &world.placement.metadata;
+    let (namespace, name) = (
+        it.namespace.as_deref().unwrap_or_default(),
+        it.name.as_deref().unwrap_or_default(),
+    );
+    let scope = &selection.scope;
+    let names = |all: &std::collections::BTreeSet<String>| {
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        all.join(", ")
+    };
+    let mut sentences = Vec::new();
+    if let Outcome::Misconfigured { plugin, message } = &selection.outcome {
+        let plugin = if plugin.is_empty() {
+            String::new()
+        } else {
+            format!("{plugin}: ")
+        };
+        sentences.push(format!(
+            "Placement {name} makes no sense and decides nothing until it is changed: {plugin}{message}."
+        ));
+        return sentences;
+    }
+    if scope.bound.is_empty() {
+        sentences.push(format!(
+            "No ManagedClusterSet is bound to namespace {namespace}: `drover clusterset bind SET -n {namespace}` binds one."
+        ));
+    } else if scope.eligible.is_empty() {
+        sentences.push(format!(
+            "Bound to namespace {namespace} are the sets {}, and the placement wants only {}.",
+            names(&scope.bound),
+            world.placement.spec.cluster_sets.join(", ")
+        ));
+    } else {
+        sentences.push(format!(
+            "{} clusters are in the sets {}; {} fit, {} are chosen.",
+            selection.candidates.len(),
+            names(&scope.eligible),
+            selection.ranking.totals.len(),
+            selection.chosen
+        ));
+    }
+    if !scope.missing.is_empty() {
+        sentences.push(format!(
+            "The sets {} have just gone missing; their clusters are kept for now.",
+            names(&scope.missing)
+        ));
+    }
+    if selection.unscheduled > 0 {
+        sentences.push(format!(
+            "{} more clusters are wanted than there are.",
+            selection.unscheduled
+        ));
+    }
+    if let Outcome::Warning { message, .. } = &selection.outcome {
+        sentences.push(format!("{message}: they count as 0."));
+    }
+    sentences
+}
+
+/// What became of every cluster of the hub, by name.
+pub fn clusters(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
+    if has_expressions(&world.placement) {
+        return cel::deeply(|| each(world, selection));
+    }
+    each(world, selection)
+}
+
+fn each(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
+    let predicates = Predicates::of(world).ok();
+    let mut candidates = selection.candidates.iter().peekable();
+    world
+        .clusters
+        .iter()
+        .map(|cluster| {
+            let candidate = candidates.next_if(|it| std::ptr::eq(it.cluster, &**cluster));
+            one(world, selection, predicates.as_ref(), cluster, candidate)
+        })
+        .collect()
+}
+
+fn one(
+    world: &World,
+    selection: &Selection<'_>,
+    predicates: Option<&Predicates>,
+    cluster: &ManagedCluster,
+    candidate: Option<&Candidate<'_>>,
+) -> Explained {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let mut explained = Explained {
+        cluster: name,
+        chosen: false,
+        score: None,
+        because: String::new(),
+    };
+    let Some(candidate) = candidate else {
+        explained.because = if cluster.metadata.deletion_timestamp.is_some() {
+            "is being deleted".to_owned()
+        } else {
+            "is in none of the sets that the placement may choose from".to_owned()
+        };
+        return explained;
+    };
+    explained.because = match (&selection.outcome, candidate.fate) {
+        (Outcome::Misconfigured { .. }, _) => "is not looked at while the placement makes no sense".to_owned(),
+        (_, Fate::NoPredicate) => {
+            let unmet = predicates
+                .map(|it| it.unmet(&world.placement, cluster))
+                .unwrap_or_default();
+            unmet_text(&unmet)
+        }
+        (_, Fate::Tainted { taint }) => {
+            let taint = &cluster.spec.taints[taint];
+            let value = if taint.value.is_empty() {
+                String::new()
+            } else {
+                format!("={}", taint.value)
+            };
+            format!(
+                "has the taint {}{value}:{:?}, which is not tolerated",
+                taint.key, taint.effect
+            )
+        }
+        (_, Fate::Fits { place, chosen }) => {
+            let total = selection.ranking.totals[place];
+            explained.chosen = chosen;
+            explained.score = Some(total);
+            let scores: Vec<String> = selection
+                .ranking
+                .prioritizers
+                .iter()
+                .map(|(it, weight, values)| match weight {
+                    1 => format!("{it} {}", values[place]),
+                    weight => format!("{it} {} times {weight}", values[place]),
+                })
+                .collect();
+            let scores = if scores.is_empty() {
+                "no prioritizer".to_owned()
+            } else {
+                scores.join(", ")
+            };
+            if chosen {
+                format!("is chosen with score {total} ({scores})")
+            } else {
+                let before = selection.ranking.totals.iter().enumerate();
+                let before = before
+                    .filter(|(other, it)| **it > total || **it == total && *other < place)
+                    .count();
+                format!("fits with score {total} ({scores}), but {before} clusters come before it")
+            }
+        }
+    };
+    if candidate.held {
+        explained.because.push_str("; its set has just gone missing");
+    }
+    explained
+}
+
+fn unmet_text(unmet: &[Unmet]) -> String {
+    let texts: Vec<String> = unmet
+        .iter()
+        .map(|it| match it {
+            Unmet::Label(it) => format!("its labels do not satisfy {it}"),
+            Unmet::Claim(it) => format!("its claims do not satisfy {it}"),
+            Unmet::Expression { text, error: None } => format!("{text} is false"),
+            Unmet::Expression {
+                text,
+                error: Some(error),
+            } => format!("{text} fails: {error}"),
+        })
+        .collect();
+    match texts.as_slice() {
+        [] => "matches no predicate".to_owned(),
+        [one] => format!("does not match: {one}"),
+        many => format!("matches none of the predicates: {}", many.join("; ")),
+    }
+}

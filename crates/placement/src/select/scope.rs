@@ -1,0 +1,112 @@
+//! Which clusters a placement may choose from: those of the sets that are bound to its namespace.
+//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`, `getEligibleClusterSets`.
+//!
+//! We differ in one thing: a bound set that has just gone missing keeps its clusters where they are for [`HOLD`]. Sets are
+//! re-created within seconds (`default` and `global` by the hub itself), and a fleet is not emptied for that.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use ocm_api::{
+    cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, SelectorType},
+    condition,
+    conditions::managed_cluster_set_binding,
+    labels,
+};
+
+use super::selector::Selector;
+
+/// For how long the clusters of a missing set stay chosen.
+pub const HOLD: SignedDuration = SignedDuration::from_secs(30);
+
+/// What the bindings of the namespace and the placement's own list come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The sets that are bound and exist, by name.
+    pub bound: BTreeSet<String>,
+    /// Those of them that the placement wants.
+    pub eligible: BTreeSet<String>,
+    /// Sets that are bound and wanted, and have just gone missing.
+    pub missing: BTreeSet<String>,
+    /// Until when their clusters stay.
+    pub held_until: Option<Timestamp>,
+}
+
+impl Scope {
+    /// Reads it. Upstream goes by the bindings' names, which admission keeps equal to their sets' names.
+    pub fn of<'a>(
+        placement: &Placement,
+        bindings: impl IntoIterator<Item = &'a ManagedClusterSetBinding>,
+        exists: impl Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Self {
+        let mut scope = Self::default();
+        let wanted = |name: &str| {
+            let sets = &placement.spec.cluster_sets;
+            sets.is_empty() || sets.iter().any(|it| it == name)
+        };
+        for binding in bindings {
+            let name = binding.name_any();
+            if exists(&name) {
+                if wanted(&name) {
+                    scope.eligible.insert(name.clone());
+                }
+                scope.bound.insert(name);
+                continue;
+            }
+            // A binding that was never bound holds nothing.
+            let conditions = binding.status.as_ref().map_or(&[][..], |it| &it.conditions);
+            let Some(bound) = condition::find(conditions, managed_cluster_set_binding::BOUND) else {
+                continue;
+            };
+            let until = match bound.status.as_str() {
+                // Nobody has noticed yet; the binding will tell.
+                "True" => None,
+                _ => bound.last_transition_time.0.checked_add(HOLD).ok(),
+            };
+            if wanted(&name) && until.is_none_or(|it| now < it) {
+                scope.missing.insert(name);
+                scope.held_until = [scope.held_until, until].into_iter().flatten().min();
+            }
+        }
+        scope
+    }
+}
+
+/// Members of sets, asked of many clusters.
+pub struct Membership<'a> {
+    exclusive: BTreeSet<&'a str>,
+    by_labels: Vec<Selector>,
+}
+
+impl<'a> Membership<'a> {
+    /// Of any of these sets.
+    pub fn of(sets: impl IntoIterator<Item = &'a ManagedClusterSet>) -> Self {
+        let mut membership = Self {
+            exclusive: BTreeSet::new(),
+            by_labels: Vec::new(),
+        };
+        for set in sets {
+            let selector = &set.spec.cluster_selector;
+            match selector.selector_type {
+                SelectorType::ExclusiveClusterSetLabel => {
+                    membership.exclusive.extend(set.metadata.name.as_deref());
+                }
+                // A selector that cannot be read selects nothing, as one that is not there.
+                SelectorType::LabelSelector => {
+                    let read = selector.label_selector.as_ref().map(Selector::of);
+                    membership.by_labels.extend(read.and_then(Result::ok));
+                }
+            }
+        }
+        membership
+    }
+
+    /// Whether the cluster is a member.
+    pub fn has(&self, cluster: &ManagedCluster) -> bool {
+        let label = |key: &str| cluster.labels().get(key).map(String::as_str);
+        label(labels::CLUSTER_SET).is_some_and(|it| self.exclusive.contains(it))
+            || self.by_labels.iter().any(|it| it.matches(label))
+    }
+}
