@@ -6,6 +6,7 @@ use crate::{
     statistics::{mebibytes, milliseconds, round},
     works::{is, work, works},
 };
+use agent::Agent;
 use anyhow::{Context, Result};
 use credential::KubeconfigSource;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -33,42 +34,10 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     let data = tempfile::tempdir()?;
     let hub = Drover::up(binary, data.path(), 0)?;
     let stop = CancellationToken::new();
-    let admin = kubeconfig(data.path(), "hub");
     let begun = Instant::now();
-    let mut agents = Vec::new();
     let names: Vec<String> = (1..=size.agents).map(|it| format!("agent{it}")).collect();
-    for name in &names {
-        let server = Server::open(Options::default()).await?;
-        let cluster = kube::Client::new(server.service(User::new("agent", &[MASTERS])), "default");
-        let options = AgentOptions {
-            cluster_name: Some(name.clone()),
-            ..AgentOptions::new(KubeconfigSource::Path(admin.clone()), cluster)
-        };
-        agents.push((agent::start(options, stop.child_token()).await?, server));
-    }
-    let accepted = {
-        let (binary, admin, list) = (binary.to_owned(), admin.clone(), names.join(","));
-        tokio::task::spawn_blocking(move || {
-            Command::new(binary)
-                .args([
-                    "accept",
-                    "--wait",
-                    "--requesters",
-                    ADMIN,
-                    "--clusters",
-                    &list,
-                    "--kubeconfig",
-                ])
-                .arg(admin)
-                .output()
-        })
-        .await??
-    };
-    anyhow::ensure!(
-        accepted.status.success(),
-        "{}",
-        String::from_utf8_lossy(&accepted.stderr)
-    );
+    let clusters = clusters(size.agents).await?;
+    let agents = join(binary, &kubeconfig(data.path(), "hub"), &names, &clusters, &stop).await?;
     let client = client(data.path(), "hub").await?;
     let pairs = names
         .iter()
@@ -120,9 +89,11 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     let share = used.as_secs_f64() / size.idle_seconds as f64 * 100.0;
     let resident = mebibytes(hub.resident()?);
     stop.cancel();
-    for (agent, server) in agents {
+    for agent in agents {
         agent.finished().await;
-        server.stop(None).await;
+    }
+    for cluster in clusters {
+        cluster.stop(None).await;
     }
     hub.stop()?;
     Ok(json!({
@@ -131,4 +102,54 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
         "hubIdleCpuPercentOfOneCore": {"measured": round(share), "promised": 3},
         "joinedAndAvailableMilliseconds": round(milliseconds(settled)),
     }))
+}
+
+/// The APIs of so many clusters, in this process and in memory.
+pub async fn clusters(count: usize) -> Result<Vec<Server>> {
+    let mut clusters = Vec::new();
+    for _ in 0..count {
+        clusters.push(Server::open(Options::default()).await?);
+    }
+    Ok(clusters)
+}
+
+/// Joins the clusters to the hub of the kubeconfig, under these names, and has the hub accept them.
+pub async fn join(
+    binary: &Path,
+    admin: &Path,
+    names: &[String],
+    clusters: &[Server],
+    stop: &CancellationToken,
+) -> Result<Vec<Agent>> {
+    let mut agents = Vec::new();
+    for (name, server) in names.iter().zip(clusters) {
+        let cluster = kube::Client::new(server.service(User::new("agent", &[MASTERS])), "default");
+        let options = AgentOptions {
+            cluster_name: Some(name.clone()),
+            ..AgentOptions::new(KubeconfigSource::Path(admin.to_owned()), cluster)
+        };
+        agents.push(agent::start(options, stop.child_token()).await?);
+    }
+    let (binary, admin, list) = (binary.to_owned(), admin.to_owned(), names.join(","));
+    let accepted = tokio::task::spawn_blocking(move || {
+        Command::new(binary)
+            .args([
+                "accept",
+                "--wait",
+                "--requesters",
+                ADMIN,
+                "--clusters",
+                &list,
+                "--kubeconfig",
+            ])
+            .arg(admin)
+            .output()
+    });
+    let accepted = accepted.await??;
+    anyhow::ensure!(
+        accepted.status.success(),
+        "{}",
+        String::from_utf8_lossy(&accepted.stderr)
+    );
+    Ok(agents)
 }

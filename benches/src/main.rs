@@ -4,6 +4,7 @@
 //! time: a reader compares what was measured with what was promised, and both with the machine's own disk and loopback,
 //! probed in the same run.
 
+mod addons;
 mod drover;
 mod fleet;
 mod probe;
@@ -25,7 +26,7 @@ struct Arguments {
     /// Small sizes and few runs, to see that everything works.
     #[arg(long)]
     quick: bool,
-    /// Which to measure: probe, start, works, fleet. All of them without a name.
+    /// Which to measure: probe, start, works, fleet, addon, addons. All of them without a name.
     names: Vec<String>,
 }
 
@@ -40,6 +41,12 @@ pub struct Size {
     pub burst: usize,
     /// Agents on one hub.
     pub agents: usize,
+    /// Times that an add-on with a process is put on a cluster.
+    pub add_on_runs: usize,
+    /// Add-ons on many clusters.
+    pub add_ons: usize,
+    /// The clusters they are on.
+    pub add_on_clusters: usize,
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
 }
@@ -55,6 +62,9 @@ async fn main() -> Result<()> {
             works: 10,
             burst: 20,
             agents: 5,
+            add_on_runs: 2,
+            add_ons: 2,
+            add_on_clusters: 8,
             idle_seconds: 3,
         }
     } else {
@@ -63,6 +73,9 @@ async fn main() -> Result<()> {
             works: 200,
             burst: 200,
             agents: 100,
+            add_on_runs: 20,
+            add_ons: 20,
+            add_on_clusters: 200,
             idle_seconds: 30,
         }
     };
@@ -86,6 +99,12 @@ async fn main() -> Result<()> {
     }
     if wanted("fleet") {
         report.insert("fleet".into(), fleet::measure(&binary, size).await?);
+    }
+    if wanted("addon") {
+        report.insert("addon".into(), addons::single(&binary, size).await?);
+    }
+    if wanted("addons") {
+        report.insert("addons".into(), addons::fleet(&binary, size).await?);
     }
     println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
     Ok(())

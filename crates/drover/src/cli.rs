@@ -55,6 +55,9 @@ pub enum Command {
     Delete(command::delete::Delete),
     /// Accept clusters that asked to join: approve their certificate requests and admit them
     Accept(command::accept::Accept),
+    /// Enable, disable, make and list add-ons
+    #[command(subcommand, alias = "addons")]
+    Addon(command::addon::Addon),
     /// Say what an object waits for, one sentence for each thing
     Why(command::why::Why),
     /// Run the hub's controllers against the Kubernetes API of the kubeconfig

@@ -2,6 +2,7 @@
 //! what is printed.
 
 pub mod accept;
+pub mod addon;
 pub mod agent;
 pub mod completions;
 pub mod create;
@@ -31,6 +32,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         Command::Create(it) => short(it.run(&global)),
         Command::Delete(it) => short(it.run(&global)),
         Command::Accept(it) => short(it.run(&global)),
+        Command::Addon(it) => short(it.run(&global)),
         Command::Why(it) => short(it.run(&global)),
         Command::Version(it) => short(it.run(&global)),
         Command::Completions(it) => it.run(),
@@ -47,7 +49,9 @@ impl Command {
     /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
     fn log_filter(&self) -> &'static str {
         match self {
-            Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
+            Self::Hub(_) | Self::Agent(_) | Self::Addon(addon::Addon::WebhookServer(_)) => {
+                "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off"
+            }
             // kube logs what it also returns, and what it returns is told in a sentence.
             Self::Up(_) | Self::Join(_) => "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             _ => "off",

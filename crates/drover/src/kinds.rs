@@ -3,6 +3,9 @@
 
 use kube::core::{ApiResource, GroupVersionKind};
 
+/// The group of everything about add-ons.
+const ADD_ONS: &str = "addon.open-cluster-management.io";
+
 fn kind(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }
@@ -20,6 +23,21 @@ pub fn managed_cluster() -> ApiResource {
 /// work.open-cluster-management.io/v1 ManifestWork
 pub fn manifest_work() -> ApiResource {
     kind("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks")
+}
+
+/// addon.open-cluster-management.io/v1alpha1 ClusterManagementAddOn, in the version that is stored
+pub fn cluster_management_add_on() -> ApiResource {
+    kind(ADD_ONS, "v1alpha1", "ClusterManagementAddOn", "clustermanagementaddons")
+}
+
+/// addon.open-cluster-management.io/v1alpha1 ManagedClusterAddOn, in the version that is stored
+pub fn managed_cluster_add_on() -> ApiResource {
+    kind(ADD_ONS, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
+}
+
+/// addon.open-cluster-management.io/v1alpha1 AddOnTemplate
+pub fn add_on_template() -> ApiResource {
+    kind(ADD_ONS, "v1alpha1", "AddOnTemplate", "addontemplates")
 }
 
 /// coordination.k8s.io/v1 Lease

@@ -1,5 +1,6 @@
 //! A whole fleet in one process: a hub, clusters, and an agent for each of them.
 
+pub mod add_ons;
 pub mod arrival;
 pub mod welcome;
 
@@ -42,6 +43,8 @@ pub struct Wanted {
     pub clusters: u16,
     /// The hub's port, the clusters' follow it.
     pub port: Option<u16>,
+    /// Add-ons of ours to put on every cluster.
+    pub add_ons: Vec<String>,
 }
 
 /// Everything that runs, in the order in which it was started.
@@ -57,6 +60,7 @@ pub struct Fleet {
 
 /// Starts everything and returns when all clusters are available, or as soon as something fails.
 pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
+    add_ons::check(&wanted.add_ons)?;
     let since = Timestamp::now();
     let data = match &wanted.data_dir {
         Some(path) => DataDir::open(path)?,
@@ -114,6 +118,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         }
     });
     let clusters = try_join_all(clusters).await?;
+    add_ons::put(&client, &wanted.add_ons, &names, progress).await?;
     Ok(Fleet {
         hub,
         controllers,

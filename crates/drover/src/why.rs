@@ -3,3 +3,4 @@
 
 pub mod csr;
 pub mod managed_cluster;
+pub mod managed_cluster_add_on;

@@ -1,5 +1,6 @@
 //! `drover get …`
 
+mod addons;
 mod clusters;
 mod token;
 mod works;
@@ -17,6 +18,9 @@ pub enum Get {
     /// List the works of a cluster, or tell one work resource by resource
     #[command(alias = "work")]
     Works(works::Works),
+    /// List the add-ons, each with the clusters that have it
+    #[command(alias = "addon")]
+    Addons(addons::Addons),
     /// Print a token that clusters can join with for an hour, and the command that does it
     Token(token::Token),
 }
@@ -26,6 +30,7 @@ impl Get {
         match self {
             Self::Clusters(it) => it.run(global).await,
             Self::Works(it) => it.run(global).await,
+            Self::Addons(it) => it.run(global).await,
             Self::Token(it) => it.run(global).await,
         }
     }

@@ -23,6 +23,9 @@ pub struct Up {
     /// The hub's port; the clusters take the ones after it [default: free ones, the same every time]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
+    /// Add-ons that come with drover, to put on every cluster
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    addons: Vec<String>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
@@ -45,6 +48,7 @@ impl Up {
             ephemeral: self.ephemeral,
             clusters: self.clusters,
             port: self.port,
+            add_ons: self.addons.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, error::ErrorKind};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, api::ListParams};
@@ -22,9 +22,10 @@ use crate::{
 /// Say what an object waits for, one sentence for each thing
 #[derive(Debug, Args)]
 pub struct Why {
-    /// managedcluster/NAME, manifestwork/CLUSTER/NAME or csr/NAME
-    #[arg(value_name = "KIND/NAME")]
-    object: Object,
+    /// managedcluster/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME or csr/NAME; a space may stand
+    /// for the first slash
+    #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
+    object: Vec<String>,
     /// How to print it
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Data>,
@@ -32,8 +33,9 @@ pub struct Why {
 
 /// What was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Object {
+pub enum Object {
     ManagedCluster(String),
+    ManagedClusterAddOn { cluster: String, name: String },
     ManifestWork { cluster: String, name: String },
     Csr(String),
 }
@@ -51,6 +53,15 @@ impl FromStr for Object {
             ("managedcluster" | "managedclusters" | "cluster" | "mcl", [name]) => {
                 Ok(Self::ManagedCluster((*name).into()))
             }
+            ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", [cluster, name]) => {
+                Ok(Self::ManagedClusterAddOn {
+                    cluster: (*cluster).into(),
+                    name: (*name).into(),
+                })
+            }
+            ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", _) => {
+                bail!("write managedclusteraddon/CLUSTER/NAME: it is one cluster's")
+            }
             ("manifestwork" | "manifestworks" | "work" | "mw", [cluster, name]) => Ok(Self::ManifestWork {
                 cluster: (*cluster).into(),
                 name: (*name).into(),
@@ -62,7 +73,9 @@ impl FromStr for Object {
                 Ok(Self::Csr((*name).into()))
             }
             ("managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr", _) => bail!("write {kind}/NAME"),
-            _ => bail!("{kind:?} is not known here; ask about a managedcluster, a manifestwork or a csr"),
+            _ => bail!(
+                "{kind:?} is not known here; ask about a managedcluster, a managedclusteraddon, a manifestwork or a csr"
+            ),
         }
     }
 }
@@ -71,6 +84,7 @@ impl std::fmt::Display for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ManagedCluster(name) => write!(f, "managedcluster/{name}"),
+            Self::ManagedClusterAddOn { cluster, name } => write!(f, "managedclusteraddon/{cluster}/{name}"),
             Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
         }
@@ -79,26 +93,37 @@ impl std::fmt::Display for Object {
 
 impl Why {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
-        let sentences = match &self.object {
-            Object::ManagedCluster(name) => why::managed_cluster::waits_for(name, &observe_cluster(&hub, name).await?),
-            Object::ManifestWork { cluster, name } => {
-                let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
-                let work = works.get_opt(name).await;
-                let work = work.map_err(|error| hub.explain(&format!("could not get work {name}"), &error))?;
-                let work =
-                    work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
-                why_work(&work, cluster, &observe_cluster(&hub, cluster).await?)
-            }
-            Object::Csr(name) => {
-                let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-                let csr = csrs.get(name).await;
-                let csr = csr.map_err(|error| hub.explain(&format!("could not get CSR {name}"), &error))?;
-                why::csr::waits_for(&csr)
-            }
+        let object = match self.object.join("/").parse() {
+            Ok(object) => object,
+            Err(error) => clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit(),
         };
-        output::print(&encode(&self.object, &sentences, self.output)?)
+        explain(global, &object, self.output).await
     }
+}
+
+/// Prints what `object` waits for.
+pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Result<()> {
+    let hub = Target::connect(global).await?;
+    let sentences = match object {
+        Object::ManagedCluster(name) => why::managed_cluster::waits_for(name, &observe_cluster(&hub, name).await?),
+        Object::ManagedClusterAddOn { cluster, name } => {
+            why::managed_cluster_add_on::waits_for(&hub, cluster, name).await?
+        }
+        Object::ManifestWork { cluster, name } => {
+            let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
+            let work = works.get_opt(name).await;
+            let work = work.map_err(|error| hub.explain(&format!("could not get work {name}"), &error))?;
+            let work = work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
+            why_work(&work, cluster, &observe_cluster(&hub, cluster).await?)
+        }
+        Object::Csr(name) => {
+            let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+            let csr = csrs.get(name).await;
+            let csr = csr.map_err(|error| hub.explain(&format!("could not get CSR {name}"), &error))?;
+            why::csr::waits_for(&csr)
+        }
+    };
+    output::print(&encode(object, &sentences, data)?)
 }
 
 /// What the work waits for, and what the cluster waits for that the work needs.

@@ -1,0 +1,166 @@
+//! `drover addon list [NAMES] [--clusters C]`, one line per add-on and cluster.
+
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+use kube::{api::ListParams, core::DynamicObject};
+
+use crate::{
+    age,
+    cli::Global,
+    conditions,
+    connect::Target,
+    kinds,
+    output::{self, Data, Format},
+    table::Table,
+};
+
+/// List add-ons and the clusters that have them
+#[derive(Debug, Args)]
+pub struct List {
+    /// Only these add-ons
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only the add-ons of these clusters [default: all clusters]
+    #[arg(
+        short,
+        long,
+        visible_alias = "cluster",
+        value_delimiter = ',',
+        value_name = "CLUSTERS"
+    )]
+    clusters: Vec<String>,
+    /// How to print them
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+impl List {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        let hub = Target::connect(global).await?;
+        let listed = hub
+            .all(&kinds::cluster_management_add_on())
+            .list(&ListParams::default())
+            .await;
+        let mut offered = listed
+            .map_err(|error| hub.explain("could not list the add-ons of the hub", &error))?
+            .items;
+        offered.retain(|it| self.is_wanted(it));
+        let listed = hub
+            .all(&kinds::managed_cluster_add_on())
+            .list(&ListParams::default())
+            .await;
+        let mut installed = listed
+            .map_err(|error| hub.explain("could not list the add-ons of the clusters", &error))?
+            .items;
+        installed.retain(|it| self.is_wanted(it) && (self.clusters.is_empty() || self.clusters.contains(&cluster(it))));
+        installed.sort_by_key(|it| (name(it), cluster(it)));
+        for it in &mut installed {
+            it.metadata.managed_fields = None;
+        }
+        match self.output {
+            Some(Format::Json) => output::print(&output::encode(&output::objects(&installed)?, Data::Json)?),
+            Some(Format::Yaml) => output::print(&output::encode(&output::objects(&installed)?, Data::Yaml)?),
+            Some(Format::Name) => {
+                let line =
+                    |it: &DynamicObject| format!("managedclusteraddon.addon.open-cluster-management.io/{}\n", name(it));
+                output::print(&installed.iter().map(line).collect::<String>())
+            }
+            None | Some(Format::Wide) if offered.is_empty() && installed.is_empty() => {
+                eprintln!("no add-ons found");
+                Ok(())
+            }
+            wide => output::print(&table(&offered, &installed, wide.is_some(), Timestamp::now()).render()),
+        }
+    }
+
+    fn is_wanted(&self, it: &DynamicObject) -> bool {
+        self.names.is_empty() || self.names.contains(&name(it))
+    }
+}
+
+fn name(it: &DynamicObject) -> String {
+    it.metadata.name.clone().unwrap_or_default()
+}
+
+fn cluster(it: &DynamicObject) -> String {
+    it.metadata.namespace.clone().unwrap_or_default()
+}
+
+/// Add-ons on clusters, and those that the hub offers and no cluster has.
+fn table(offered: &[DynamicObject], installed: &[DynamicObject], wide: bool, now: Timestamp) -> Table {
+    let mut table = Table::new(["NAME", "CLUSTER", "AVAILABLE", "DEGRADED", "PROGRESSING", "AGE"]);
+    if wide {
+        table = table.widen(&["NAMESPACE", "MESSAGE"]);
+    }
+    let mut rows = Vec::new();
+    for it in installed {
+        let mut row = vec![
+            name(it),
+            cluster(it),
+            conditions::status(it, "Available"),
+            conditions::status(it, "Degraded"),
+            conditions::status(it, "Progressing"),
+            age(it, now),
+        ];
+        if wide {
+            let says = conditions::of(it, "Available").map(|it| it.says().to_owned());
+            row.push(it.data["status"]["namespace"].as_str().unwrap_or_default().to_owned());
+            row.push(says.unwrap_or_default());
+        }
+        rows.push(row);
+    }
+    for it in offered {
+        if !installed.iter().any(|other| name(other) == name(it)) {
+            let mut row = vec![
+                name(it),
+                "<none>".into(),
+                String::new(),
+                String::new(),
+                String::new(),
+                age(it, now),
+            ];
+            if wide {
+                row.extend([String::new(), String::new()]);
+            }
+            rows.push(row);
+        }
+    }
+    rows.sort();
+    for row in rows {
+        table.row(row);
+    }
+    table
+}
+
+fn age(it: &DynamicObject, now: Timestamp) -> String {
+    let created = it.metadata.creation_timestamp.as_ref();
+    created.map(|it| age::since(it.0, now)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: serde_json::Value) -> DynamicObject {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    #[test]
+    fn an_add_on_has_a_line_per_cluster_and_one_that_no_cluster_has_is_shown_too() {
+        let offered = ["a", "b"].map(|name| object(json!({"metadata": {"name": name}})));
+        let installed = [object(json!({
+            "metadata": {"name": "b", "namespace": "cluster1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"conditions": [{"type": "Available", "status": "True", "message": "b add-on is available."}]},
+        }))];
+        let now = "2026-01-01T00:01:05Z".parse().expect("a time");
+        assert_eq!(
+            table(&offered, &installed, false, now).render(),
+            "NAME   CLUSTER    AVAILABLE   DEGRADED   PROGRESSING   AGE\n\
+             a      <none>\n\
+             b      cluster1   True                                 65s\n"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! `drover addon new NAME`: an add-on that works, to be changed into another one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::{cluster_name, output};
+
+/// Write the project of a new add-on, with a test
+#[derive(Debug, Args)]
+pub struct New {
+    /// The add-on's name
+    name: String,
+    /// The directory to write [default: the add-on's name]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Where the SDK's sources are [default: those around the directory, or the published ones]
+    #[arg(long, value_name = "DIR")]
+    sdk: Option<PathBuf>,
+}
+
+/// What is written, with NAME, TYPE, SDK and K8S_OPENAPI to be replaced.
+const FILES: [(&str, &str); 5] = [
+    ("Cargo.toml", include_str!("new_files/Cargo.toml.txt")),
+    ("README.md", include_str!("new_files/README.md.txt")),
+    ("src/main.rs", include_str!("new_files/main.rs.txt")),
+    (
+        "deploy/clustermanagementaddon.yaml",
+        include_str!("new_files/clustermanagementaddon.yaml.txt"),
+    ),
+    ("deploy/controller.yaml", include_str!("new_files/controller.yaml.txt")),
+];
+/// The version that the SDK shares its types with.
+const K8S_OPENAPI: &str = "0.29";
+
+impl New {
+    pub fn run(self) -> Result<()> {
+        cluster_name::check(&self.name).context("an add-on's name names objects and a program")?;
+        if self.name.starts_with(|it: char| it.is_ascii_digit()) {
+            bail!("{:?} starts with a digit, and a Rust package cannot", self.name);
+        }
+        let directory = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
+        if directory.exists() {
+            bail!(
+                "{} exists already; choose another directory with --dir",
+                directory.display()
+            );
+        }
+        let sdk = match &self.sdk {
+            Some(sdk) => Some(sdk.canonicalize().with_context(|| format!("--sdk {}", sdk.display()))?),
+            None => around(&std::env::current_dir()?.join(&directory)),
+        };
+        for (file, text) in FILES {
+            let path = directory.join(file);
+            let failed = || format!("could not write {}", path.display());
+            let parent = path.parent().expect("every file is in the directory");
+            std::fs::create_dir_all(parent).with_context(failed)?;
+            std::fs::write(&path, filled(text, &self.name, sdk.as_deref())).with_context(failed)?;
+        }
+        output::say(format_args!(
+            "{} has a working add-on; its README.md says how to try it.",
+            directory.display()
+        ))
+    }
+}
+
+/// The SDK in a checkout of this project that the directory lies in.
+fn around(directory: &Path) -> Option<PathBuf> {
+    let mut sdks = directory.ancestors().map(|it| it.join("crates/ocm-addon-sdk"));
+    sdks.find(|it| it.join("Cargo.toml").exists())
+}
+
+fn filled(text: &str, name: &str, sdk: Option<&Path>) -> String {
+    let words = name.split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|it| it.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    let type_name: String = words.collect();
+    let sdk = match sdk {
+        Some(path) => format!("{{ path = {:?} }}", path.display().to_string()),
+        None => format!("{:?}", env!("CARGO_PKG_VERSION")),
+    };
+    text.replace("NAME", name)
+        .replace("TYPE", &type_name)
+        .replace("K8S_OPENAPI", K8S_OPENAPI)
+        .replace("SDK\n", &format!("{sdk}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_type() {
+        assert_eq!(
+            filled("struct TYPE; NAME", "my-add-on", None),
+            "struct MyAddOn; my-add-on"
+        );
+    }
+
+    #[test]
+    fn the_sdk_is_a_path_or_a_version() {
+        assert_eq!(
+            filled("ocm-addon-sdk = SDK\n", "a", Some(Path::new("/x/y"))),
+            "ocm-addon-sdk = { path = \"/x/y\" }\n"
+        );
+        assert!(filled("ocm-addon-sdk = SDK\n", "a", None).starts_with("ocm-addon-sdk = \"0."));
+    }
+
+    #[test]
+    fn what_is_there_is_not_overwritten() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let new = New {
+            name: "hello".into(),
+            dir: Some(directory.path().to_owned()),
+            sdk: None,
+        };
+        let error = new.run().expect_err("it exists").to_string();
+        assert!(error.contains("exists already"), "{error}");
+    }
+}
