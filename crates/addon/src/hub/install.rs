@@ -195,9 +195,10 @@ impl Reconciler for Install {
         if !facts::follows_placements(offer) {
             return plan;
         }
-        let wanted: BTreeSet<&String> = seen.placements.iter().flat_map(Choice::chosen).collect();
+        let chosen = seen.placements.iter().flat_map(Choice::chosen);
+        let wanted: BTreeSet<&str> = chosen.map(String::as_str).collect();
         let present: BTreeSet<&str> = seen.addons.iter().map(|it| facts::cluster(it)).collect();
-        for cluster in wanted.iter().filter(|it| !present.contains(it.as_str())) {
+        for cluster in wanted.difference(&present) {
             match seen.newcomers.get(*cluster) {
                 Some(it) if it.metadata.deletion_timestamp.is_none() => {
                     plan.create(Site::Hub, &new_addon(offer, it));
@@ -224,11 +225,7 @@ impl Reconciler for Install {
             return plan;
         }
         let mut removed = 0;
-        for addon in seen
-            .addons
-            .iter()
-            .filter(|it| !wanted.iter().any(|name| *name == facts::cluster(it)))
-        {
+        for addon in seen.addons.iter().filter(|it| !wanted.contains(facts::cluster(it))) {
             removed += usize::from(plan.delete(Site::Hub, &**addon).is_some());
         }
         let absent: Vec<&str> = seen
