@@ -58,6 +58,9 @@ pub enum Command {
     /// Enable, disable, make and list add-ons
     #[command(subcommand, alias = "addons")]
     Addon(command::addon::Addon),
+    /// Put clusters into sets, and let namespaces use them
+    #[command(subcommand, name = "clusterset")]
+    ClusterSet(command::clusterset::ClusterSet),
     /// Say what an object waits for, one sentence for each thing
     Why(command::why::Why),
     /// Run the hub's controllers against the Kubernetes API of the kubeconfig

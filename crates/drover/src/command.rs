@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod addon;
 pub mod agent;
+pub mod clusterset;
 pub mod completions;
 pub mod create;
 pub mod delete;
@@ -33,6 +34,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         Command::Delete(it) => short(it.run(&global)),
         Command::Accept(it) => short(it.run(&global)),
         Command::Addon(it) => short(it.run(&global)),
+        Command::ClusterSet(it) => short(it.run(&global)),
         Command::Why(it) => short(it.run(&global)),
         Command::Version(it) => short(it.run(&global)),
         Command::Completions(it) => it.run(),

@@ -20,6 +20,36 @@ pub fn managed_cluster() -> ApiResource {
     )
 }
 
+/// cluster.open-cluster-management.io/v1beta2 ManagedClusterSet
+pub fn managed_cluster_set() -> ApiResource {
+    kind(
+        "cluster.open-cluster-management.io",
+        "v1beta2",
+        "ManagedClusterSet",
+        "managedclustersets",
+    )
+}
+
+/// cluster.open-cluster-management.io/v1beta2 ManagedClusterSetBinding
+pub fn managed_cluster_set_binding() -> ApiResource {
+    kind(
+        "cluster.open-cluster-management.io",
+        "v1beta2",
+        "ManagedClusterSetBinding",
+        "managedclustersetbindings",
+    )
+}
+
+/// cluster.open-cluster-management.io/v1beta1 Placement
+pub fn placement() -> ApiResource {
+    kind(
+        "cluster.open-cluster-management.io",
+        "v1beta1",
+        "Placement",
+        "placements",
+    )
+}
+
 /// work.open-cluster-management.io/v1 ManifestWork
 pub fn manifest_work() -> ApiResource {
     kind("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks")

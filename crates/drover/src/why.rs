@@ -4,3 +4,4 @@
 pub mod csr;
 pub mod managed_cluster;
 pub mod managed_cluster_add_on;
+pub mod placement;

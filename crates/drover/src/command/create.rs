@@ -1,5 +1,7 @@
 //! `drover create …`
 
+mod clusterset;
+mod placement;
 mod work;
 
 use anyhow::Result;
@@ -9,6 +11,11 @@ use crate::cli::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Create {
+    /// Create a set that clusters can be put into
+    #[command(name = "clusterset")]
+    ClusterSet(clusterset::ClusterSet),
+    /// Create a placement, which chooses clusters from the sets that are bound to its namespace
+    Placement(placement::Placement),
     /// Create a work that brings manifests to clusters
     Work(work::Work),
 }
@@ -16,6 +23,8 @@ pub enum Create {
 impl Create {
     pub async fn run(self, global: &Global) -> Result<()> {
         match self {
+            Self::ClusterSet(it) => it.run(global).await,
+            Self::Placement(it) => it.run(global).await,
             Self::Work(it) => it.run(global).await,
         }
     }

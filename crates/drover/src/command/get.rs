@@ -2,6 +2,7 @@
 
 mod addons;
 mod clusters;
+mod placements;
 mod token;
 mod works;
 
@@ -21,6 +22,9 @@ pub enum Get {
     /// List the add-ons, each with the clusters that have it
     #[command(alias = "addon")]
     Addons(addons::Addons),
+    /// List the placements and how many clusters each has chosen
+    #[command(alias = "placement")]
+    Placements(placements::Placements),
     /// Print a token that clusters can join with for an hour, and the command that does it
     Token(token::Token),
 }
@@ -31,6 +35,7 @@ impl Get {
             Self::Clusters(it) => it.run(global).await,
             Self::Works(it) => it.run(global).await,
             Self::Addons(it) => it.run(global).await,
+            Self::Placements(it) => it.run(global).await,
             Self::Token(it) => it.run(global).await,
         }
     }

@@ -22,10 +22,16 @@ use crate::{
 /// Say what an object waits for, one sentence for each thing
 #[derive(Debug, Args)]
 pub struct Why {
-    /// managedcluster/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME or csr/NAME; a space may stand
+    /// managedcluster/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME, placement/NAME or csr/NAME; a space may stand
     /// for the first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
+    /// The namespace of a placement
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// Of a placement: only what became of this cluster
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
     /// How to print it
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Data>,
@@ -35,9 +41,20 @@ pub struct Why {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     ManagedCluster(String),
-    ManagedClusterAddOn { cluster: String, name: String },
-    ManifestWork { cluster: String, name: String },
+    ManagedClusterAddOn {
+        cluster: String,
+        name: String,
+    },
+    ManifestWork {
+        cluster: String,
+        name: String,
+    },
     Csr(String),
+    Placement {
+        name: String,
+        namespace: String,
+        cluster: Option<String>,
+    },
 }
 
 impl FromStr for Object {
@@ -69,12 +86,18 @@ impl FromStr for Object {
             ("manifestwork" | "manifestworks" | "work" | "mw", _) => {
                 bail!("write manifestwork/CLUSTER/NAME: a work belongs to one cluster")
             }
+            ("placement" | "placements", [name]) => Ok(Self::Placement {
+                name: (*name).into(),
+                namespace: "default".into(),
+                cluster: None,
+            }),
+            ("placement" | "placements", _) => bail!("write placement/NAME, and its namespace with -n"),
             ("csr" | "certificatesigningrequest" | "certificatesigningrequests", [name]) => {
                 Ok(Self::Csr((*name).into()))
             }
             ("managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr", _) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a managedclusteraddon, a manifestwork or a csr"
+                "{kind:?} is not known here; ask about a managedcluster, a managedclusteraddon, a manifestwork, a placement or a csr"
             ),
         }
     }
@@ -87,6 +110,7 @@ impl std::fmt::Display for Object {
             Self::ManagedClusterAddOn { cluster, name } => write!(f, "managedclusteraddon/{cluster}/{name}"),
             Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
+            Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
     }
 }
@@ -94,6 +118,11 @@ impl std::fmt::Display for Object {
 impl Why {
     pub async fn run(self, global: &Global) -> Result<()> {
         let object = match self.object.join("/").parse() {
+            Ok(Object::Placement { name, .. }) => Object::Placement {
+                name,
+                namespace: self.namespace,
+                cluster: self.cluster,
+            },
             Ok(object) => object,
             Err(error) => clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit(),
         };
@@ -116,6 +145,11 @@ pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Re
             let work = work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
             why_work(&work, cluster, &observe_cluster(&hub, cluster).await?)
         }
+        Object::Placement {
+            name,
+            namespace,
+            cluster,
+        } => why::placement::sentences(&hub, namespace, name, cluster.as_deref()).await?,
         Object::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;
