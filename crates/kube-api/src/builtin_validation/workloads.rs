@@ -49,7 +49,25 @@ pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mu
     } else {
         immutable(new, old, "/spec/selector", "spec.selector", errors);
     }
-    template(&new["spec"]["template"], "spec.template", &["Always"], errors);
+    template(&with_claims(new), "spec.template", &["Always"], errors);
+}
+
+/// The template of a workload with the volumes that its claims become: its containers may mount them, too.
+fn with_claims(new: &Value) -> Value {
+    let mut template = new["spec"]["template"].clone();
+    for claim in list(new, "/spec/volumeClaimTemplates") {
+        let volume = json!({"name": claim["metadata"]["name"]});
+        let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+        if let Some(volumes) = volumes.as_array_mut()
+            && !volumes.iter().any(|it| it["name"] == volume["name"])
+        {
+            volumes.push(volume);
+        }
+    }
+    template
 }
 
 /// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template.
