@@ -2,10 +2,13 @@
 //!
 //! One worker takes keys one by one: what one pass writes, the next one sees, as every answer goes into the caches.
 
+mod daemon_set;
 mod deployment;
+mod job;
 mod pods;
 mod replica_set;
 mod rollout;
+mod stateful_set;
 
 use crate::{
     cache::Cache,
@@ -13,7 +16,8 @@ use crate::{
     queue,
 };
 use k8s_openapi::api::{
-    apps::v1::{Deployment, ReplicaSet},
+    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    batch::v1::Job,
     core::v1::{Node, Pod},
 };
 use kube::{Api, Client, Resource, runtime::watcher::Config};
@@ -38,13 +42,20 @@ pub enum Key {
 pub enum Kind {
     Deployment,
     ReplicaSet,
+    DaemonSet,
+    StatefulSet,
+    Job,
 }
 
 impl Kind {
     fn of(kind: &str) -> Option<Self> {
-        [Self::Deployment, Self::ReplicaSet]
-            .into_iter()
-            .find(|it| format!("{it:?}") == kind)
+        Some(match kind {
+            "ReplicaSet" => Self::ReplicaSet,
+            "DaemonSet" => Self::DaemonSet,
+            "StatefulSet" => Self::StatefulSet,
+            "Job" => Self::Job,
+            _ => return None,
+        })
     }
 }
 
@@ -84,6 +95,10 @@ struct Workloads {
     pods: Cache<Pod>,
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
+    daemon_sets: Cache<DaemonSet>,
+    stateful_sets: Cache<StatefulSet>,
+    jobs: Cache<Job>,
+    nodes: Cache<Node>,
     queue: Arc<Queue>,
     recorder: Recorder,
 }
@@ -114,16 +129,23 @@ pub async fn run(
             let all = Api::<ReplicaSet>::all(client.clone());
             Cache::start(all, Config::default(), cancel.clone(), open.clone(), changed)
         },
+        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, &open),
+        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, &open),
+        jobs: owners(&client, Kind::Job, &queue, &cancel, &open),
         client,
         pods,
+        nodes,
         queue: queue.clone(),
         recorder,
     };
     let work = async {
         workloads.pods.synced().await;
-        nodes.synced().await;
+        workloads.nodes.synced().await;
         workloads.deployments.synced().await;
         workloads.replica_sets.synced().await;
+        workloads.daemon_sets.synced().await;
+        workloads.stateful_sets.synced().await;
+        workloads.jobs.synced().await;
         let mut failures: HashMap<Key, u32> = HashMap::new();
         loop {
             let key = queue.next().await;
@@ -184,18 +206,46 @@ impl Workloads {
     async fn look(&self, key: &Key) -> Result<Again, Error> {
         match key {
             Key::Orphan(namespace) => {
-                for set in self.replica_sets.list_in(namespace) {
-                    self.queue.add(self::key(Kind::ReplicaSet, &*set));
-                }
+                let add = |key| self.queue.add(key);
+                self.replica_sets
+                    .list_in(namespace)
+                    .iter()
+                    .for_each(|it| add(self::key(Kind::ReplicaSet, &**it)));
+                self.daemon_sets
+                    .list_in(namespace)
+                    .iter()
+                    .for_each(|it| add(self::key(Kind::DaemonSet, &**it)));
+                self.stateful_sets
+                    .list_in(namespace)
+                    .iter()
+                    .for_each(|it| add(self::key(Kind::StatefulSet, &**it)));
                 Ok(None)
             }
-            Key::Nodes => Ok(None),
+            Key::Nodes => {
+                let sets = self.daemon_sets.list();
+                sets.iter()
+                    .for_each(|it| self.queue.add(self::key(Kind::DaemonSet, &**it)));
+                Ok(None)
+            }
+            // One that is gone needs nothing: its pods are collected.
             Key::Object(Kind::Deployment, namespace, name) => match self.deployments.get(namespace, name) {
                 Some(it) => self.deployment(&it).await,
                 None => Ok(None),
             },
             Key::Object(Kind::ReplicaSet, namespace, name) => match self.replica_sets.get(namespace, name) {
                 Some(it) => self.replica_set(&it).await,
+                None => Ok(None),
+            },
+            Key::Object(Kind::DaemonSet, namespace, name) => match self.daemon_sets.get(namespace, name) {
+                Some(it) => self.daemon_set(&it).await,
+                None => Ok(None),
+            },
+            Key::Object(Kind::StatefulSet, namespace, name) => match self.stateful_sets.get(namespace, name) {
+                Some(it) => self.stateful_set(&it).await,
+                None => Ok(None),
+            },
+            Key::Object(Kind::Job, namespace, name) => match self.jobs.get(namespace, name) {
+                Some(it) => self.job(&it).await,
                 None => Ok(None),
             },
         }

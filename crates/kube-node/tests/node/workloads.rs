@@ -2,7 +2,8 @@
 
 use crate::world::World;
 use k8s_openapi::api::{
-    apps::v1::{Deployment, ReplicaSet},
+    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    batch::v1::Job,
     core::v1::Pod,
 };
 use kube::{
@@ -129,5 +130,128 @@ async fn a_pod_that_is_deleted_is_replaced_and_an_orphan_is_adopted() {
     world.pods().delete("orphan", &DeleteParams::default()).await.unwrap();
     wait::gone(&world.pods(), "orphan").await;
     wait::until(&sets, "r", "has two pods again", ready).await;
+    world.stop().await;
+}
+
+fn job_says(it: Option<&Job>) -> String {
+    let conditions = it.and_then(|it| it.status.as_ref()?.conditions.as_ref());
+    let all = conditions
+        .into_iter()
+        .flatten()
+        .map(|it| format!("{}/{}", it.type_, it.reason.as_deref().unwrap_or_default()));
+    all.collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_completes_when_enough_pods_have_succeeded() {
+    let world = World::new().await;
+    let jobs: Api<Job> = Api::namespaced(world.client(), "default");
+    world
+        .site
+        .apply(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {completions: 3, parallelism: 2, completionMode: Indexed, template: {spec: \
+             {restartPolicy: Never, containers: [{name: c, image: sh, command: [/bin/sh, -c, 'test -n \"$JOB_COMPLETION_INDEX\"']}]}}}",
+        )
+        .await;
+    let complete = "SuccessCriteriaMet/CompletionsReached Complete/CompletionsReached";
+    let job = wait::until(&jobs, "j", "is complete", |it| job_says(it) == complete)
+        .await
+        .unwrap();
+    let status = job.status.unwrap();
+    assert_eq!((status.succeeded, status.failed, status.active), (Some(3), None, None));
+    assert_eq!(status.completed_indexes.as_deref(), Some("0-2"));
+    assert!(status.start_time.is_some() && status.completion_time.is_some());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_fails_at_its_limit_and_goes_when_its_time_is_over() {
+    let world = World::new().await;
+    let jobs: Api<Job> = Api::namespaced(world.client(), "default");
+    let job = |name: &str, ttl: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec: {{backoffLimit: 0, {ttl} template: {{spec: \
+             {{restartPolicy: Never, containers: [{{name: c, image: sh, command: [/bin/sh, -c, 'exit 1']}}]}}}}}}"
+        )
+    };
+    world.site.apply(&job("j", "")).await;
+    let failed = "FailureTarget/BackoffLimitExceeded Failed/BackoffLimitExceeded";
+    let found = wait::until(&jobs, "j", "has failed", |it| job_says(it) == failed)
+        .await
+        .unwrap();
+    assert_eq!(found.status.unwrap().failed, Some(1));
+    world.site.apply(&job("brief", "ttlSecondsAfterFinished: 0,")).await;
+    wait::gone(&jobs, "brief").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_set_has_a_pod_on_the_node_and_rolls_it() {
+    let world = World::new().await;
+    let sets: Api<DaemonSet> = Api::namespaced(world.client(), "default");
+    let set = |version: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: d}}\nspec: {{selector: {{matchLabels: {{app: d}}}}, template: {{metadata: \
+             {{labels: {{app: d}}}}, spec: {{terminationGracePeriodSeconds: 0, containers: [{{name: c, image: sh, \
+             env: [{{name: V, value: '{version}'}}], command: [sleep, '1000']}}]}}}}}}"
+        )
+    };
+    let is_done = |it: Option<&DaemonSet>| {
+        it.is_some_and(|it| {
+            let status = it.status.clone().unwrap_or_default();
+            status.observed_generation == it.metadata.generation
+                && (status.desired_number_scheduled, status.number_ready) == (1, 1)
+                && (status.updated_number_scheduled, status.number_available) == (Some(1), Some(1))
+        })
+    };
+    world.site.apply(&set("one")).await;
+    wait::until(&sets, "d", "is ready", is_done).await;
+    let first = world.pods().list(&Default::default()).await.unwrap().items[0]
+        .metadata
+        .name
+        .clone();
+    world.site.apply(&set("two")).await;
+    wait::until(&sets, "d", "is rolled", is_done).await;
+    wait::until_all::<Pod>(&world.pods(), "the new pod is alone", |all| {
+        all.len() == 1 && all[0].metadata.name != first
+    })
+    .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stateful_set_starts_its_pods_in_order_and_keeps_their_claims() {
+    let world = World::new().await;
+    let sets: Api<StatefulSet> = Api::namespaced(world.client(), "default");
+    world
+        .site
+        .apply(
+            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 2, serviceName: s, selector: {matchLabels: {app: s}}, \
+             volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}], \
+             template: {metadata: {labels: {app: s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: sh, \
+             volumeMounts: [{name: data, mountPath: /data}], command: [/bin/sh, -c, 'hostname=$HOSTNAME; echo $hostname >> /data/starts; cat /data/starts; exec sleep 1000']}]}}}",
+        )
+        .await;
+    let ready = |it: Option<&StatefulSet>| it.and_then(|it| it.status.as_ref()?.ready_replicas) == Some(2);
+    wait::until(&sets, "s", "is ready", ready).await;
+    let status = world.until_pod("s-1", "is there", |it| {
+        it.spec.as_ref().and_then(|it| it.hostname.as_deref()) == Some("s-1")
+    });
+    let second = status.await;
+    let first = world.until_pod("s-0", "is there", |_| true).await;
+    assert!(first.metadata.creation_timestamp <= second.metadata.creation_timestamp);
+    let uid = second.metadata.uid;
+    world.pods().delete("s-1", &DeleteParams::default()).await.unwrap();
+    world
+        .until_pod("s-1", "is another one, and ready", |it| {
+            it.metadata.uid != uid && crate::world::condition(it, "Ready") == "True"
+        })
+        .await;
+    let log = kube_node::LogOptions {
+        follow: true,
+        limit_bytes: Some(8),
+        ..Default::default()
+    };
+    assert_eq!(world.log("s-1", log).await, "s-1\ns-1\n");
     world.stop().await;
 }
