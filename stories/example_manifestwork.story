@@ -65,10 +65,10 @@ $ kubectl get -n cluster1 manifestwork example-manifestwork -o jsonpath='{range 
 0//v1/ServiceAccount/serviceaccounts/default/my-sa Applied=True/AppliedManifestComplete/Apply manifest complete Available=True/ResourceAvailable/Resource is available...
 1/apps/v1/Deployment/deployments/default/nginx-deployment Applied=True/AppliedManifestComplete/Apply manifest complete Available=True/ResourceAvailable/Resource is available...
 
-# On the cluster. There are no nodes, so that nothing runs, and nothing says that it does.
+# On the cluster. Its node has no command for the image, so that nothing runs, and nothing says that it does.
 $ kubectl --kubeconfig .drover/cluster1.kubeconfig get deployment
 NAME               READY   UP-TO-DATE   AVAILABLE   AGE
-nginx-deployment   0/3     0            0           <age>
+nginx-deployment   0/3     3            0           <age>
 
 $ kubectl --kubeconfig .drover/cluster1.kubeconfig get sa my-sa
 NAME    AGE

@@ -1,6 +1,6 @@
 //! An embedded Kubernetes API: its objects, its port, its administrator's kubeconfig.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -8,6 +8,7 @@ use kube::Client;
 use kube_api::{
     admission::Admission,
     identity::{AUTHENTICATED, MASTERS, User},
+    pod_logs::PodLogs,
     server::{Options, Server},
 };
 use serde_json::json;
@@ -23,6 +24,7 @@ const CERTIFICATE_SECONDS: i64 = 10 * 365 * 24 * 60 * 60;
 pub struct Embedded {
     name: String,
     server: Server,
+    address: SocketAddr,
     url: String,
     listening: JoinHandle<()>,
 }
@@ -52,6 +54,7 @@ impl Embedded {
         Ok(Self {
             name: name.to_owned(),
             server,
+            address,
             url: format!("https://{address}"),
             listening,
         })
@@ -65,6 +68,16 @@ impl Embedded {
     /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whom it asks for the logs of pods.
+    pub fn set_pod_logs(&self, logs: Arc<dyn PodLogs>) {
+        self.server.set_pod_logs(logs);
     }
 
     /// Its objects.

@@ -18,6 +18,7 @@ mod embedded;
 mod examples;
 mod kinds;
 mod manifests;
+mod nodes;
 mod output;
 mod ports;
 mod process;

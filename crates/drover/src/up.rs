@@ -14,6 +14,7 @@ use hub::Hub;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
+use kube_node::Node;
 use ocm_api::{cluster::ManagedCluster, namespaces};
 use ocm_reconcile::{Clients, Plan, Site, execute, install::install};
 use registration::agent::AgentOptions;
@@ -25,7 +26,7 @@ use crate::{
     admission,
     data_dir::DataDir,
     embedded::Embedded,
-    examples,
+    examples, nodes,
     ports::Ports,
     progress::{Progress, Step},
 };
@@ -45,6 +46,8 @@ pub struct Wanted {
     pub port: Option<u16>,
     /// Add-ons of ours to put on every cluster.
     pub add_ons: Vec<String>,
+    /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`.
+    pub images: Vec<String>,
 }
 
 /// Everything that runs, in the order in which it was started.
@@ -52,6 +55,7 @@ pub struct Fleet {
     hub: Embedded,
     controllers: Hub,
     clusters: Vec<(Embedded, Agent)>,
+    nodes: Vec<Node>,
     /// Ends everything that speaks to the API servers.
     speakers: CancellationToken,
     _data: DataDir,
@@ -69,6 +73,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     let names: Vec<String> = (1..=wanted.clusters).map(|index| format!("cluster{index}")).collect();
     let mut listeners = listen(&data, wanted.port, &names).await?;
     let speakers = CancellationToken::new();
+    let images = nodes::images(&wanted.images)?;
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
 
     let step = progress.start("starting the hub");
@@ -93,14 +98,18 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         names.clone(),
         speakers.child_token(),
     );
+    let dir = |name: &str| data.server(name).join("node");
+    let node = nodes::start(&hub, dir(HUB), images.clone(), speakers.child_token()).await?;
     step.done(HUB, "ready")?;
 
     let clusters = names.iter().zip(listeners).map(|(name, listener)| {
         let (hub, controllers, data, kept, speakers) = (&hub, &controllers, &data, kept(name), &speakers);
+        let (dir, images) = (dir(name), images.clone());
         async move {
             let step = progress.start(format!("{name} joining"));
             let cluster = Embedded::start(name, kept, listener, vec![]).await?;
             data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
+            let node = nodes::start(&cluster, dir, images, speakers.child_token()).await?;
             forget_deleted(&hub.client("system:open-cluster-management:hub"), &cluster, name).await?;
             let user = welcome::bootstrap_user(name);
             // In memory only: whoever has it is waved through.
@@ -114,15 +123,16 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
             let agent = agent::start(options, speakers.child_token()).await;
             let agent = agent.with_context(|| format!("could not start the agent of {name}"))?;
             arrive(name, step, controllers, since, progress).await?;
-            anyhow::Ok((cluster, agent))
+            anyhow::Ok(((cluster, agent), node))
         }
     });
-    let clusters = try_join_all(clusters).await?;
+    let (clusters, others): (Vec<_>, Vec<_>) = try_join_all(clusters).await?.into_iter().unzip();
     add_ons::put(&client, &wanted.add_ons, &names, progress).await?;
     Ok(Fleet {
         hub,
         controllers,
         clusters,
+        nodes: std::iter::once(node).chain(others).collect(),
         speakers,
         _data: data,
         ephemeral: wanted.ephemeral,
@@ -268,9 +278,10 @@ impl Fleet {
         }
     }
 
-    /// Stops in order: agents, hub controllers, the clusters' API servers, the hub's.
+    /// Stops in order: pods and agents, hub controllers, the clusters' API servers, the hub's.
     pub async fn stop(self) {
         self.speakers.cancel();
+        futures::future::join_all(self.nodes.into_iter().map(Node::finished)).await;
         let mut servers = Vec::new();
         for (cluster, agent) in self.clusters {
             agent.finished().await;

@@ -28,7 +28,7 @@ use crate::{
     connect::Target,
     data_dir::DataDir,
     embedded::Embedded,
-    output,
+    nodes, output,
     ports::Ports,
     process,
 };
@@ -74,6 +74,9 @@ pub struct Join {
     /// The embedded cluster's port [default: a free one, the same every time]
     #[arg(long, value_name = "PORT", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..), help_heading = "The cluster")]
     port: Option<u16>,
+    /// Run COMMAND for containers of IMAGE on the embedded cluster, as with `drover up`
+    #[arg(long, value_name = "IMAGE=COMMAND", requires = "embedded", value_parser = nodes::parse_mapping, help_heading = "The cluster")]
+    node_image_map: Vec<String>,
 }
 
 impl Join {
@@ -103,11 +106,20 @@ impl Join {
         options.cluster_name = Some(self.cluster_name.clone());
         options.fail_fast = !ready.rejoins;
         options.on_phase = Arc::new(|phase| tell_phase(phase));
-        if let Some((server, _)) = &ready.embedded {
+        let mut node = None;
+        if let Some((server, data)) = &ready.embedded {
+            let dir = data.server(server.name()).join("node");
+            let images = nodes::images(&self.node_image_map)?;
+            node = Some(nodes::start(server, dir, images, stop.child_token()).await?);
             options.external_server_urls = vec![server.url().to_owned()];
             options.external_ca_bundle = Some(server.ca().as_bytes().to_vec());
         }
         let ended = run_agent(options, &stop).await;
+        // The agent may have ended by itself.
+        stop.cancel();
+        if let Some(node) = node {
+            node.finished().await;
+        }
         if let Some((server, _data)) = ready.embedded {
             server.stop().await;
         }

@@ -26,6 +26,10 @@ pub struct Up {
     /// Add-ons that come with drover, to put on every cluster
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     addons: Vec<String>,
+    /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole command
+    /// when its last word is *
+    #[arg(long, value_name = "IMAGE=COMMAND", value_parser = crate::nodes::parse_mapping)]
+    node_image_map: Vec<String>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
@@ -49,6 +53,7 @@ impl Up {
             clusters: self.clusters,
             port: self.port,
             add_ons: self.addons.clone(),
+            images: self.node_image_map.clone(),
         }
     }
 
