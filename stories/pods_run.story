@@ -32,7 +32,7 @@ wait $ kubectl get deployment hello --no-headers
 hello   2/2   2     2     <age>
 
 $ kubectl delete deployment hello
-deployment.apps "hello" deleted from default namespace
+deployment.apps "hello" deleted...
 
 wait $ kubectl get pods 2>&1
 No resources found in default namespace.

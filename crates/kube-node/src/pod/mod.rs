@@ -190,6 +190,7 @@ fn begin(pod: &Pod, dir_is_there: bool) -> Progress {
         since: status.start_time.clone().or_else(|| Some(times::now())),
         init: init.iter().map(|it| of(it, true)).collect(),
         main: spec.containers.iter().map(|it| of(it, false)).collect(),
+        ended: false,
         failed: None,
     }
 }
@@ -230,6 +231,7 @@ impl PodRun {
                 }
             }
             tasks.shutdown().await;
+            self.progress.lock().ended = ending == Ending::Deleted;
             if matches!(ending, Ending::Deleted | Ending::Deadline) {
                 self.write_status().await;
             }

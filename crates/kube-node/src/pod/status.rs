@@ -21,6 +21,8 @@ pub struct Progress {
     pub since: Option<Time>,
     pub init: Vec<ContainerStatus>,
     pub main: Vec<ContainerStatus>,
+    /// It was deleted, and all its containers have ended for good.
+    pub ended: bool,
     /// Why it was ended although its containers could have gone on: a reason and a message.
     pub failed: Option<(&'static str, String)>,
 }
@@ -136,6 +138,8 @@ fn phase(pod: &Pod, progress: &Progress) -> &'static str {
         }
     }
     match policy {
+        _ if progress.ended && stopped == succeeded && is_waiting == 0 => "Succeeded",
+        _ if progress.ended => "Failed",
         _ if is_waiting > 0 => "Pending",
         _ if running > 0 => "Running",
         _ if stopped == 0 => "Pending",
@@ -338,6 +342,17 @@ mod tests {
                 "{policy} {init:?} {main:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_pod_that_was_ended_does_not_go_on_running() {
+        let ended = |main| Progress {
+            ended: true,
+            ..progress(&[], main)
+        };
+        assert_eq!(phase(&pod("Always", &[]), &ended(["0", "0"])), "Succeeded");
+        assert_eq!(phase(&pod("Always", &[]), &ended(["0", "143"])), "Failed");
+        assert_eq!(phase(&pod("Always", &[]), &ended(["0", "waiting"])), "Failed");
     }
 
     fn shown(pod: &Pod, progress: &Progress) -> Vec<String> {

@@ -337,3 +337,46 @@ async fn a_pod_that_does_not_fit_stays_unscheduled_until_it_does() {
         .await;
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_process_does_not_have_is_refused_in_words() {
+    let world = World::new().await;
+    world
+        .site
+        .apply("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: sh}, {name: b, image: sh}]}")
+        .await;
+    let refused = |path: &'static str| {
+        let request = http::Request::get(format!("/api/v1/namespaces/default/pods/p/{path}"));
+        let client = world.client();
+        async move {
+            let answer = client.request_text(request.body(vec![]).unwrap()).await;
+            match answer {
+                Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    // Nobody has given the server this node's logs.
+    assert_eq!(refused("log").await, (501, "NotImplemented".to_owned()));
+    assert_eq!(refused("exec").await, (501, "NotImplemented".to_owned()));
+    assert_eq!(refused("portforward").await, (501, "NotImplemented".to_owned()));
+    let log = |container: Option<&str>| {
+        let options = LogOptions {
+            container: container.map(str::to_owned),
+            ..LogOptions::default()
+        };
+        world
+            .node
+            .logs()
+            .read("default", "p", &options)
+            .err()
+            .map(|it| it.to_string())
+    };
+    world
+        .until_pod("p", "is seen by its node", |it| waits_for(it).is_some())
+        .await;
+    let choose = "a container name must be specified for pod p, choose one of: [a b]";
+    assert_eq!(log(None).as_deref(), Some(choose));
+    assert_eq!(log(Some("c")).as_deref(), Some("container c is not valid for pod p"));
+    world.stop().await;
+}
