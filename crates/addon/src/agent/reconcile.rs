@@ -34,12 +34,13 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::{
     AddOnAgentOptions, AddOns, Side, health,
     home::{Home, home},
     registration::{self, Registration, registrations},
-    right::{Asked, Next, Right, not_rotated},
+    right::{Asked, Decided, Next, Right, not_rotated},
     secrets_of, token,
     watches::Watches,
 };
@@ -74,10 +75,33 @@ pub(super) struct AddOnAgents {
 struct Memory {
     /// Requests under way, by add-on and Secret.
     asked: BTreeMap<(String, String), Asked>,
+    /// Credentials that were found good, by add-on and Secret.
+    good: BTreeMap<(String, String), Good>,
     /// The namespaces in which an add-on has lived, by its name: where its lease may be.
     homes: BTreeMap<String, BTreeSet<String>>,
     /// Secrets, by namespace and name, that were looked up because the watch did not show them, and were not there.
     absent: BTreeSet<(String, String)>,
+}
+
+/// A credential that was found good. Most runs of an add-on are about something else, and parse no certificate.
+struct Good {
+    secret: Arc<Secret>,
+    registration: Registration,
+    account: Option<String>,
+    next: Next,
+}
+
+impl Good {
+    // The decision, if it was made of the same and its time is not over.
+    fn still(&self, right: &Right, now: Timestamp) -> Option<Next> {
+        let same = right.secret.as_ref().is_some_and(|it| Arc::ptr_eq(it, &self.secret))
+            && right.registration == self.registration
+            && right.account == self.account;
+        let Next::Keep { until, .. } = &self.next else {
+            return None;
+        };
+        (same && now < *until).then(|| self.next.clone())
+    }
 }
 
 /// What is known about the lease.
@@ -106,8 +130,7 @@ pub(super) struct Seen {
     /// Its leases in places where it lives no more. Nobody else would remove them: the agent that made them is gone.
     left: Vec<Lease>,
     /// What its agent is to have; empty while it is being deleted or lives elsewhere.
-    rights: Vec<Right>,
-    threshold: f64,
+    rights: Vec<Decided>,
 }
 
 /// Whether the hub knows nothing of the cluster at present.
@@ -190,7 +213,7 @@ impl AddOnAgents {
         home: &Home,
         registration: Registration,
         now: Timestamp,
-    ) -> Right {
+    ) -> Decided {
         let asked = (name.to_owned(), registration.secret.clone());
         let mut right = Right {
             secret: None,
@@ -204,11 +227,34 @@ impl AddOnAgents {
             hindrance: None,
             registration,
         };
+        if let Some(secret) = self.secrets.get(&home.namespace, &right.registration.secret) {
+            right.secret = Some(secret);
+            let memory = self.memory.lock();
+            if let Some(next) = memory.good.get(&asked).and_then(|it| it.still(&right, now)) {
+                return Decided { right, next };
+            }
+        }
         // That one credential cannot be looked at now must not hide the others, nor the add-on's health.
         if let Err(error) = self.look(&mut right, name, home, now).await {
             right.hindrance = Some(error.to_string());
         }
-        right
+        let decided = right.decided(self.threshold, now);
+        let mut memory = self.memory.lock();
+        match (&decided.next, &decided.right.secret) {
+            (Next::Keep { .. }, Some(secret)) => {
+                let good = Good {
+                    secret: secret.clone(),
+                    registration: decided.right.registration.clone(),
+                    account: decided.right.account.clone(),
+                    next: decided.next.clone(),
+                };
+                memory.good.insert(asked, good);
+            }
+            _ => {
+                memory.good.remove(&asked);
+            }
+        }
+        decided
     }
 
     // Looks at what the next step depends on, and only at that: a credential that is as it should be costs no request.
@@ -341,10 +387,13 @@ impl Reconciler for AddOnAgents {
             secrets: all.iter().filter(of_it).cloned().collect(),
             left: Vec::new(),
             rights: Vec::new(),
-            threshold: self.threshold,
             addon: addon.clone(),
         };
-        seen.left = self.left(&seen).await?;
+        // What cannot be looked at now is looked at again with the next event; the add-on's health must not wait for it.
+        seen.left = self.left(&seen).await.unwrap_or_else(|error| {
+            warn!(%error, "could not look for leases left behind");
+            Vec::new()
+        });
         self.watches.keep_leases_of(&self.addons.namespaces());
         let Some(addon) = addon.filter(|_| seen.is_here) else {
             return Ok(seen);
@@ -368,13 +417,17 @@ impl Reconciler for AddOnAgents {
         let (_, steps) = steps(seen);
         let mut memory = self.memory.lock();
         // What is under way for a registration that is gone is nobody's.
-        memory.asked.retain(|(addon, secret), _| {
-            *addon != seen.name || seen.rights.iter().any(|it| it.registration.secret == *secret)
-        });
-        for (right, step) in seen.rights.iter().zip(steps) {
+        let wanted = |secret: &str| seen.rights.iter().any(|it| it.right.registration.secret == secret);
+        memory
+            .asked
+            .retain(|(addon, secret), _| *addon != seen.name || wanted(secret));
+        memory
+            .good
+            .retain(|(addon, secret), _| *addon != seen.name || wanted(secret));
+        for (Decided { right, next }, step) in seen.rights.iter().zip(steps) {
             let key = (seen.name.clone(), right.registration.secret.clone());
             let object = step.and_then(|it| outcome.object(it)).cloned();
-            match (right.next(seen.threshold, seen.now), object) {
+            match (next, object) {
                 (Next::Ask { .. }, Some(object)) => {
                     let (Some(fresh), Ok(request)) = (&right.fresh, object.try_parse::<CertificateSigningRequest>())
                     else {
@@ -452,7 +505,10 @@ impl Reconciler for AddOnAgents {
                 }
             }
         }
-        plan.status(Site::Hub, addon, &new);
+        // Comparing is cheap; writing both out to find that there is nothing to write is not.
+        if new.status != addon.status {
+            plan.status(Site::Hub, addon, &new);
+        }
         plan
     }
 }
@@ -461,9 +517,8 @@ impl Reconciler for AddOnAgents {
 fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
     let mut plan = Plan::new();
     let mut steps = Vec::new();
-    for right in &seen.rights {
-        let next = right.next(seen.threshold, seen.now);
-        steps.push(match &next {
+    for Decided { right, next } in &seen.rights {
+        steps.push(match next {
             Next::Keep { until, .. } => {
                 let left = until.duration_since(seen.now);
                 // A moment already past means that another clock has ticked since: at once, but not in a circle.
@@ -473,7 +528,13 @@ fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
                     FORGOTTEN_AGAIN
                 };
                 plan.look_again(left.min(LOOK_AT_CLOCK));
-                plan.keep(Site::Cluster, right.secret.as_deref(), &labelled(seen, right))
+                // What the watch shows has our labels; only a Secret that upstream's agent has written lacks them.
+                let present = right.secret.as_deref().and_then(|it| it.metadata.labels.as_ref());
+                if present.is_some_and(|it| it.contains_key(labels::ADDON_CREDENTIAL)) {
+                    None
+                } else {
+                    plan.keep(Site::Cluster, right.secret.as_deref(), &labelled(seen, right))
+                }
             }
             Next::Ask { why } => {
                 plan.remark(why);
@@ -560,7 +621,10 @@ fn clean(plan: &mut Plan, seen: &Seen) {
     }
     for secret in &seen.secrets {
         let wanted = secret.metadata.namespace == namespace
-            && seen.rights.iter().any(|it| it.registration.secret == secret.name_any());
+            && seen
+                .rights
+                .iter()
+                .any(|it| it.right.registration.secret == secret.name_any());
         if !wanted {
             plan.delete(Site::Cluster, &**secret);
         }
@@ -571,11 +635,11 @@ fn clean(plan: &mut Plan, seen: &Seen) {
 fn words(seen: &Seen, outcome: &Outcome) -> Vec<Wanted> {
     let (_, steps) = steps(seen);
     let mut all: Vec<Wanted> = Vec::new();
-    for (right, step) in seen.rights.iter().zip(steps) {
+    for (Decided { next, .. }, step) in seen.rights.iter().zip(steps) {
         let result = step.and_then(|it| outcome.get(it));
-        let said = match (right.next(seen.threshold, seen.now), result) {
+        let said = match (next, result) {
             (Next::Keep { said, .. } | Next::Fail { said, .. }, _)
-            | (Next::Save { said, .. }, Some(Ok(Done::Object(_)))) => said,
+            | (Next::Save { said, .. }, Some(Ok(Done::Object(_)))) => said.clone(),
             (Next::Ask { .. }, Some(Err(error))) => not_rotated(format!("Failed to create CSR {}", sentence(error))),
             _ => continue,
         };

@@ -56,6 +56,10 @@ fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> Right {
     }
 }
 
+fn decided(right: Right) -> Decided {
+    right.decided(0.2, now())
+}
+
 fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
     Seen {
         now: now(),
@@ -67,7 +71,6 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         secrets: Vec::new(),
         left: Vec::new(),
         rights: Vec::new(),
-        threshold: 0.2,
         addon: addon.map(Arc::new),
     }
 }
@@ -91,7 +94,7 @@ fn conclusion(seen: &Seen) -> String {
 fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![right(&addon, KubeClientDriver::Csr)];
+    seen.rights = vec![decided(right(&addon, KubeClientDriver::Csr))];
     assert_eq!(
         plan(&seen),
         "hub: create CertificateSigningRequest (generated)\nnote: there is no client certificate"
@@ -124,10 +127,10 @@ fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
 fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![Right {
+    seen.rights = vec![decided(Right {
         requests: Some(10),
         ..right(&addon, KubeClientDriver::Csr)
-    }];
+    })];
     assert!(
         plan(&seen).starts_with("nothing to do\nrefuses: Stop creating csr"),
         "{}",
@@ -194,10 +197,10 @@ fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_
 fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![Right {
+    seen.rights = vec![decided(Right {
         hindrance: Some("the hub is away".to_owned()),
         ..right(&addon, KubeClientDriver::Csr)
-    }];
+    })];
     seen.secrets = vec![
         secret("home", "helloworld-hub-kubeconfig"),
         secret("before", "helloworld-hub-kubeconfig"),
@@ -219,7 +222,7 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
     let waiting = addon(&json!({}));
     let mut seen = seen(Some(waiting.clone()));
     seen.driver = KubeClientDriver::Token;
-    seen.rights = vec![right(&waiting, KubeClientDriver::Token)];
+    seen.rights = vec![decided(right(&waiting, KubeClientDriver::Token))];
     assert_eq!(
         plan(&seen),
         "nothing to do\nwaits: the hub has not made the add-on's ServiceAccount yet"
@@ -245,15 +248,15 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
         ..right(&ready, KubeClientDriver::Token)
     };
     seen.addon = Some(Arc::new(ready));
-    seen.rights = vec![Right {
+    seen.rights = vec![decided(Right {
         homeless: true,
         ..with_token.clone()
-    }];
+    })];
     assert_eq!(
         plan(&seen),
         "nothing to do\nwaits: the namespace for Secret helloworld-hub-kubeconfig does not exist yet"
     );
-    seen.rights = vec![with_token];
+    seen.rights = vec![decided(with_token)];
     assert_eq!(plan(&seen), "cluster: create Secret home/helloworld-hub-kubeconfig");
 }
 

@@ -46,6 +46,15 @@ pub struct Right {
     pub hindrance: Option<String>,
 }
 
+/// A credential, and what to do about it.
+#[derive(Clone)]
+pub struct Decided {
+    /// What is known.
+    pub right: Right,
+    /// What follows.
+    pub next: Next,
+}
+
 /// A request under way, and for what it was made.
 #[derive(Clone)]
 pub struct Asked {
@@ -111,6 +120,14 @@ pub enum Next {
 }
 
 impl Right {
+    /// Itself with the decision, which costs too much (certificates are parsed and keys compared) to be made twice.
+    pub fn decided(self, threshold: f64, now: Timestamp) -> Decided {
+        Decided {
+            next: self.next(threshold, now),
+            right: self,
+        }
+    }
+
     /// Decides. `threshold` is the fraction of its life that a certificate has left when it is renewed.
     pub fn next(&self, threshold: f64, now: Timestamp) -> Next {
         let next = match self.registration.driver {
