@@ -6,7 +6,11 @@ use ocm_addon_sdk::{AddOn, Program};
 
 /// All of them.
 pub fn programs() -> Vec<Program> {
-    vec![addon_helloworld::program(), addon_helloworldhosted::program()]
+    vec![
+        addon_helloworld::program(),
+        addon_helloworldhelm::program(),
+        addon_helloworldhosted::program(),
+    ]
 }
 
 /// The hub's halves of all of them. They do something only when somebody creates their ClusterManagementAddOn.
