@@ -63,7 +63,8 @@ pub async fn copy(agent: Agent) -> agent::Result<()> {
     let add_ons = agent.watch(agent.hub_objects::<ManagedClusterAddOn>()?);
     let work = async || {
         let add_on = add_ons.get(&agent.cluster, &agent.add_on);
-        if add_on.is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+        // While the add-on goes, and after: what its clean-up took away must not come back.
+        if add_on.is_none_or(|it| it.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
         // Kubernetes keeps a kube-root-ca.crt in every namespace, each cluster its own.

@@ -294,14 +294,19 @@ async fn a_hosted_agent_lives_on_the_hosting_cluster_and_works_on_the_managed_on
     let copies: Api<ConfigMap> = Api::namespaced(world.cluster.client(), "hosted-here");
     wait::until(&copies, "a", "is copied", |it| it.is_some()).await;
 
-    // It goes only when its hook has run on the hosting cluster, where nothing runs Jobs in this world.
+    // It goes only when its hook has run on the hosting cluster.
     world
         .addons()
         .delete("helloworldhosted", &DeleteParams::default())
         .await
         .unwrap();
-    let jobs: Api<Job> = Api::namespaced(host.client(), "hosted-here");
-    wait::until(&jobs, "helloworldhosted-cleanup-configmap", "exists", |it| it.is_some()).await;
+    complete(
+        &Api::namespaced(host.client(), "hosted-here"),
+        "helloworldhosted-cleanup-configmap",
+    )
+    .await;
+    wait::gone(&world.addons(), "helloworldhosted").await;
+    wait::gone(&deployments, "helloworldhosted-agent").await;
     running.stop.cancel();
     running.finished.await.unwrap().unwrap();
     world.stop().await;

@@ -355,20 +355,27 @@ pub enum Ending {
 
 /// Whether hooks on these sides still hold an add-on that is being deleted.
 pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
-    let Some(verdict) = verdict(seen, here, sides) else {
-        return Ending::LetGo { cut_short: None };
-    };
-    // Said first, and let go in the run that saying it causes, so that who watches the add-on can see it.
+    // Said first, and let go in the run that saying it causes, so that who watches the add-on can see it. What was said last
+    // stands: letting go removes the hooks' works before the finalizers, and who looks again in between, because somebody else
+    // changed the add-on meanwhile, must not take the missing works for hooks that have yet to run.
     let said = condition::find(
         conditions(&here.place.addon),
         managed_cluster_add_on::HOOK_MANIFEST_COMPLETED,
     );
-    let is_said = said.is_some_and(|it| it.reason == verdict.said.reason && it.status == verdict.said.status.as_str());
-    if !(verdict.is_final && is_said) {
-        return Ending::Hold(verdict);
+    match said {
+        Some(it) if it.reason == reason::HOOK_COMPLETED && it.status == Status::True.as_str() => {
+            return Ending::LetGo { cut_short: None };
+        }
+        Some(it) if it.reason == reason::HOOK_DEADLINE_PASSED => {
+            return Ending::LetGo {
+                cut_short: Some(it.message.clone()),
+            };
+        }
+        Some(_) | None => {}
     }
-    Ending::LetGo {
-        cut_short: (verdict.said.status != Status::True).then_some(verdict.said.message),
+    match verdict(seen, here, sides) {
+        Some(verdict) => Ending::Hold(verdict),
+        None => Ending::LetGo { cut_short: None },
     }
 }
 
@@ -376,8 +383,6 @@ pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
 pub struct Verdict {
     /// The condition.
     pub said: Wanted,
-    /// Whether the add-on may go when that is said.
-    pub is_final: bool,
     /// What is waited for.
     pub notes: Vec<String>,
     /// When the next deadline passes.
@@ -449,12 +454,7 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         reason,
         message,
     );
-    Some(Verdict {
-        said,
-        is_final: pending.is_none(),
-        notes,
-        again,
-    })
+    Some(Verdict { said, notes, again })
 }
 
 fn tell_that_hooks_were_cut_short(plan: &mut Plan, seen: &Seen, addon: &ManagedClusterAddOn, note: &str) {
