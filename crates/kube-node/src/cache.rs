@@ -15,7 +15,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt::Debug,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -52,11 +52,21 @@ struct Inner<K> {
 }
 
 /// The pauses between attempts, doubling; jittered, so that many nodes do not come back in the same instant.
-pub struct Retry(Duration);
+pub struct Retry {
+    next: Duration,
+    /// When the last pause was over.
+    waited: Option<Instant>,
+}
+
+/// How long a watch must have gone on to count as well: each attempt begins with an event, also one that fails a moment later.
+const STEADY: Duration = Duration::from_secs(1);
 
 impl Default for Retry {
     fn default() -> Self {
-        Self(RETRY_MIN)
+        Self {
+            next: RETRY_MIN,
+            waited: None,
+        }
     }
 }
 
@@ -64,15 +74,18 @@ impl Iterator for Retry {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let base = self.0;
-        self.0 = (base * 2).min(RETRY_MAX);
-        Some(base.mul_f64(rand::random_range(0.5..1.0)))
+        let delay = self.next.mul_f64(rand::random_range(0.5..1.0));
+        self.next = (self.next * 2).min(RETRY_MAX);
+        self.waited = Some(Instant::now() + delay);
+        Some(delay)
     }
 }
 
 impl Backoff for Retry {
     fn reset(&mut self) {
-        self.0 = RETRY_MIN;
+        if self.waited.is_none_or(|it| it.elapsed() > STEADY) {
+            *self = Self::default();
+        }
     }
 }
 

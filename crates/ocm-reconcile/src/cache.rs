@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
     hash::Hash,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::{StreamExt, pin_mut};
@@ -177,6 +177,7 @@ where
         let stream = watcher::watcher(api, watching.selection.timeout(WATCH_SECONDS_MAX)).backoff(Retry {
             next: RETRY_MIN,
             max: watching.retry_max,
+            waited: None,
         });
         pin_mut!(stream);
         let mut arriving: Option<HashMap<Name, K>> = None;
@@ -429,21 +430,31 @@ fn is_older<K: Resource>(new: &K, present: &K) -> bool {
 struct Retry {
     next: Duration,
     max: Duration,
+    /// When the last wait was over.
+    waited: Option<Instant>,
 }
+
+/// How long a watch must have gone on to count as well. Every attempt begins with an event that says so, also one that is
+/// refused a moment later: were that enough, a watch that is forbidden would be tried without a pause, for ever.
+const STEADY: Duration = Duration::from_secs(1);
 
 impl Iterator for Retry {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let delay = self.next;
-        self.next = (delay * 2).min(self.max);
-        Some(delay.mul_f64(rand::rng().random_range(0.5..1.5)))
+        let delay = self.next.mul_f64(rand::rng().random_range(0.5..1.5));
+        self.next = (self.next * 2).min(self.max);
+        self.waited = Some(Instant::now() + delay);
+        Some(delay)
     }
 }
 
 impl Backoff for Retry {
     fn reset(&mut self) {
-        self.next = RETRY_MIN;
+        if self.waited.is_none_or(|it| it.elapsed() > STEADY) {
+            self.next = RETRY_MIN;
+            self.waited = None;
+        }
     }
 }
 
@@ -458,6 +469,23 @@ mod tests {
     fn config_map(namespace: &str, name: &str, version: &str) -> ConfigMap {
         let value = json!({"metadata": {"namespace": namespace, "name": name, "uid": "u", "resourceVersion": version}});
         serde_json::from_value(value).expect("a fixture")
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_at_once_waits_longer_each_time() {
+        let mut retry = Retry {
+            next: RETRY_MIN,
+            max: RETRY_MAX,
+            waited: None,
+        };
+        for _ in 0..20 {
+            retry.next();
+            retry.reset();
+        }
+        assert_eq!(retry.next, RETRY_MAX);
+        retry.waited = Instant::now().checked_sub(STEADY * 2);
+        retry.reset();
+        assert_eq!(retry.next, RETRY_MIN);
     }
 
     #[tokio::test]
