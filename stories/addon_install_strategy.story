@@ -112,6 +112,9 @@ cluster3 hello open-cluster-management/deploy-config ConfigurationsConfigured
 wait $ kubectl get clustermanagementaddon helloworld -o jsonpath='{range .status.installProgressions[*]}{.name} {.conditions[?(@.type=="Progressing")].reason} {.conditions[?(@.type=="Progressing")].message}{"\n"}{end}'
 placement-aws Completed selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
 
+$ drover why clustermanagementaddon helloworld
+clustermanagementaddon/helloworld waits for nothing.
+
 # The configuration changes: every cluster gets it, one at a time.
 $ kubectl patch addondeploymentconfig -n open-cluster-management deploy-config --type=merge -p '{"spec":{"customizedVariables":[{"name":"A","value":"b"}]}}'
 addondeploymentconfig.addon.open-cluster-management.io/deploy-config patched

@@ -10,7 +10,12 @@ use kube::Api;
 use registration::agent::AgentOptions;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cli::Global, cluster_name, code_pages, connect::Target, process};
+use crate::{
+    cli::Global,
+    cluster_name, code_pages,
+    connect::{self, Target},
+    process,
+};
 
 /// Run the agent of the cluster of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -21,11 +26,21 @@ pub struct Agent {
     /// The kubeconfig to bootstrap with [default: the Secret bootstrap-hub-kubeconfig on the cluster]
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
+    /// The kubeconfig of the cluster to manage, when the agent is hosted: it and its Secrets are then on the cluster of
+    /// --kubeconfig
+    #[arg(long, value_name = "FILE")]
+    spoke_kubeconfig: Option<PathBuf>,
+    /// The namespace of the agent's own Secrets [default: open-cluster-management-agent; of a hosted agent the cluster's name]
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 }
 
 impl Agent {
     pub async fn run(self, global: &Global) -> Result<()> {
         cluster_name::check(&self.cluster_name)?;
+        if let Some(namespace) = &self.namespace {
+            cluster_name::check(namespace).with_context(|| format!("--namespace {namespace}"))?;
+        }
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
@@ -34,33 +49,42 @@ impl Agent {
             () = stop.cancelled() => return Ok(()),
             ready = self.prepare(global) => ready?,
         };
-        let options = AgentOptions::new(bootstrap, target.client);
-        run_agent(
-            AgentOptions {
-                cluster_name: Some(self.cluster_name),
-                ..options
-            },
-            &stop,
-        )
-        .await
+        let managed = match &self.spoke_kubeconfig {
+            Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
+            None => target.clone(),
+        };
+        let options = AgentOptions {
+            is_hosted: self.spoke_kubeconfig.is_some(),
+            management: target.client,
+            component_namespace: self.namespace().to_owned(),
+            cluster_name: Some(self.cluster_name),
+            ..AgentOptions::new(bootstrap, managed.client)
+        };
+        run_agent(options, &stop).await
+    }
+
+    /// Where the agent's own Secrets are. Several hosted agents may live on one cluster, each in a namespace of its own.
+    fn namespace(&self) -> &str {
+        match (&self.namespace, &self.spoke_kubeconfig) {
+            (Some(namespace), _) => namespace,
+            (None, Some(_)) => &self.cluster_name,
+            (None, None) => ocm_api::namespaces::AGENT,
+        }
     }
 
     async fn prepare(&self, global: &Global) -> Result<(Target, KubeconfigSource)> {
         let target = Target::connect(global).await?;
         let bootstrap = match &self.bootstrap_kubeconfig {
             Some(path) => KubeconfigSource::Path(path.clone()),
-            None => bootstrap_secret(&target).await?,
+            None => bootstrap_secret(&target, self.namespace()).await?,
         };
         Ok((target, bootstrap))
     }
 }
 
 /// The bootstrap kubeconfig that somebody has put on the cluster.
-async fn bootstrap_secret(target: &Target) -> Result<KubeconfigSource> {
-    let (namespace, name) = (
-        ocm_api::namespaces::AGENT,
-        ocm_api::namespaces::BOOTSTRAP_KUBECONFIG_SECRET,
-    );
+async fn bootstrap_secret(target: &Target, namespace: &str) -> Result<KubeconfigSource> {
+    let name = ocm_api::namespaces::BOOTSTRAP_KUBECONFIG_SECRET;
     let secrets: Api<Secret> = Api::namespaced(target.client.clone(), namespace);
     let secret = secrets
         .get_opt(name)

@@ -7,7 +7,11 @@ use clap::{Args, error::ErrorKind};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, api::ListParams};
-use ocm_api::{Status, work::ManifestWork};
+use ocm_api::{
+    Status,
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    work::ManifestWork,
+};
 use serde_json::json;
 
 use crate::{
@@ -22,8 +26,8 @@ use crate::{
 /// Say what an object waits for, one sentence for each thing
 #[derive(Debug, Args)]
 pub struct Why {
-    /// managedcluster/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME, placement/NAME or csr/NAME; a space may stand
-    /// for the first slash
+    /// managedcluster/NAME, clustermanagementaddon/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME,
+    /// placement/NAME or csr/NAME; a space may stand for the first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
     /// The namespace of a placement
@@ -41,6 +45,7 @@ pub struct Why {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     ManagedCluster(String),
+    ClusterManagementAddOn(String),
     ManagedClusterAddOn {
         cluster: String,
         name: String,
@@ -70,6 +75,9 @@ impl FromStr for Object {
             ("managedcluster" | "managedclusters" | "cluster" | "mcl", [name]) => {
                 Ok(Self::ManagedCluster((*name).into()))
             }
+            ("clustermanagementaddon" | "clustermanagementaddons" | "cma" | "cmas", [name]) => {
+                Ok(Self::ClusterManagementAddOn((*name).into()))
+            }
             ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", [cluster, name]) => {
                 Ok(Self::ManagedClusterAddOn {
                     cluster: (*cluster).into(),
@@ -97,7 +105,7 @@ impl FromStr for Object {
             }
             ("managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr", _) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a managedclusteraddon, a manifestwork, a placement or a csr"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a placement or a csr"
             ),
         }
     }
@@ -107,6 +115,7 @@ impl std::fmt::Display for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ManagedCluster(name) => write!(f, "managedcluster/{name}"),
+            Self::ClusterManagementAddOn(name) => write!(f, "clustermanagementaddon/{name}"),
             Self::ManagedClusterAddOn { cluster, name } => write!(f, "managedclusteraddon/{cluster}/{name}"),
             Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
@@ -135,6 +144,18 @@ pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Re
     let hub = Target::connect(global).await?;
     let sentences = match object {
         Object::ManagedCluster(name) => why::managed_cluster::waits_for(name, &observe_cluster(&hub, name).await?),
+        Object::ClusterManagementAddOn(name) => {
+            let offered = Api::<ClusterManagementAddOn>::all(hub.client.clone())
+                .get_opt(name)
+                .await;
+            let offered = offered.map_err(|error| hub.explain(&format!("could not get add-on {name}"), &error))?;
+            let offered = offered
+                .ok_or_else(|| anyhow!("the hub offers no add-on {name}; `drover addon list` lists those it does"))?;
+            let named = ListParams::default().fields(&format!("metadata.name={name}"));
+            let installed = Api::<ManagedClusterAddOn>::all(hub.client.clone()).list(&named).await;
+            let installed = installed.map_err(|error| hub.explain("could not list the add-on's clusters", &error))?;
+            why::cluster_management_add_on::waits_for(&offered, &installed.items)
+        }
         Object::ManagedClusterAddOn { cluster, name } => {
             why::managed_cluster_add_on::waits_for(&hub, cluster, name).await?
         }
