@@ -29,6 +29,11 @@ pub fn secrets(client: &Client, namespace: &str) -> Api<DynamicObject> {
     api(client, "", "v1", "Secret", Some(namespace))
 }
 
+/// Certificate requests.
+pub fn requests(client: &Client) -> Api<DynamicObject> {
+    api(client, "certificates.k8s.io", "v1", "CertificateSigningRequest", None)
+}
+
 /// The API for any of the objects below.
 pub fn api_of(client: &Client, object: &DynamicObject) -> anyhow::Result<Api<DynamicObject>> {
     let types = object.types.clone().unwrap_or_default();

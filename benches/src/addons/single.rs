@@ -39,6 +39,7 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
         .await?;
     let add_ons = objects::of_clusters(&hub, Some(CLUSTER));
     let secrets = objects::secrets(&cluster, INSTALL_NAMESPACE);
+    let requests = objects::requests(&hub);
     let (mut ready, mut available) = (Vec::new(), Vec::new());
     for _ in 0..size.add_on_runs {
         let mut of_add_ons = watch(&add_ons).await?;
@@ -68,6 +69,9 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
         add_ons.delete(ADD_ON, &DeleteParams::default()).await?;
         gone(&add_ons, ADD_ON).await?;
         gone(&secrets, SECRET).await?;
+        // With ten of them on the hub an agent asks for no more.
+        let of_add_on = ListParams::default().labels(&format!("open-cluster-management.io/addon-name={ADD_ON}"));
+        requests.delete_collection(&DeleteParams::default(), &of_add_on).await?;
     }
     up.stop()?;
     Ok(json!({

@@ -81,6 +81,8 @@ struct Memory {
     homes: BTreeMap<String, BTreeSet<String>>,
     /// Secrets, by namespace and name, that were looked up because the watch did not show them, and were not there.
     absent: BTreeSet<(String, String)>,
+    /// The add-ons that have looked at the certificate requests on the hub and got no further.
+    looking: BTreeSet<String>,
 }
 
 /// A credential that was found good. Most runs of an add-on are about something else, and parse no certificate.
@@ -466,7 +468,18 @@ impl Reconciler for AddOnAgents {
                 _ => {}
             }
         }
-        if memory.asked.is_empty() {
+        // Who has looked at the requests and got no further, because there are too many or the hub took none, is told of
+        // their changes. Were the watch ended here and started again in the next run, its beginning would cause that run.
+        let looked_in_vain = seen
+            .rights
+            .iter()
+            .any(|it| it.right.requests.is_some() && !matches!(it.next, Next::Save { .. } | Next::Keep { .. }));
+        if looked_in_vain {
+            memory.looking.insert(seen.name.clone());
+        } else {
+            memory.looking.remove(&seen.name);
+        }
+        if memory.asked.is_empty() && memory.looking.is_empty() {
             self.watches.drop_requests();
         }
     }
