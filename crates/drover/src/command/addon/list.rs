@@ -3,15 +3,15 @@
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::core::DynamicObject;
 
 use crate::{
+    add_ons::{self, cluster, name},
     age,
     cli::Global,
     conditions,
     connect::Target,
-    kinds,
-    output::{self, Data, Format},
+    output::{self, Format},
     table::Table,
 };
 
@@ -38,53 +38,19 @@ pub struct List {
 impl List {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
-        let listed = hub
-            .all(&kinds::cluster_management_add_on())
-            .list(&ListParams::default())
-            .await;
-        let mut offered = listed
-            .map_err(|error| hub.explain("could not list the add-ons of the hub", &error))?
-            .items;
-        offered.retain(|it| self.is_wanted(it));
-        let listed = hub
-            .all(&kinds::managed_cluster_add_on())
-            .list(&ListParams::default())
-            .await;
-        let mut installed = listed
-            .map_err(|error| hub.explain("could not list the add-ons of the clusters", &error))?
-            .items;
-        installed.retain(|it| self.is_wanted(it) && (self.clusters.is_empty() || self.clusters.contains(&cluster(it))));
+        let offered = add_ons::offered(&hub, &self.names).await?;
+        let mut installed = add_ons::installed(&hub, &self.names).await?;
+        installed.retain(|it| self.clusters.is_empty() || self.clusters.contains(&cluster(it)));
         installed.sort_by_key(|it| (name(it), cluster(it)));
-        for it in &mut installed {
-            it.metadata.managed_fields = None;
+        if let Some(text) = add_ons::encode(&installed, "managedclusteraddon", self.output)? {
+            return output::print(&text);
         }
-        match self.output {
-            Some(Format::Json) => output::print(&output::encode(&output::objects(&installed)?, Data::Json)?),
-            Some(Format::Yaml) => output::print(&output::encode(&output::objects(&installed)?, Data::Yaml)?),
-            Some(Format::Name) => {
-                let line =
-                    |it: &DynamicObject| format!("managedclusteraddon.addon.open-cluster-management.io/{}\n", name(it));
-                output::print(&installed.iter().map(line).collect::<String>())
-            }
-            None | Some(Format::Wide) if offered.is_empty() && installed.is_empty() => {
-                eprintln!("no add-ons found");
-                Ok(())
-            }
-            wide => output::print(&table(&offered, &installed, wide.is_some(), Timestamp::now()).render()),
+        if offered.is_empty() && installed.is_empty() {
+            eprintln!("no add-ons found");
+            return Ok(());
         }
+        output::print(&table(&offered, &installed, self.output.is_some(), Timestamp::now()).render())
     }
-
-    fn is_wanted(&self, it: &DynamicObject) -> bool {
-        self.names.is_empty() || self.names.contains(&name(it))
-    }
-}
-
-fn name(it: &DynamicObject) -> String {
-    it.metadata.name.clone().unwrap_or_default()
-}
-
-fn cluster(it: &DynamicObject) -> String {
-    it.metadata.namespace.clone().unwrap_or_default()
 }
 
 /// Add-ons on clusters, and those that the hub offers and no cluster has.

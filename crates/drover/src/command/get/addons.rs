@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::core::DynamicObject;
 
 use crate::{
+    add_ons::{self, cluster, name},
     cli::Global,
     connect::Target,
-    kinds,
-    output::{self, Data, Format},
+    output::{self, Format},
     table::Table,
 };
 
@@ -38,50 +38,23 @@ pub struct Addons {
 impl Addons {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
-        let offered = hub
-            .all(&kinds::cluster_management_add_on())
-            .list(&ListParams::default())
-            .await;
-        let mut offered = offered
-            .map_err(|error| hub.explain("could not list the add-ons of the hub", &error))?
-            .items;
-        let installed = hub
-            .all(&kinds::managed_cluster_add_on())
-            .list(&ListParams::default())
-            .await;
-        let installed = installed
-            .map_err(|error| hub.explain("could not list the add-ons of the clusters", &error))?
-            .items;
-        offered.retain(|it| self.names.is_empty() || self.names.contains(&name(it)));
-        for it in &mut offered {
-            it.metadata.managed_fields = None;
+        let offered = add_ons::offered(&hub, &self.names).await?;
+        if let Some(text) = add_ons::encode(&offered, "clustermanagementaddon", self.output)? {
+            return output::print(&text);
         }
-        match self.output {
-            Some(Format::Json) => output::print(&output::encode(&output::objects(&offered)?, Data::Json)?),
-            Some(Format::Yaml) => output::print(&output::encode(&output::objects(&offered)?, Data::Yaml)?),
-            Some(Format::Name) => {
-                let line = |it: &DynamicObject| {
-                    format!("clustermanagementaddon.addon.open-cluster-management.io/{}\n", name(it))
-                };
-                output::print(&offered.iter().map(line).collect::<String>())
-            }
-            None | Some(Format::Wide) if offered.is_empty() => {
-                eprintln!("no add-ons found");
-                Ok(())
-            }
-            None | Some(Format::Wide) => output::print(&table(&offered, &installed, &self.clusters).render()),
+        if offered.is_empty() {
+            eprintln!("no add-ons found");
+            return Ok(());
         }
+        let installed = add_ons::installed(&hub, &self.names).await?;
+        output::print(&table(&offered, &installed, &self.clusters).render())
     }
-}
-
-fn name(it: &DynamicObject) -> String {
-    it.metadata.name.clone().unwrap_or_default()
 }
 
 fn table(offered: &[DynamicObject], installed: &[DynamicObject], clusters: &[String]) -> Table {
     let mut having: BTreeMap<String, Vec<String>> = offered.iter().map(|it| (name(it), Vec::new())).collect();
     for it in installed {
-        let cluster = it.metadata.namespace.clone().unwrap_or_default();
+        let cluster = cluster(it);
         if let Some(having) = having.get_mut(&name(it))
             && (clusters.is_empty() || clusters.contains(&cluster))
         {
