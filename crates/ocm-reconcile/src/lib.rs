@@ -5,6 +5,7 @@
 //! [`execute`], make no choices. [`run`] joins them behind a work queue, and [`Cache`] feeds both the queue and `observe`.
 
 pub mod access;
+pub mod approve;
 pub mod cache;
 pub mod difference;
 pub mod execute;

@@ -8,12 +8,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
-    apimachinery::pkg::apis::meta::v1::Time,
-};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{conditions::csr, identity};
-use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, Step, Target, async_trait, plan};
+use ocm_reconcile::{ObserveError, Plan, Reconciler, approve::approve, async_trait};
 
 use super::{Context, Look, request};
 
@@ -88,35 +85,11 @@ impl Reconciler for Approval {
             Ok(_) if !standing.add_on.approves(&standing.place, request) => {
                 plan.wait("a person must approve it");
             }
-            Ok(_) => plan.then(approve(request, seen.now)).notes.clear(),
+            Ok(_) => plan
+                .then(approve(request, csr::reason::AUTO_APPROVED, MESSAGE, seen.now))
+                .notes
+                .clear(),
         }
         plan
     }
-}
-
-fn approve(request: &CertificateSigningRequest, now: Timestamp) -> Plan {
-    let now = Time(now);
-    let mut approved = request.clone();
-    let conditions = approved
-        .status
-        .get_or_insert_default()
-        .conditions
-        .get_or_insert_default();
-    conditions.push(CertificateSigningRequestCondition {
-        type_: csr::APPROVED.to_owned(),
-        status: "True".to_owned(),
-        reason: Some(csr::reason::AUTO_APPROVED.to_owned()),
-        message: Some(MESSAGE.to_owned()),
-        last_update_time: Some(now.clone()),
-        last_transition_time: Some(now),
-    });
-    let target = Target::of(Site::Hub, request);
-    let object = plan::typed(&approved, &target.api_resource);
-    let mut plan = Plan::new();
-    plan.push(Step::Replace {
-        target,
-        subresource: Some("approval"),
-        object,
-    });
-    plan
 }

@@ -9,10 +9,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
-    apimachinery::pkg::apis::meta::v1::Time,
-};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Client, ResourceExt};
 use ocm_api::{
     annotations,
@@ -22,9 +19,10 @@ use ocm_api::{
     identity, labels,
 };
 use ocm_reconcile::{
-    Note, ObserveError, Plan, Queue, Reconciler, Site, Step, Target,
+    Note, ObserveError, Plan, Queue, Reconciler, Site,
     access::{self, Attributes, Subject},
-    async_trait, plan,
+    approve::approve,
+    async_trait,
 };
 use x509_parser::{
     certification_request::X509CertificationRequest,
@@ -223,7 +221,7 @@ impl Reconciler for Approval {
         }
         let mut plan = record(seen.cluster.as_deref(), &agent);
         plan.stage();
-        plan.then(approve(request, seen.now));
+        plan.then(approve(request, csr::reason::AUTO_APPROVED, MESSAGE, seen.now));
         plan
     }
 }
@@ -247,33 +245,6 @@ fn record(cluster: Option<&ManagedCluster>, agent: &Agent) -> Plan {
             .insert(annotations::SERVED_BY.to_owned(), agent.id.clone());
         plan.change(Site::Hub, cluster, &served);
     }
-    plan
-}
-
-fn approve(request: &CertificateSigningRequest, now: Timestamp) -> Plan {
-    let now = Time(now);
-    let mut approved = request.clone();
-    approved
-        .status
-        .get_or_insert_default()
-        .conditions
-        .get_or_insert_default()
-        .push(CertificateSigningRequestCondition {
-            type_: csr::APPROVED.to_owned(),
-            status: "True".to_owned(),
-            reason: Some(csr::reason::AUTO_APPROVED.to_owned()),
-            message: Some(MESSAGE.to_owned()),
-            last_update_time: Some(now.clone()),
-            last_transition_time: Some(now),
-        });
-    let target = Target::of(Site::Hub, request);
-    let object = plan::typed(&approved, &target.api_resource);
-    let mut plan = Plan::new();
-    plan.push(Step::Replace {
-        target,
-        subresource: Some("approval"),
-        object,
-    });
     plan
 }
 
