@@ -28,6 +28,7 @@ pub mod multicluster;
 pub mod namespaces;
 pub mod object;
 pub mod operator;
+pub mod selector;
 pub mod work;
 
 pub use condition::{Condition, Status};

@@ -17,7 +17,6 @@ pub mod groups;
 pub mod prioritize;
 pub mod quantity;
 pub mod scope;
-pub mod selector;
 pub mod taint;
 mod verdict;
 
@@ -39,6 +38,7 @@ use ocm_api::cluster::{
 
 use cel::{Engine, Expression};
 use groups::DecidedGroup;
+pub use ocm_api::selector;
 use prioritize::{Field, Prioritizer};
 use scope::{Membership, Scope};
 use selector::Selector;

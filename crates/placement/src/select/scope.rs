@@ -8,14 +8,12 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+pub use ocm_api::cluster::Membership;
 use ocm_api::{
-    cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, SelectorType},
+    cluster::{ManagedClusterSetBinding, Placement},
     condition,
     conditions::managed_cluster_set_binding,
-    labels,
 };
-
-use super::selector::Selector;
 
 /// For how long the clusters of a missing set stay chosen.
 pub const HOLD: SignedDuration = SignedDuration::from_secs(30);
@@ -71,42 +69,5 @@ impl Scope {
             }
         }
         scope
-    }
-}
-
-/// Members of sets, asked of many clusters.
-pub struct Membership<'a> {
-    exclusive: BTreeSet<&'a str>,
-    by_labels: Vec<Selector>,
-}
-
-impl<'a> Membership<'a> {
-    /// Of any of these sets.
-    pub fn of(sets: impl IntoIterator<Item = &'a ManagedClusterSet>) -> Self {
-        let mut membership = Self {
-            exclusive: BTreeSet::new(),
-            by_labels: Vec::new(),
-        };
-        for set in sets {
-            let selector = &set.spec.cluster_selector;
-            match selector.selector_type {
-                SelectorType::ExclusiveClusterSetLabel => {
-                    membership.exclusive.extend(set.metadata.name.as_deref());
-                }
-                // A selector that cannot be read selects nothing, as one that is not there.
-                SelectorType::LabelSelector => {
-                    let read = selector.label_selector.as_ref().map(Selector::of);
-                    membership.by_labels.extend(read.and_then(Result::ok));
-                }
-            }
-        }
-        membership
-    }
-
-    /// Whether the cluster is a member.
-    pub fn has(&self, cluster: &ManagedCluster) -> bool {
-        let label = |key: &str| cluster.labels().get(key).map(String::as_str);
-        label(labels::CLUSTER_SET).is_some_and(|it| self.exclusive.contains(it))
-            || self.by_labels.iter().any(|it| it.matches(label))
     }
 }

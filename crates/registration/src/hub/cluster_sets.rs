@@ -6,13 +6,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use ocm_api::{
-    cluster::{ManagedCluster, ManagedClusterSet, SelectorType},
+    cluster::{ManagedClusterSet, Membership},
     condition::{self, wanted},
     conditions::managed_cluster_set::{self, reason},
-    labels,
 };
 use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
 
@@ -29,8 +27,8 @@ pub struct Seen {
     pub now: Timestamp,
     /// The set; `None` when it is gone.
     pub set: Option<Arc<ManagedClusterSet>>,
-    /// How many clusters it has.
-    pub members: usize,
+    /// How many clusters it has, or why its selector cannot be read.
+    pub members: Result<usize, String>,
 }
 
 impl ClusterSets {
@@ -50,44 +48,16 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         {
             return Vec::new();
         }
-        let either = |set: &ManagedClusterSet| [old, new].into_iter().flatten().any(|cluster| is_member(set, cluster));
+        let either = |set: &ManagedClusterSet| {
+            let members = Membership::of([set]);
+            [old, new].into_iter().flatten().any(|it| members.has(it))
+        };
         sets.list()
             .iter()
             .filter(|set| either(set))
             .map(|set| set.name_any())
             .collect()
     });
-}
-
-/// Whether a cluster is in a set. No selector selects nothing, an empty one everything.
-pub fn is_member(set: &ManagedClusterSet, cluster: &ManagedCluster) -> bool {
-    let selector = &set.spec.cluster_selector;
-    match selector.selector_type {
-        SelectorType::ExclusiveClusterSetLabel => cluster.labels().get(labels::CLUSTER_SET) == Some(&set.name_any()),
-        SelectorType::LabelSelector => selector.label_selector.as_ref().is_some_and(|it| matches(it, cluster)),
-    }
-}
-
-fn matches(selector: &LabelSelector, cluster: &ManagedCluster) -> bool {
-    let labels = cluster.labels();
-    let equal = selector
-        .match_labels
-        .iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key) == Some(value));
-    equal
-        && selector.match_expressions.iter().flatten().all(|it| {
-            let value = labels.get(&it.key);
-            let listed = value.is_some_and(|value| it.values.iter().flatten().any(|one| one == value));
-            match it.operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                // An operator that nobody knows selects nothing, as the API server would have refused it.
-                _ => false,
-            }
-        })
 }
 
 #[async_trait]
@@ -97,15 +67,10 @@ impl Reconciler for ClusterSets {
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let set = self.caches.sets.named(name);
-        let members = match set.as_deref() {
-            Some(set) => self
-                .caches
-                .clusters
-                .list()
-                .iter()
-                .filter(|it| is_member(set, it))
-                .count(),
-            None => 0,
+        let members = match set.as_deref().map(Membership::of_one) {
+            Some(Ok(members)) => Ok(self.caches.clusters.list().iter().filter(|it| members.has(it)).count()),
+            Some(Err(why)) => Err(why),
+            None => Ok(0),
         };
         Ok(Seen {
             now: Timestamp::now(),
@@ -123,20 +88,74 @@ impl Reconciler for ClusterSets {
         else {
             return plan;
         };
-        let verdict = if seen.members == 0 {
-            wanted(
-                managed_cluster_set::EMPTY,
-                true,
-                reason::NO_CLUSTER_MATCHED,
-                "No ManagedCluster selected",
-            )
-        } else {
-            let message = format!("{} ManagedClusters selected", seen.members);
-            wanted(managed_cluster_set::EMPTY, false, reason::CLUSTERS_SELECTED, message)
+        let nobody = |message: String| wanted(managed_cluster_set::EMPTY, true, reason::NO_CLUSTER_MATCHED, message);
+        let verdict = match &seen.members {
+            Ok(0) => nobody("No ManagedCluster selected".to_owned()),
+            Ok(count) => {
+                let message = format!("{count} ManagedClusters selected");
+                wanted(managed_cluster_set::EMPTY, false, reason::CLUSTERS_SELECTED, message)
+            }
+            // Upstream says nothing at all and tries again for ever.
+            Err(why) => nobody(format!(
+                "No ManagedCluster selected: the selector cannot be read: {why}"
+            )),
         };
         let mut new = set.clone();
         condition::set(&mut new.status.get_or_insert_default().conditions, verdict, seen.now);
         plan.status(Site::Hub, set, &new);
         plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(set: Value, members: Result<usize, String>, printed: &str) {
+        let set = Some(Arc::new(serde_json::from_value(set).unwrap()));
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let plan = ClusterSets::plan(&Seen { now, set, members });
+        assert_eq!(format!("{plan:#}").trim(), printed);
+    }
+
+    fn prod() -> Value {
+        json!({"metadata": {"name": "prod"}, "spec": {}})
+    }
+
+    #[test]
+    fn the_members_are_counted_in_the_words_of_upstream() {
+        check(
+            prod(),
+            Ok(0),
+            r#"hub: patch ManagedClusterSet prod status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"No ManagedCluster selected","reason":"NoClusterMatched","status":"True","type":"ClusterSetEmpty"}]}}"#,
+        );
+        check(
+            prod(),
+            Ok(2),
+            r#"hub: patch ManagedClusterSet prod status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"2 ManagedClusters selected","reason":"ClustersSelected","status":"False","type":"ClusterSetEmpty"}]}}"#,
+        );
+    }
+
+    #[test]
+    fn a_selector_that_cannot_be_read_is_told() {
+        check(
+            prod(),
+            Err("no values".into()),
+            r#"hub: patch ManagedClusterSet prod status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"No ManagedCluster selected: the selector cannot be read: no values","reason":"NoClusterMatched","status":"True","type":"ClusterSetEmpty"}]}}"#,
+        );
+    }
+
+    #[test]
+    fn a_set_that_is_counted_right_or_on_its_way_out_is_left_alone() {
+        let mut set = prod();
+        set["status"] = json!({"conditions": [{
+            "type": "ClusterSetEmpty", "status": "False", "reason": "ClustersSelected",
+            "message": "2 ManagedClusters selected", "lastTransitionTime": "2025-01-01T00:00:00Z",
+        }]});
+        check(set.clone(), Ok(2), "nothing to do");
+        set["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        check(set, Ok(0), "nothing to do");
     }
 }

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use ocm_api::cluster::{ClusterSetManagedNamespace, ManagedCluster, ManagedClusterSet};
+use ocm_api::cluster::{ClusterSetManagedNamespace, ManagedCluster, ManagedClusterSet, Membership};
 use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
 
-use super::{Caches, cluster_sets::is_member};
+use super::Caches;
 
 /// The reconciler.
 pub struct ManagedNamespaces {
@@ -46,11 +46,11 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         if !wants(old) && !wants(new) {
             return Vec::new();
         }
-        let either = |it: &ManagedCluster| [old, new].into_iter().flatten().any(|set| is_member(set, it));
+        let either = Membership::of([old, new].into_iter().flatten());
         clusters
             .list()
             .iter()
-            .filter(|it| either(it))
+            .filter(|it| either.has(it))
             .map(|it| it.name_any())
             .collect()
     });
@@ -64,7 +64,7 @@ impl Reconciler for ManagedNamespaces {
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let cluster = self.caches.clusters.named(name);
         let mut sets = self.caches.sets.list();
-        sets.retain(|set| cluster.as_deref().is_some_and(|it| is_member(set, it)));
+        sets.retain(|set| cluster.as_deref().is_some_and(|it| Membership::of([&**set]).has(it)));
         Ok(Seen { cluster, sets })
     }
 
@@ -99,5 +99,64 @@ impl Reconciler for ManagedNamespaces {
             plan.status(Site::Hub, cluster, &new);
         }
         plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(present: Value, sets: &[Value], printed: &str) {
+        let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}, "status": {"managedNamespaces": present}});
+        let plan = ManagedNamespaces::plan(&Seen {
+            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            sets: sets
+                .iter()
+                .map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap()))
+                .collect(),
+        });
+        assert_eq!(format!("{plan:#}").trim(), printed);
+    }
+
+    fn set(name: &str, namespaces: &[&str]) -> Value {
+        let namespaces: Vec<Value> = namespaces.iter().map(|it| json!({"name": it})).collect();
+        json!({"metadata": {"name": name}, "spec": {"managedNamespaces": namespaces}})
+    }
+
+    #[test]
+    fn a_cluster_is_told_the_namespaces_of_all_its_sets_by_set_and_name() {
+        check(
+            json!([]),
+            &[set("b", &["z", "a"]), set("a", &["m"]), set("c", &[])],
+            r#"hub: patch ManagedCluster cluster1 status {"status":{"managedNamespaces":[{"clusterSet":"a","name":"m"},{"clusterSet":"b","name":"a"},{"clusterSet":"b","name":"z"}]}}"#,
+        );
+        check(json!([]), &[set("a", &[])], "nothing to do");
+    }
+
+    #[test]
+    fn what_the_agent_said_of_a_namespace_stays_with_it() {
+        let said = json!([{
+            "type": "NamespaceAvailable", "status": "True", "reason": "NamespaceApplied", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]);
+        let present = json!([{"name": "m", "clusterSet": "a", "conditions": said}]);
+        check(present.clone(), &[set("a", &["m"])], "nothing to do");
+        check(
+            present,
+            &[set("a", &["m", "n"])],
+            r#"hub: patch ManagedCluster cluster1 status {"status":{"managedNamespaces":[{"clusterSet":"a","conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"","reason":"NamespaceApplied","status":"True","type":"NamespaceAvailable"}],"name":"m"},{"clusterSet":"a","name":"n"}]}}"#,
+        );
+    }
+
+    #[test]
+    fn a_set_that_is_left_or_on_its_way_out_asks_for_nothing_more() {
+        let present = json!([{"name": "m", "clusterSet": "a"}]);
+        let removed = r#"hub: patch ManagedCluster cluster1 status {"status":{"managedNamespaces":null}}"#;
+        check(present.clone(), &[], removed);
+        let mut leaving = set("a", &["m"]);
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        check(present, &[leaving], removed);
     }
 }

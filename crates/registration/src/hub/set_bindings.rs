@@ -94,3 +94,41 @@ impl Reconciler for SetBindings {
         plan
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(status: Value, bound: bool, printed: &str) {
+        let binding = json!({
+            "metadata": {"name": "prod", "namespace": "default"}, "spec": {"clusterSet": "prod"}, "status": status,
+        });
+        let plan = SetBindings::plan(&Seen {
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            binding: Some(Arc::new(serde_json::from_value(binding).unwrap())),
+            bound,
+        });
+        assert_eq!(format!("{plan:#}").trim(), printed);
+    }
+
+    #[test]
+    fn a_binding_says_whether_its_set_is_there() {
+        let bound = json!({"conditions": [{
+            "type": "Bound", "status": "True", "reason": "ClusterSetBound", "message": "",
+            "lastTransitionTime": "2025-01-01T00:00:00Z",
+        }]});
+        check(
+            json!({}),
+            true,
+            r#"hub: patch ManagedClusterSetBinding default/prod status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"","reason":"ClusterSetBound","status":"True","type":"Bound"}]}}"#,
+        );
+        check(bound.clone(), true, "nothing to do");
+        check(
+            bound,
+            false,
+            r#"hub: patch ManagedClusterSetBinding default/prod status {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"","reason":"ClusterSetNotFound","status":"False","type":"Bound"}]}}"#,
+        );
+    }
+}

@@ -1,5 +1,15 @@
 //! Label selectors, read once and asked often. Claims are asked with them too.
 //! Upstream: apimachinery `labels.Selector`: what it refuses, we refuse.
+//!
+//! ```
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+//! use ocm_api::selector::Selector;
+//!
+//! let prod = LabelSelector { match_labels: Some([("env".into(), "prod".into())].into()), ..Default::default() };
+//! let prod = Selector::of(&prod).unwrap();
+//! assert!(prod.matches(|key| (key == "env").then_some("prod")));
+//! assert!(!prod.matches(|_| None));
+//! ```
 
 use std::fmt;
 
