@@ -4,6 +4,7 @@ pub mod approval;
 pub mod availability;
 pub mod caches;
 pub mod clock;
+pub mod cluster_profiles;
 pub mod cluster_roles;
 pub mod cluster_sets;
 pub mod default_sets;
@@ -16,8 +17,8 @@ pub mod taints;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kube::Client;
-use ocm_reconcile::{Clients, Queue, Reconciler};
+use kube::{Api, Client};
+use ocm_reconcile::{Cache, Clients, Queue, Reconciler};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,8 @@ pub struct HubOptions {
     /// Whether what is in a cluster's namespace is deleted with the cluster (gate ResourceCleanup), and what that is, in
     /// this order (`--gc-resource-list`).
     pub garbage: Option<Vec<GarbageKind>>,
+    /// Whether clusters are shown as ClusterProfiles where their sets are bound (gate ClusterProfile, off by default).
+    pub cluster_profiles: bool,
 }
 
 impl Default for HubOptions {
@@ -49,6 +52,7 @@ impl Default for HubOptions {
             auto_accept: false,
             default_sets: true,
             garbage: Some(GarbageKind::defaults()),
+            cluster_profiles: false,
         }
     }
 }
@@ -77,7 +81,7 @@ pub async fn controllers(
     let options = Arc::new(options);
     let start = Start {
         client: client.clone(),
-        cancel,
+        cancel: cancel.clone(),
     };
     let mut running = Vec::new();
 
@@ -134,6 +138,15 @@ pub async fn controllers(
     let queue = Queue::new();
     managed_namespaces::subscribe(caches, &queue);
     running.push(start.go(managed_namespaces::ManagedNamespaces::new(caches), queue));
+
+    if options.cluster_profiles {
+        // Watched only here: without the gate a hub need not even serve the kind.
+        let profiles = Cache::start(Api::all(client.clone()), cancel);
+        profiles.synced().await;
+        let queue = Queue::new();
+        cluster_profiles::subscribe(caches, &profiles, &queue);
+        running.push(start.go(cluster_profiles::ClusterProfiles::new(client, caches, &profiles), queue));
+    }
 
     running
 }
