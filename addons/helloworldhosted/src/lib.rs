@@ -49,7 +49,7 @@ impl AddOn for HelloWorldHosted {
         config::install_namespace(place).ok().flatten()
     }
 
-    fn hosted(&self) -> bool {
+    fn hosted(&self, _: &Place) -> bool {
         true
     }
 }

@@ -110,8 +110,10 @@ pub trait AddOn: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether its agent can run on another cluster than the one it manages.
-    fn hosted(&self) -> bool {
+    /// Whether its agent can run on another cluster than the one it manages. Asked where the ManagedClusterAddOn names a
+    /// hosting cluster; `place` knows of none yet. Where the answer is `false`, everything goes to the managed cluster.
+    fn hosted(&self, place: &Place) -> bool {
+        let _ = place;
         false
     }
 

@@ -73,7 +73,7 @@ pub use agent::{Agent, Program};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
-pub use registration::{Registration, Signing, Subject};
+pub use registration::{Proof, Registration, Signing, Subject};
 pub use values::Values;
 
 // The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an error.

@@ -112,17 +112,34 @@ pub struct Config {
     pub name: String,
     /// The hash of the state that is meant for this cluster; empty when the hub has not said yet.
     pub spec_hash: String,
-    /// The object as it is on the hub now; `None` when there is none.
+    /// The object: in the state that is meant for this cluster if the hub still knows that, else as it is now; `None` when there
+    /// is none.
     pub object: Option<Arc<DynamicObject>>,
     /// The hash of that.
-    pub live_hash: String,
+    pub object_hash: String,
 }
 
 impl Config {
     /// Whether the object is in the state that is meant for this cluster: `false` while a change of it is rolled out to other
-    /// clusters first.
+    /// clusters first, and nobody knows any more what it was before.
     pub fn is_current(&self) -> bool {
-        !self.spec_hash.is_empty() && self.spec_hash == self.live_hash
+        !self.spec_hash.is_empty() && self.spec_hash == self.object_hash
+    }
+
+    /// Why nothing may be made of it here although it could be read; nothing when it may.
+    pub fn hindrance(&self) -> Option<String> {
+        if self.object.is_none() || self.is_current() {
+            // One that does not exist is the author's to refuse.
+            None
+        } else if self.spec_hash.is_empty() {
+            Some(format!(
+                "the hub has not settled yet which state of {self} is meant for this cluster"
+            ))
+        } else {
+            Some(format!(
+                "{self} has changed, and the change has not come to this cluster yet"
+            ))
+        }
     }
 
     /// The object as what it is.
@@ -178,16 +195,16 @@ impl Place {
     /// When the object is no Kubernetes object.
     pub fn with_config<K: Resource<DynamicType = ()> + Serialize>(mut self, object: &K) -> Self {
         let value = serde_json::to_value(object).expect("a Kubernetes object serializes: its keys are strings");
-        let live_hash = spec_hash::of(&value);
+        let object_hash = spec_hash::of(&value);
         self.configs.push(Config {
             kind: ConfigKind::of::<K>(),
             namespace: object.meta().namespace.clone().unwrap_or_default(),
             name: object.meta().name.clone().unwrap_or_default(),
-            spec_hash: live_hash.clone(),
+            spec_hash: object_hash.clone(),
             object: Some(Arc::new(
                 serde_json::from_value(value).expect("a Kubernetes object has metadata"),
             )),
-            live_hash,
+            object_hash,
         });
         self
     }
@@ -225,6 +242,14 @@ impl Place {
     /// it has not come to this cluster yet.
     pub fn ahead(&self) -> Option<&Config> {
         self.configs.iter().find(|it| !it.is_current())
+    }
+
+    /// The configuration that has changed while the change has not come to this cluster yet, and of which nobody knows any more
+    /// what it was before: until then everything here stays as it is, because there is nothing to make it anew from.
+    pub fn held(&self) -> Option<&Config> {
+        self.configs
+            .iter()
+            .find(|it| it.object.is_some() && !it.spec_hash.is_empty() && !it.is_current())
     }
 
     /// The cluster that the agent runs on: the hosting one where there is one.

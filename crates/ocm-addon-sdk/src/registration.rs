@@ -6,6 +6,21 @@ use ocm_api::identity;
 
 use crate::Place;
 
+/// With what the agent of an add-on proves itself to the hub's API server.
+///
+/// What the cluster's agent is told, with `--addon-kubeclient-registration-auth` and `--addon-token-expiration-seconds`, goes
+/// before it. Upstream's agents know nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A certificate, with the keys `tls.crt` and `tls.key` of the Secret.
+    Certificate,
+    /// A token of the ServiceAccount `<add-on>-agent`, with the key `token` of the Secret.
+    Token {
+        /// How long one lives; it is renewed when a fifth of that is left. At least ten minutes; `None` for a year.
+        lifetime: Option<Duration>,
+    },
+}
+
 /// One way in which an add-on's agent proves who it is. The agent on the cluster makes a key and asks for a certificate, and
 /// keeps both in a Secret beside the add-on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +28,12 @@ pub enum Registration {
     /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`, `tls.crt`,
     /// `tls.key` and `cluster-name`.
     KubeClient {
-        /// Who it is; `None` for the [default identity](Subject::agent).
+        /// Who it is; `None` for the [default identity](Subject::agent). With a token it is always the add-on's ServiceAccount in
+        /// the cluster's namespace.
         subject: Option<Subject>,
+        /// With what it proves that; `None` leaves it to the cluster's agent, which takes a certificate unless it is told
+        /// otherwise.
+        proof: Option<Proof>,
     },
     /// With a certificate of another signer. The Secret is `<add-on>-<signer with dashes for slashes>-client-cert`, with the
     /// keys `tls.crt`, `tls.key` and `cluster-name`.
@@ -31,7 +50,34 @@ pub enum Registration {
 impl Registration {
     /// As a client of the hub's API server, with the default identity.
     pub fn kube_client() -> Self {
-        Self::KubeClient { subject: None }
+        Self::KubeClient {
+            subject: None,
+            proof: None,
+        }
+    }
+
+    /// The same with this proof. Means nothing for another signer, which knows certificates only.
+    ///
+    /// ```
+    /// use ocm_addon_sdk::{Proof, Registration};
+    /// use std::time::Duration;
+    ///
+    /// let hourly = Proof::Token { lifetime: Some(Duration::from_secs(3600)) };
+    /// assert_eq!(Registration::kube_client().with(hourly).proof(), Some(hourly));
+    /// ```
+    pub fn with(mut self, it: Proof) -> Self {
+        if let Self::KubeClient { proof, .. } = &mut self {
+            *proof = Some(it);
+        }
+        self
+    }
+
+    /// With what it is proved, if that was chosen.
+    pub fn proof(&self) -> Option<Proof> {
+        match self {
+            Self::KubeClient { proof, .. } => *proof,
+            Self::CustomSigner { .. } => None,
+        }
     }
 
     /// With a certificate of another signer, which somebody else issues.
@@ -46,7 +92,7 @@ impl Registration {
     /// The same for this subject.
     pub fn for_subject(mut self, it: Subject) -> Self {
         match &mut self {
-            Self::KubeClient { subject } | Self::CustomSigner { subject, .. } => *subject = Some(it),
+            Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. } => *subject = Some(it),
         }
         self
     }
@@ -70,7 +116,7 @@ impl Registration {
 
     /// Whom a certificate is issued to at `place`.
     pub fn subject(&self, place: &Place) -> Subject {
-        let (Self::KubeClient { subject } | Self::CustomSigner { subject, .. }) = self;
+        let (Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. }) = self;
         subject
             .clone()
             .unwrap_or_else(|| Subject::agent(place.cluster_name(), place.addon_name(), &place.agent_name()))

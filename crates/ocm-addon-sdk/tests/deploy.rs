@@ -88,7 +88,7 @@ impl AddOn for Told {
         vec![ConfigKind::of::<ConfigMap>()]
     }
 
-    fn hosted(&self) -> bool {
+    fn hosted(&self, _: &Place) -> bool {
         true
     }
 }
@@ -390,16 +390,25 @@ async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else
     data(&world.config_maps("cluster1"), "x", "configured", "old").await;
     world.is_settled().await;
 
+    // What else happens there is done with the configuration that the cluster has.
     world.hub.apply(&config("new").to_string()).await;
     world.annotate(json!({"example.com/says": "hello"})).await;
-    let context = world.manager.context();
-    let deploy = Deploy::new(context, &Arc::new(Memory::default()));
+    data(&world.config_maps("cluster1"), "x", "said", "hello").await;
+    data(&world.config_maps("cluster1"), "x", "configured", "old").await;
+
+    // A manager that was not there when it changed does not know that one, and leaves everything as it is.
+    let stop = CancellationToken::new();
+    let caches = Caches::start(&world.hub.client(), &stop);
+    let manager = Manager::start(world.hub.client(), caches, Options::default(), stop.clone())
+        .await
+        .unwrap();
+    manager.add(told.clone()).unwrap();
+    let deploy = Deploy::new(manager.context(), &Arc::new(Memory::default()));
     let held = async |deploy: &Deploy| match deploy.observe("cluster1/told").await.unwrap().root {
         Root::Here(here) => matches!(here.rendered, Rendered::Held(_)),
         _ => false,
     };
-    let work = |world: &World| world.works("cluster1");
-    let before = work(&world).get("addon-told-deploy-0").await.unwrap();
+    let before = world.works("cluster1").get("addon-told-deploy-0").await.unwrap();
     let looking = async {
         while !held(&deploy).await {
             tokio::task::yield_now().await;
@@ -408,8 +417,10 @@ async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else
     tokio::time::timeout(wait::PATIENCE, looking)
         .await
         .expect("it is never held");
-    let after = work(&world).get("addon-told-deploy-0").await.unwrap();
+    let after = world.works("cluster1").get("addon-told-deploy-0").await.unwrap();
     assert_eq!(after.metadata.generation, before.metadata.generation);
+    stop.cancel();
+    manager.finished().await;
 
     meant("new").await;
     data(&world.config_maps("cluster1"), "x", "configured", "new").await;

@@ -7,7 +7,8 @@ use k8s_openapi::{
     api::{
         certificates::v1::CertificateSigningRequest,
         core::v1::{ConfigMap, Secret},
-        rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
+        events::v1::Event,
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
     },
 };
 use kube::{
@@ -23,7 +24,7 @@ use ocm_api::{
     },
     identity,
 };
-use ocm_reconcile::{Clients, settle::settle};
+use ocm_reconcile::{Cache, Clients, settle::settle};
 use p256::{
     ecdsa::SigningKey,
     elliptic_curve::Generate,
@@ -240,6 +241,18 @@ impl Hub {
             .name_any()
     }
 
+    /// Waits until an event in a namespace says something that begins so.
+    async fn until_told(&self, namespace: &str, begins: &str) {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let told = async {
+            let seen = Cache::start(events, self.stop.clone());
+            let note = |it: &Event| it.note.as_deref().is_some_and(|it| it.starts_with(begins));
+            seen.until(|it| it.list().iter().any(|it| note(it)).then_some(())).await;
+        };
+        let told = tokio::time::timeout(Duration::from_secs(60), told).await;
+        told.unwrap_or_else(|_| panic!("nobody told: {begins}"));
+    }
+
     async fn stop(self) {
         self.stop.cancel();
         self.manager.finished().await;
@@ -338,6 +351,11 @@ async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
     let approved = |it: Option<&CertificateSigningRequest>| it.is_some_and(|it| objects::is_true(it, "Approved"));
     wait::until(&hub.requests(), &own, "is approved", approved).await;
     hub.is_untouched(&other).await;
+    hub.until_told(
+        "c1",
+        &format!("CSR {own} cannot be signed: there is no Secret default/greeter-ca, the authority of signer {SIGNER}"),
+    )
+    .await;
 
     // Not even the approval of an administrator gets a certificate for somebody else.
     let condition = json!([{"type": "Approved", "status": "True", "reason": "Slip", "message": "oops"}]);
@@ -347,8 +365,18 @@ async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
         .await
         .unwrap();
 
+    // One that is none is told as well, and the right one is used at once, not when somebody looks again.
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), "default");
+    let nothing = serde_json::from_value(json!({"metadata": {"name": "greeter-ca"}})).unwrap();
+    secrets.create(&PostParams::default(), &nothing).await.unwrap();
+    let none =
+        format!("CSR {own} cannot be signed: Secret default/greeter-ca, the authority of signer {SIGNER}, is none");
+    hub.until_told("c1", &none).await;
+    secrets.delete("greeter-ca", &DeleteParams::default()).await.unwrap();
+    let since = std::time::Instant::now();
     hub.authority().await;
     let certificate = hub.certificate(&own).await;
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
     assert_eq!(certificate.subject().to_string(), "O=greeters, CN=c1-greeter");
     assert_eq!(certificate.issuer().to_string(), "CN=greeter-ca");
@@ -384,6 +412,104 @@ async fn permissions_are_repaired_and_go_with_the_add_on() {
     let offers: Api<ClusterManagementAddOn> = Api::all(hub.client.clone());
     offers.delete("greeter", &DeleteParams::default()).await.unwrap();
     wait::gone(&Api::<ClusterRoleBinding>::all(hub.client.clone()), "greeter-view").await;
+    hub.stop().await;
+}
+
+/// An add-on that asks for something on the whole hub, except where it is told to be quiet.
+struct Loud;
+
+impl AddOn for Loud {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        Ok(vec![Registration::kube_client()])
+    }
+
+    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+        if place.addon.annotations().contains_key("quiet") {
+            return Ok(Vec::new());
+        }
+        let rule = || vec![Permission::rule("", &["configmaps"], &["get"])];
+        Ok(vec![
+            Permission::role("greeter-hears", rule()).on_the_whole_hub(),
+            Permission::role("greeter-settings", rule()).in_namespace("default"),
+            Permission::existing_cluster_role("view")
+                .on_the_whole_hub()
+                .bound_as("strangers"),
+        ])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stays() {
+    let hub = Hub::without_add_ons().await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
+    // Somebody has a binding of a name that the add-on asks for, and another that looks as if it were the add-on's.
+    for name in ["strangers", "alike"] {
+        let strangers = json!({
+            "metadata": {"name": name, "labels": {"open-cluster-management.io/addon-name": "greeter"}},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        });
+        let strangers = serde_json::from_value(strangers).unwrap();
+        bindings.create(&PostParams::default(), &strangers).await.unwrap();
+    }
+    hub.manager.add(Arc::new(Loud)).unwrap();
+    hub.enable("c1").await;
+    hub.enable("c10").await;
+    let is_bound = |it: Option<&ClusterRoleBinding>| it.is_some_and(|it| it.subjects.is_some());
+    wait::until(&bindings, "strangers", "binds", is_bound).await;
+    let quiet = Patch::Merge(json!({"metadata": {"annotations": {"quiet": ""}}}));
+    let hush = async |cluster: &str| {
+        hub.addons(cluster)
+            .patch("greeter", &PatchParams::default(), &quiet)
+            .await
+            .unwrap();
+    };
+    hush("c1").await;
+    let (context, clients) = (hub.manager.context(), Clients::hub(hub.client.clone()));
+    let registrations = hub::registration::Registrations::new(context);
+    let cache = &context.caches.addons;
+    cache
+        .until(|it| {
+            it.get("c1", "greeter")?
+                .annotations()
+                .contains_key("quiet")
+                .then_some(())
+        })
+        .await;
+    settle(&registrations, &clients, "c1/greeter", 3).await.unwrap();
+    let shared = hub::shared_permissions::SharedPermissions::new(context);
+    settle(&shared, &clients, "greeter", 1).await.unwrap();
+    assert!(
+        bindings.get_opt("greeter-hears").await.unwrap().is_some(),
+        "c10 asks for it"
+    );
+
+    // Whoever removes it, it is made again for those who ask.
+    bindings
+        .delete("greeter-hears", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::until(&bindings, "greeter-hears", "is made again", is_bound).await;
+
+    hush("c10").await;
+    wait::gone(&bindings, "greeter-hears").await;
+    let roles: Api<ClusterRole> = Api::all(hub.client.clone());
+    wait::gone(&roles, "greeter-hears").await;
+    let in_namespace: Api<Role> = Api::namespaced(hub.client.clone(), "default");
+    wait::gone(&in_namespace, "greeter-settings").await;
+    let in_namespace: Api<RoleBinding> = Api::namespaced(hub.client.clone(), "default");
+    wait::gone(&in_namespace, "greeter-settings").await;
+    for name in ["strangers", "alike"] {
+        let theirs = bindings.get(name).await.unwrap();
+        assert!(theirs.metadata.owner_references.is_none(), "{name} was taken over");
+    }
     hub.stop().await;
 }
 

@@ -39,6 +39,11 @@ pub const ADDON_DELETION_ORPHAN: &str = "addon.open-cluster-management.io/deleti
 pub const ADDON_VALUES: &str = "addon.open-cluster-management.io/values";
 /// On a ManagedClusterAddOn read as `v1beta1`: what `v1alpha1` keeps in `spec.installNamespace`.
 pub const ADDON_INSTALL_NAMESPACE: &str = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+/// On a ManagedClusterAddOn: `csr` or `token`, how its agent proves to the hub who it is where the cluster's agent is not told.
+/// Ours; upstream knows the choice of the cluster's agent only.
+pub const ADDON_KUBE_CLIENT_DRIVER: &str = "addon.open-cluster-management.io/kube-client-driver";
+/// On the same: how many seconds a token lives, with `token`. Ours.
+pub const ADDON_TOKEN_SECONDS: &str = "addon.open-cluster-management.io/token-expiration-seconds";
 /// On a ManagedClusterAddOn: which of its annotations came from its ManagedCluster, comma-separated. Ours; upstream keeps no such
 /// record.
 pub const ADDON_FROM_CLUSTER: &str = "cluster.open-cluster-management.io/annotations-from-cluster";

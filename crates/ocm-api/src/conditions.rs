@@ -208,6 +208,12 @@ pub mod managed_cluster_add_on {
         pub const PROBE_AVAILABLE: &str = "ProbeAvailable";
     }
 
+    /// Reasons of events about certificates of custom signers.
+    pub mod signing_reason {
+        /// Ours: there is nothing to sign with.
+        pub const NO_AUTHORITY: &str = "SigningAuthorityMissing";
+    }
+
     /// Reasons of Configured.
     pub mod configured_reason {
         pub const CONFIGURED: &str = "ConfigurationsConfigured";

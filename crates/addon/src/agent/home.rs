@@ -1,7 +1,9 @@
 //! Where the agent of an add-on lives.
 
 use kube::ResourceExt;
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, namespaces};
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn, annotations, condition, conditions::managed_cluster_add_on, namespaces,
+};
 
 /// A namespace, and the cluster it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +27,20 @@ pub fn home(addon: &ManagedClusterAddOn) -> Home {
     .into_iter()
     .find(|it| !it.is_empty())
     .unwrap_or_default();
-    let hosted_by = annotation(annotations::ADDON_HOSTING_CLUSTER);
+    let hosted_by = Some(annotation(annotations::ADDON_HOSTING_CLUSTER));
+    let hosted_by = hosted_by.filter(|it| !it.is_empty() && !is_never_hosted(addon));
     Home {
         namespace: namespace.to_owned(),
-        hosted_by: (!hosted_by.is_empty()).then(|| hosted_by.to_owned()),
+        hosted_by: hosted_by.map(str::to_owned),
     }
+}
+
+// A hub of ours says of an add-on that does not run hosted that there is nothing for the hosting cluster, and nothing of whether
+// that is one. Of a hosted one every hub says both or neither.
+fn is_never_hosted(addon: &ManagedClusterAddOn) -> bool {
+    let conditions = addon.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    let says = |r#type: &str| condition::find(conditions, r#type).is_some();
+    says(managed_cluster_add_on::HOSTING_MANIFEST_APPLIED) && !says(managed_cluster_add_on::HOSTING_CLUSTER_VALIDITY)
 }
 
 #[cfg(test)]
@@ -66,5 +77,24 @@ mod tests {
         let hosted = |by: &str| home_of(json!({"metadata": {"annotations": {key: by}}, "spec": {}})).1;
         assert_eq!(hosted("host"), Some("host".to_owned()));
         assert_eq!(hosted(""), None);
+    }
+
+    #[test]
+    fn one_that_the_hub_does_not_host_is_at_home_whatever_its_annotation_says() {
+        let key = "addon.open-cluster-management.io/hosting-cluster-name";
+        let told = |types: &[&str]| {
+            let said = types.iter().map(|it| {
+                json!({"type": it, "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            });
+            let said: Vec<_> = said.collect();
+            let metadata = json!({"annotations": {key: "host"}});
+            home_of(json!({"metadata": metadata, "spec": {}, "status": {"conditions": said}})).1
+        };
+        assert_eq!(told(&["HostingManifestApplied"]), None);
+        assert_eq!(
+            told(&["HostingManifestApplied", "HostingClusterValidity"]).as_deref(),
+            Some("host")
+        );
+        assert_eq!(told(&[]).as_deref(), Some("host"));
     }
 }

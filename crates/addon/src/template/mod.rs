@@ -15,7 +15,10 @@ mod variables;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use ocm_addon_sdk::{AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject};
+use ocm_addon_sdk::{
+    AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject,
+    deploy::manifest::{self, Side},
+};
 use ocm_api::{
     addon::{
         AddOnDeploymentConfigSpec, AddOnTemplateSpec, HubPermission, HubPermissionType, TemplateCustomSigner,
@@ -119,6 +122,17 @@ impl AddOn for TemplateAddOn {
 
     fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {
         self.rendering(place, |it| it.manifest_configs()).unwrap_or_default()
+    }
+
+    // Upstream's template add-ons are never hosted, and one that is annotated so never arrives. Here it is hosted where its
+    // template says what goes to the hosting cluster; one that says nothing of the kind is deployed as without the annotation.
+    fn hosted(&self, place: &Place) -> bool {
+        let template = self.template(place);
+        template.is_ok_and(|it| {
+            let mut manifests = it.agent_spec.workload.manifests.iter();
+            // A location that is none is refused when the manifests are made, and only then read by somebody.
+            manifests.any(|it| !matches!(manifest::location(&it.0), Ok(Some(Side::Managed) | None)))
+        })
     }
 
     fn waits_for_configuration(&self) -> bool {

@@ -1,22 +1,25 @@
 //! Putting the manifests of a template into another namespace.
 
+use std::collections::BTreeSet;
+
+use ocm_addon_sdk::deploy::manifest::location_mark;
 use serde_json::Value;
 
 /// Puts every manifest that is in a namespace into this one, renames Namespaces to it, and lets bindings mean the
-/// ServiceAccounts there. Several Namespaces become one.
+/// ServiceAccounts there. Several Namespaces for one location become one.
 ///
 /// Upstream (ocm pkg/addon/templateagent/decorator.go) also gives users and groups a namespace, and fails on a binding that
 /// binds nobody.
 pub fn rewrite(manifests: &mut Vec<Value>, namespace: &str) {
-    let mut made = false;
+    let mut made = BTreeSet::new();
     manifests.retain_mut(|manifest| {
         let is_namespace = manifest["apiVersion"] == "v1" && manifest["kind"] == "Namespace";
         if is_namespace {
             manifest["metadata"]["name"] = namespace.into();
         }
         put(manifest, namespace);
-        // The first Namespace stays.
-        !(is_namespace && std::mem::replace(&mut made, true))
+        // The first Namespace stays; of a hosted add-on the first on each side.
+        !is_namespace || made.insert(location_mark(manifest).map(str::to_owned))
     });
 }
 

@@ -37,7 +37,7 @@ impl<S> Read<S> {
             return Ok(None);
         };
         // What cannot be read is refused each time.
-        let hash = Some(&found.live_hash).filter(|it| !it.is_empty() && !found.spec_hash.is_empty());
+        let hash = Some(&found.object_hash).filter(|it| !it.is_empty() && !found.spec_hash.is_empty());
         if let Some(hash) = hash {
             let mut kept = self.kept.lock();
             if let Some(at) = kept.iter().position(|(it, _)| it == hash) {
@@ -96,7 +96,7 @@ mod tests {
         place.configs[0].spec_hash.clear();
         assert!(read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).is_err());
         place.configs[0].spec_hash = "1".to_owned();
-        place.configs[0].live_hash.clear();
+        place.configs[0].object_hash.clear();
         place.configs[0].object = None;
         assert!(read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).is_err());
     }

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use ocm_addon_sdk::{Place, Refusal, values::images};
+use ocm_addon_sdk::{
+    Mode, Place, Refusal,
+    deploy::manifest::{Side, location, location_mark},
+    values::images,
+};
 use ocm_api::{
     addon::{AddOnDeploymentConfigSpec, AddOnTemplateSpec, TemplateRegistration, TemplateRegistrationType},
+    annotations,
     work::ManifestConfigOption,
 };
 use serde_json::{Map, Value, json};
@@ -118,12 +123,15 @@ impl Rendering<'_> {
     }
 
     /// The namespace of the agent: where the first Deployment is, or else the first DaemonSet, or else the first of another
-    /// kind that bears pods.
+    /// kind that bears pods. Of a hosted add-on those count that go to the hosting cluster.
     pub fn agent_namespace(&self) -> Option<String> {
         let variables = self.variables();
+        let is_hosted = matches!(self.place.mode, Mode::Hosted(_));
         let of = |wanted: &dyn Fn(&str) -> bool| {
             let manifests = self.template.agent_spec.workload.manifests.iter();
-            let mut found = manifests.filter(|it| pods::workloads(&it.0).is_some_and(wanted));
+            let mut found = manifests
+                .filter(|it| !is_hosted || location(&it.0) == Ok(Some(Side::Hosting)))
+                .filter(|it| pods::workloads(&it.0).is_some_and(wanted));
             found.find_map(|it| {
                 // Only this text is looked at: the question is asked with every look at a cluster.
                 let mut namespace = Value::from(it.namespace());
@@ -183,18 +191,24 @@ impl Rendering<'_> {
         let bundle = std::str::from_utf8(&bundle.0)
             .map_err(|_| Refusal::new("the caBundle of the AddOnDeploymentConfig's proxyConfig is no PEM"))?;
         let bearing = manifests.iter().filter(|it| pods::workloads(it).is_some());
-        let mut wanted: BTreeSet<String> = bearing.filter_map(namespace_of).collect();
+        // Of a hosted add-on it goes to where the pods go.
+        let place_of = |it| Some((location_mark(it).map(str::to_owned), namespace_of(it)?));
+        let mut wanted: BTreeSet<(Option<String>, String)> = bearing.filter_map(place_of).collect();
         if wanted.is_empty() {
             let own = self.namespace().unwrap_or(&self.place.install_namespace);
-            wanted.insert(own.to_owned());
+            wanted.insert((None, own.to_owned()));
         }
-        for namespace in wanted {
-            manifests.push(json!({
+        for (location, namespace) in wanted {
+            let mut map = json!({
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": { "name": ca_config_map(self.place.addon_name()), "namespace": namespace },
                 "data": { CA_BUNDLE_KEY: bundle },
-            }));
+            });
+            if let Some(location) = location {
+                map["metadata"]["annotations"] = json!({ annotations::ADDON_HOSTED_MANIFEST_LOCATION: location });
+            }
+            manifests.push(map);
         }
         Ok(())
     }

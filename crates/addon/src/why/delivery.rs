@@ -141,10 +141,23 @@ pub fn manifests(seen: &Seen, addon: &ManagedClusterAddOn) -> Vec<String> {
         );
     }
     said.extend(works);
+    said.extend(not_hosted(seen, addon));
     if said.is_empty() && find(addon, types::MANIFEST_APPLIED).is_none() {
         said.push("Its manager has not made its manifests yet.".to_owned());
     }
     said
+}
+
+/// That it is annotated to be hosted, and is not.
+fn not_hosted(seen: &Seen, addon: &ManagedClusterAddOn) -> Option<String> {
+    let host = facts::hosting_cluster(addon).filter(|it| !it.is_empty())?;
+    let is_told = find(addon, types::HOSTING_MANIFEST_APPLIED).is_some();
+    (is_told && find(addon, types::HOSTING_CLUSTER_VALIDITY).is_none()).then(|| {
+        format!(
+            "It is annotated to be hosted by {host}, and it is an add-on that does not run hosted: all of it is on {}.",
+            seen.cluster_name
+        )
+    })
 }
 
 /// What keeps its hooks from completing.

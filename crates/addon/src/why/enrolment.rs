@@ -4,7 +4,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{
     Status,
     addon::{KubeClientDriver, v1alpha1::ManagedClusterAddOn},
-    conditions::managed_cluster_add_on::{self as types, registration_reason},
+    conditions::managed_cluster_add_on::{self as types, registration_reason, signing_reason},
     identity, labels,
 };
 
@@ -40,7 +40,14 @@ pub fn sentences(seen: &Seen, addon: &ManagedClusterAddOn) -> Vec<String> {
         return said;
     }
     match find(addon, types::CERTIFICATE_ROTATED) {
-        Some(it) if it.status == Status::True.as_str() => {}
+        // The certificate may be for one signer while another one cannot sign.
+        Some(it) if it.status == Status::True.as_str() => {
+            let others = status
+                .registrations
+                .iter()
+                .filter(|it| it.signer_name != identity::CLIENT_SIGNER);
+            said.extend(others.filter_map(|it| hindered(seen, &it.signer_name)));
+        }
         Some(it) => said.push(format!(
             "The agent of {} has no certificate for the add-on: {}.",
             seen.cluster_name,
@@ -78,16 +85,42 @@ fn token(seen: &Seen, addon: &ManagedClusterAddOn) -> Option<String> {
     })
 }
 
-/// What became of the agent's requests to one signer, judged by the one that got furthest.
-fn request(seen: &Seen, signer: &str) -> Option<String> {
-    let (cluster, name) = (&seen.cluster_name, &seen.name);
+/// The agent's requests to one signer.
+fn requests<'s>(seen: &'s Seen, signer: &str) -> Vec<&'s CertificateSigningRequest> {
     let ours = |it: &&CertificateSigningRequest| {
         let label = |key: &str| it.metadata.labels.as_ref().and_then(|all| all.get(key));
-        label(labels::CLUSTER_NAME) == Some(cluster)
-            && label(labels::ADDON_NAME) == Some(name)
+        label(labels::CLUSTER_NAME) == Some(&seen.cluster_name)
+            && label(labels::ADDON_NAME) == Some(&seen.name)
             && it.spec.signer_name == signer
     };
-    let requests: Vec<_> = seen.requests.iter().filter(ours).collect();
+    seen.requests.iter().filter(ours).collect()
+}
+
+/// What keeps one signer from signing what is approved, where somebody has told.
+fn hindered(seen: &Seen, signer: &str) -> Option<String> {
+    let requests = requests(seen, signer);
+    if requests.iter().any(|it| stage(it) == Stage::Issued) {
+        return None;
+    }
+    let approved = requests.iter().filter(|it| stage(it) == Stage::Approved);
+    let mut told = approved.filter_map(|it| {
+        let csr = it.metadata.name.as_deref()?;
+        let begins = format!("CSR {csr} cannot be signed: ");
+        let of_it = seen.events.iter().filter_map(|event| {
+            let why = event.note.as_deref()?.strip_prefix(&begins)?;
+            let is_told = event.reason.as_deref() == Some(signing_reason::NO_AUTHORITY);
+            is_told.then_some((event.event_time.as_ref().map(|it| it.0), why))
+        });
+        let (_, why) = of_it.max_by_key(|(at, _)| *at)?;
+        Some(format!("CSR {csr} is approved and cannot be signed: {why}."))
+    });
+    told.next()
+}
+
+/// What became of the agent's requests to one signer, judged by the one that got furthest.
+fn request(seen: &Seen, signer: &str) -> Option<String> {
+    let cluster = &seen.cluster_name;
+    let requests = requests(seen, signer);
     let at = |wanted: fn(&Stage) -> bool| {
         let found = requests.iter().find(|it| wanted(&stage(it)))?;
         Some((found.metadata.name.clone().unwrap_or_default(), *found))
@@ -99,6 +132,9 @@ fn request(seen: &Seen, signer: &str) -> Option<String> {
         ));
     }
     if let Some((csr, _)) = at(|it| *it == Stage::Approved) {
+        if let Some(told) = hindered(seen, signer) {
+            return Some(told);
+        }
         return Some(format!(
             "CSR {csr} is approved and waits for the signer {signer} to issue the certificate."
         ));

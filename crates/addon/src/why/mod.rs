@@ -6,7 +6,7 @@ mod enrolment;
 mod offer;
 
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, events::v1::Event};
 use ocm_api::{
     Condition, Status,
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
@@ -41,6 +41,8 @@ pub struct Seen {
     pub works: Vec<ManifestWork>,
     /// The certificate requests labelled with the add-on.
     pub requests: Vec<CertificateSigningRequest>,
+    /// The events at the add-on.
+    pub events: Vec<Event>,
     /// The placements, those that the ClusterManagementAddOn names at least.
     pub placements: Vec<Placement>,
     /// Their decisions.

@@ -67,6 +67,7 @@ fn fine() -> Value {
             "spec": {}, "status": {"conditions": [condition("Applied", "True", "R", "")]},
         }],
         "requests": [],
+        "events": [],
         "everywhere": [],
     })
 }
@@ -84,6 +85,7 @@ fn seen(world: &Value) -> Seen {
         cluster_management_addon: read(&world["offer"]),
         works: read(&world["works"]),
         requests: read(&world["requests"]),
+        events: read(&world["events"]),
         placements: read(&world["placements"]),
         decisions: read(&world["decisions"]),
         everywhere: read(&world["everywhere"]),
@@ -268,6 +270,79 @@ fn an_agent_that_is_not_let_in_says_what_its_request_waits_for() {
         |it| say(it, "RegistrationApplied", Some(pending)),
         "The hub waits for the agent of cluster1 to say who the add-on's agent is, before it gives it any rights.",
     );
+}
+
+#[test]
+fn a_signer_without_an_authority_is_told_though_other_certificates_are_well() {
+    let signer = "example.com/a";
+    let told = |csr: &str, at: &str, why: &str| json!({"metadata": {}, "reason": "SigningAuthorityMissing", "eventTime": at, "note": format!("CSR {csr} cannot be signed: {why}")});
+    let waits = |it: &mut Value| {
+        it["addon"]["status"]["registrations"] =
+            json!([{"signerName": "kubernetes.io/kube-apiserver-client"}, {"signerName": signer}]);
+        it["requests"] = json!([{
+            "metadata": {"name": "addon-cluster1-a-x", "labels": {
+                "open-cluster-management.io/cluster-name": "cluster1", "open-cluster-management.io/addon-name": "a",
+            }},
+            "spec": {"request": "", "signerName": signer, "username": "x"},
+            "status": {"conditions": [{"type": "Approved", "status": "True"}]},
+        }]);
+        it["events"] = json!([
+            told(
+                "addon-cluster1-a-x",
+                "2026-01-01T12:00:01.000000Z",
+                "there is no Secret vault/ca"
+            ),
+            told(
+                "addon-cluster1-a-x",
+                "2026-01-01T12:00:02.000000Z",
+                "Secret vault/ca, is none"
+            ),
+            told(
+                "addon-cluster1-a-y",
+                "2026-01-01T12:00:03.000000Z",
+                "of another request"
+            ),
+        ]);
+    };
+    let sentence = "CSR addon-cluster1-a-x is approved and cannot be signed: Secret vault/ca, is none.";
+    check(waits, sentence);
+    let first = |it: &mut Value| {
+        waits(it);
+        it["addon"]["status"]["registrations"] = json!([{"signerName": signer}]);
+        say(it, "ClusterCertificateRotated", None);
+    };
+    check(first, sentence);
+    let signed = |it: &mut Value| {
+        waits(it);
+        it["requests"][0]["status"]["certificate"] = json!("UEVN");
+    };
+    check(signed, "");
+}
+
+#[test]
+fn an_add_on_that_is_annotated_to_be_hosted_and_never_is_says_so() {
+    let annotated = |it: &mut Value| {
+        it["addon"]["metadata"]["annotations"] =
+            json!({"addon.open-cluster-management.io/hosting-cluster-name": "host"});
+        say(
+            it,
+            "HostingManifestApplied",
+            Some(condition("HostingManifestApplied", "True", "AddonManifestApplied", "")),
+        );
+    };
+    check(
+        annotated,
+        "It is annotated to be hosted by host, and it is an add-on that does not run hosted: all of it is on cluster1.",
+    );
+    let hosted = |it: &mut Value| {
+        annotated(it);
+        say(
+            it,
+            "HostingClusterValidity",
+            Some(condition("HostingClusterValidity", "True", "HostingClusterValid", "")),
+        );
+    };
+    check(hosted, "");
 }
 
 #[test]

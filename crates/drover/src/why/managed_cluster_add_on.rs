@@ -3,7 +3,7 @@
 use addon::why::{Seen, explain};
 use anyhow::Result;
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, events::v1::Event};
 use kube::{Api, api::ListParams};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
@@ -27,6 +27,12 @@ pub async fn waits_for(hub: &Target, cluster_name: &str, name: &str) -> Result<V
     let everywhere = everywhere.map_err(failed("the ManagedClusterAddOns"))?.items;
     let works = Api::<ManifestWork>::all(client()).list(&of_add_on).await;
     let requests = Api::<CertificateSigningRequest>::all(client()).list(&of_add_on).await;
+    let events = Api::<Event>::namespaced(client(), cluster_name)
+        .list(&ListParams::default())
+        .await;
+    // They say more of some things; without them less is told, and nothing wrong.
+    let mut events = events.map(|it| it.items).unwrap_or_default();
+    events.retain(|it| it.regarding.as_ref().and_then(|it| it.name.as_deref()) == Some(name));
     let (mut placements, mut decisions) = (Vec::new(), Vec::new());
     for it in offer.iter().flat_map(|it| &it.spec.install_strategy.placements) {
         let found = Api::<Placement>::namespaced(client(), &it.namespace)
@@ -51,6 +57,7 @@ pub async fn waits_for(hub: &Target, cluster_name: &str, name: &str) -> Result<V
         cluster_management_addon: offer,
         works: works.map_err(failed("the works"))?.items,
         requests: requests.map_err(failed("the certificate requests"))?.items,
+        events,
         placements,
         decisions,
         everywhere,

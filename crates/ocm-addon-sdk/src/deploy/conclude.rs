@@ -116,7 +116,7 @@ fn manifests(seen: &Seen, here: &Here, outcome: &Outcome, failures: &[(Side, Str
     let hosting = match Host::at(&here.place) {
         Host::Is(_) => applied(seen, here, outcome, failures, Side::Hosting),
         // Who waits for this condition reads the annotation only, and does not know that this add-on is never hosted.
-        Host::None if asks_for_hosting(&here.place.addon) => Some(Some(nothing_to_apply())),
+        Host::None if asks_for_hosting(&here.place.addon) => Some(Some(not_hosted())),
         Host::None | Host::Leaving(_) | Host::Unknown(_) => {
             said.push((managed_cluster_add_on::HOSTING_MANIFEST_APPLIED, Word::TakeBack));
             None
@@ -166,6 +166,12 @@ type Said = (bool, &'static str, String);
 
 fn nothing_to_apply() -> Said {
     (true, reason::APPLIED, "no manifest need to apply".to_owned())
+}
+
+fn not_hosted() -> Said {
+    let message =
+        "no manifest need to apply: the add-on does not run hosted, and all of it goes to the managed cluster";
+    (true, reason::APPLIED, message.to_owned())
 }
 
 /// What to say about the manifests on one side: `None` leaves what was said, `Some(None)` takes back that they failed.

@@ -98,9 +98,17 @@ pub fn share(manifests: Vec<Value>, hosted: bool) -> Result<Shares, String> {
     Ok(shares)
 }
 
+/// Where a manifest says that it goes in hosted mode, if it says anything.
+pub fn location_mark(manifest: &Value) -> Option<&str> {
+    mark(manifest, annotations::ADDON_HOSTED_MANIFEST_LOCATION)
+}
+
 /// Where a manifest goes in hosted mode; nowhere is a place too: what only makes sense without hosting.
-fn location(manifest: &Value) -> Result<Option<Side>, String> {
-    match mark(manifest, annotations::ADDON_HOSTED_MANIFEST_LOCATION) {
+///
+/// # Errors
+/// What is wrong with it, in words for the condition.
+pub fn location(manifest: &Value) -> Result<Option<Side>, String> {
+    match location_mark(manifest) {
         None | Some("managed") => Ok(Some(Side::Managed)),
         Some("hosting") => Ok(Some(Side::Hosting)),
         Some("none") => Ok(None),

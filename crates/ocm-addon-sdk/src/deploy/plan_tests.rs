@@ -23,7 +23,7 @@ impl AddOn for Told {
     fn health(&self, _: &Place) -> Health {
         self.health.clone()
     }
-    fn hosted(&self) -> bool {
+    fn hosted(&self, _: &Place) -> bool {
         true
     }
     fn waits_for_configuration(&self) -> bool {
@@ -649,6 +649,7 @@ fn an_add_on_that_is_never_hosted_says_that_nothing_waits_for_the_hosting_cluste
     }
     assert_eq!(
         told(&seen),
-        "HostingManifestApplied=True(AddonManifestApplied): no manifest need to apply"
+        "HostingManifestApplied=True(AddonManifestApplied): no manifest need to apply: the add-on does not run hosted, and all \
+         of it goes to the managed cluster"
     );
 }

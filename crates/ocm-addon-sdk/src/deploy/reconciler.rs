@@ -26,7 +26,7 @@ use super::{
     works::{self, Ingredients},
 };
 use crate::{
-    Place,
+    Config, Place,
     hub::{Context, Look, Standing},
 };
 
@@ -139,16 +139,7 @@ fn was_there_already(outcome: &Outcome) -> bool {
 /// Why nothing may be rendered although it could be: a configuration whose state is not the one meant for this cluster.
 /// Upstream renders whatever it finds, so that a change reaches a cluster before its turn when anything else happens there.
 fn ahead(place: &Place) -> Option<String> {
-    // One that does not exist is the author's to refuse.
-    let config = place
-        .configs
-        .iter()
-        .find(|it| it.object.is_some() && !it.is_current())?;
-    Some(if config.spec_hash.is_empty() {
-        format!("the hub has not settled yet which state of {config} is meant for this cluster")
-    } else {
-        format!("{config} has changed, and the change has not come to this cluster yet")
-    })
+    place.configs.iter().find_map(Config::hindrance)
 }
 
 /// Asks the author what is wanted, and makes works of the answer. Pure.

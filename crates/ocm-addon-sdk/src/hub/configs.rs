@@ -1,12 +1,15 @@
 //! Configuration objects of whatever kinds add-ons understand: watched on demand, hashed once, and found by who uses them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
 use kube::{Api, Client, Resource, api::DynamicObject, core::ApiResource};
-use ocm_api::addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn};
+use ocm_api::addon::{
+    ConfigSpecHash,
+    v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+};
 use ocm_reconcile::{
     Cache,
     cache::{self, Watching},
@@ -68,6 +71,40 @@ struct Kind {
     cache: Cache<DynamicObject>,
     // By namespace and name.
     hashes: Arc<Mutex<HashMap<Name, Hashed>>>,
+    past: Arc<Past>,
+}
+
+/// The former states of objects that somebody uses, newest first: clusters whose turn in a rollout has not come still have them.
+#[derive(Default)]
+struct Past {
+    states: Mutex<HashMap<Name, VecDeque<State>>>,
+}
+
+/// A hash and what has it.
+type State = (String, Arc<DynamicObject>);
+
+/// How many former states of an object are kept. More are on their way to clusters at once only when somebody changes a
+/// configuration faster than it is rolled out; the clusters that are so far behind stay as they are.
+const PAST_MAX: usize = 4;
+
+impl Past {
+    fn push(&self, name: Name, hash: String, object: Arc<DynamicObject>) {
+        let mut all = self.states.lock();
+        let states = all.entry(name).or_default();
+        states.retain(|(it, _)| *it != hash);
+        states.truncate(PAST_MAX - 1);
+        states.push_front((hash, object));
+    }
+
+    fn get(&self, name: &Name, hash: &str) -> Option<Arc<DynamicObject>> {
+        let all = self.states.lock();
+        let mut states = all.get(name).into_iter().flatten();
+        states.find(|(it, _)| it == hash).map(|(_, object)| object.clone())
+    }
+
+    fn forget(&self, name: &Name) {
+        self.states.lock().remove(name);
+    }
 }
 
 type Name = (String, String);
@@ -75,6 +112,12 @@ type Name = (String, String);
 struct Hashed {
     resource_version: Option<String>,
     hash: String,
+}
+
+impl Hashed {
+    fn is_of(&self, object: &DynamicObject) -> bool {
+        self.resource_version == object.metadata.resource_version
+    }
 }
 
 fn name_of(object: &DynamicObject) -> Name {
@@ -106,39 +149,9 @@ impl Configs {
 
     /// Watches a kind from now on, unless it is watched already.
     pub fn watch(&self, kind: &ConfigKind) {
-        if self.inner.kinds.read().contains_key(kind) {
+        let Some(cache) = self.prepare(kind, Cache::empty()) else {
             return;
-        }
-        let cache = Cache::<DynamicObject>::empty();
-        let hashes = Arc::<Mutex<HashMap<Name, Hashed>>>::default();
-        let entry = Arc::new(Kind {
-            cache: cache.clone(),
-            hashes: hashes.clone(),
-        });
-        {
-            let mut kinds = self.inner.kinds.write();
-            if kinds.contains_key(kind) {
-                return;
-            }
-            kinds.insert(kind.clone(), entry);
-        }
-        // Weak, because the cache is one of those that the other end holds.
-        let (this, of) = (Arc::downgrade(&self.inner), kind.clone());
-        cache.listen(move |old, new| {
-            let (Some(object), Some(this)) = (new.or(old), this.upgrade()) else {
-                return;
-            };
-            let (namespace, name) = name_of(object);
-            if new.is_none() {
-                hashes.lock().remove(&(namespace.clone(), name.clone()));
-            }
-            this.announce(&Change::Object(ConfigKey {
-                group: of.group.clone(),
-                resource: of.resource.clone(),
-                namespace,
-                name,
-            }));
-        });
+        };
         let resource = ApiResource {
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -158,6 +171,65 @@ impl Configs {
         });
     }
 
+    // These objects of a kind, without a watch.
+    #[cfg(test)]
+    fn hold(&self, kind: &ConfigKind, objects: impl IntoIterator<Item = DynamicObject>) {
+        self.prepare(kind, Cache::holding(objects));
+    }
+
+    // Takes in a kind with the cache of its objects, unless there is one already.
+    fn prepare(&self, kind: &ConfigKind, cache: Cache<DynamicObject>) -> Option<Cache<DynamicObject>> {
+        if self.inner.kinds.read().contains_key(kind) {
+            return None;
+        }
+        let hashes = Arc::<Mutex<HashMap<Name, Hashed>>>::default();
+        let past = Arc::<Past>::default();
+        let entry = Arc::new(Kind {
+            cache: cache.clone(),
+            hashes: hashes.clone(),
+            past: past.clone(),
+        });
+        {
+            let mut kinds = self.inner.kinds.write();
+            if kinds.contains_key(kind) {
+                return None;
+            }
+            kinds.insert(kind.clone(), entry);
+        }
+        // Weak, because the cache is one of those that the other end holds.
+        let (this, of) = (Arc::downgrade(&self.inner), kind.clone());
+        cache.listen(move |old, new| {
+            let (Some(object), Some(this)) = (new.or(old), this.upgrade()) else {
+                return;
+            };
+            let (namespace, name) = name_of(object);
+            match (old, new) {
+                (_, None) => {
+                    let key = (namespace.clone(), name.clone());
+                    hashes.lock().remove(&key);
+                    past.forget(&key);
+                }
+                (Some(old), Some(new)) if old.data != new.data => {
+                    let key = (namespace.clone(), name.clone());
+                    // One whose hash was never asked for is nobody's configuration.
+                    let known = hashes.lock().get(&key).map(|it| it.is_of(old).then(|| it.hash.clone()));
+                    if let Some(hash) = known {
+                        let hash = hash.unwrap_or_else(|| spec_hash::of(&old.data));
+                        past.push(key, hash, old.clone());
+                    }
+                }
+                _ => {}
+            }
+            this.announce(&Change::Object(ConfigKey {
+                group: of.group.clone(),
+                resource: of.resource.clone(),
+                namespace,
+                name,
+            }));
+        });
+        Some(cache)
+    }
+
     /// The object of a kind by namespace (empty when it has none) and name.
     pub fn find(&self, kind: &ConfigKind, namespace: &str, name: &str) -> Lookup {
         let entry = self.inner.kinds.read().get(kind).cloned();
@@ -170,6 +242,23 @@ impl Configs {
                 Lookup::Found(object, hash)
             }
             None => Lookup::Missing,
+        }
+    }
+
+    /// The object of a kind that is meant: in the state that is meant if that is still known, else as it is now.
+    pub fn state(&self, kind: &ConfigKind, meant: &ConfigSpecHash) -> Lookup {
+        let now = self.find(kind, &meant.namespace, &meant.name);
+        let Lookup::Found(_, hash) = &now else {
+            return now;
+        };
+        if *hash == meant.spec_hash {
+            return now;
+        }
+        let entry = self.inner.kinds.read().get(kind).cloned();
+        let name = (meant.namespace.clone(), meant.name.clone());
+        match entry.and_then(|it| it.past.get(&name, &meant.spec_hash)) {
+            Some(object) => Lookup::Found(object, meant.spec_hash.clone()),
+            None => now,
         }
     }
 
@@ -200,7 +289,7 @@ impl Kind {
         let version = &object.metadata.resource_version;
         let mut hashes = self.hashes.lock();
         let name = name_of(object);
-        if let Some(known) = hashes.get(&name).filter(|it| it.resource_version == *version) {
+        if let Some(known) = hashes.get(&name).filter(|it| it.is_of(object)) {
             return known.hash.clone();
         }
         let hash = spec_hash::of(&object.data);
@@ -290,7 +379,7 @@ fn of_management(management: &ClusterManagementAddOn) -> BTreeSet<ConfigKey> {
     defaults.chain(placements).collect()
 }
 
-fn key(group: &str, resource: &str, desired: &ocm_api::addon::ConfigSpecHash) -> ConfigKey {
+fn key(group: &str, resource: &str, desired: &ConfigSpecHash) -> ConfigKey {
     ConfigKey {
         group: group.to_owned(),
         resource: resource.to_owned(),
@@ -301,7 +390,7 @@ fn key(group: &str, resource: &str, desired: &ocm_api::addon::ConfigSpecHash) ->
 
 #[cfg(test)]
 mod tests {
-    use ocm_api::addon::{AddOnConfig, ConfigSpecHash, v1alpha1::ConfigReference};
+    use ocm_api::addon::{AddOnConfig, v1alpha1::ConfigReference};
 
     use super::*;
 
@@ -335,6 +424,44 @@ mod tests {
             name: name.to_owned(),
         });
         users.of_change(&change).into_iter().collect()
+    }
+
+    #[tokio::test]
+    async fn the_state_that_is_meant_is_found_though_the_object_has_changed_since() {
+        let kind = ConfigKind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+        let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let stop = CancellationToken::new();
+        let configs = Configs::new(client, &Cache::empty(), &Cache::empty(), stop.clone());
+        let map = |value: &str| -> DynamicObject {
+            let version = value.len().to_string();
+            let metadata = serde_json::json!({"namespace": "default", "name": "a", "resourceVersion": version});
+            serde_json::from_value(serde_json::json!({"metadata": metadata, "data": {"k": value}})).unwrap()
+        };
+        configs.hold(&kind, [map("x")]);
+        let meant = |value: &str| ConfigSpecHash {
+            namespace: "default".to_owned(),
+            name: "a".to_owned(),
+            spec_hash: spec_hash::of(&map(value).data),
+        };
+        let found = |value: &str| match configs.state(&kind, &meant(value)) {
+            Lookup::Found(object, hash) => {
+                assert_eq!(hash, spec_hash::of(&object.data));
+                object.data["data"]["k"].as_str().unwrap().to_owned()
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found("x"), "x");
+        let put = |value: &str| configs.inner.kinds.read()[&kind].cache.put(map(value));
+        put("xx");
+        assert_eq!((found("x"), found("xx")), ("x".to_owned(), "xx".to_owned()));
+        // Who is further behind than anybody remembers is told what there is now, which is not what is meant.
+        for length in 3..4 + PAST_MAX {
+            put(&"x".repeat(length));
+            found(&"x".repeat(length));
+        }
+        assert_eq!(found("x"), "x".repeat(3 + PAST_MAX));
+        assert_eq!(found("xxxx"), "xxxx");
+        stop.cancel();
     }
 
     #[test]

@@ -3,15 +3,25 @@
 use std::sync::Arc;
 
 use kube::Client;
-use ocm_api::{addon::KubeClientDriver, cluster::ManagedCluster, condition, conditions::managed_cluster, namespaces};
+use ocm_api::{
+    addon::{
+        KubeClientDriver,
+        v1alpha1::{AddOnTemplate, ManagedClusterAddOn, RegistrationConfig},
+    },
+    cluster::ManagedCluster,
+    condition,
+    conditions::{managed_cluster, managed_cluster_add_on},
+    identity, namespaces,
+};
 use ocm_reconcile::{Queue, cache};
 
 use super::{
     Caches,
+    claims::Claims,
     configs::Lookup,
     registry::{Entry, Registry},
 };
-use crate::{AddOn, Config, Hub, Mode, Place, place};
+use crate::{AddOn, Config, Hub, Mode, Place, Refusal, Registration, Subject, place};
 
 /// What an administrator can choose.
 #[derive(Clone, Debug)]
@@ -51,6 +61,8 @@ pub struct Context {
     pub options: Arc<Options>,
     /// What there is to know about the hub.
     pub hub: Arc<Hub>,
+    /// What the clusters ask for of what they share.
+    pub claims: Claims,
 }
 
 /// One add-on on one cluster, as a reconciler sees it.
@@ -81,6 +93,36 @@ impl Standing {
         let status = self.place.addon.status.as_ref();
         status.and_then(|it| it.kube_client_driver) == Some(KubeClientDriver::Token)
     }
+
+    /// How its agent proves who it is: as its author says, or as the agent was told last while nobody can say what the author
+    /// would say for this cluster, because a change of a configuration is held back.
+    ///
+    /// # Errors
+    /// The author's [`Refusal`].
+    pub fn registrations(&self) -> Result<Vec<Registration>, Refusal> {
+        let said = self.add_on.registrations(&self.place);
+        if self.place.held().is_none() {
+            return said;
+        }
+        let said = said.unwrap_or_default();
+        let told = self.place.addon.status.iter().flat_map(|it| &it.registrations);
+        Ok(told.map(|it| as_told(it, &said)).collect())
+    }
+}
+
+// Who signs is told to nobody; the author hardly ever changes it.
+fn as_told(told: &RegistrationConfig, said: &[Registration]) -> Registration {
+    let same = said.iter().find(|it| it.signer() == told.signer_name);
+    let registration = match same {
+        Some(same) => same.clone(),
+        None if told.signer_name == identity::CLIENT_SIGNER => Registration::kube_client(),
+        None => Registration::custom_signer(&told.signer_name),
+    };
+    registration.for_subject(Subject {
+        user: told.subject.user.clone(),
+        groups: told.subject.groups.clone(),
+        organizational_units: told.subject.organization_unit.clone(),
+    })
 }
 
 impl Context {
@@ -103,20 +145,32 @@ impl Context {
             Ok(configs) => configs,
             Err(why) => return Look::Waits(why),
         };
-        let mode = if entry.add_on.hosted() {
-            place::mode(&addon, |hosting| self.caches.clusters.named(hosting))
-        } else {
-            Mode::Default
-        };
         let mut place = Place {
             cluster: of,
             configs,
             install_namespace: install_namespace(&addon.spec.install_namespace),
-            mode,
+            mode: Mode::Default,
             hub: self.hub.clone(),
             addon,
         };
-        let chosen = entry.add_on.install_namespace(&place);
+        let is_held = place.held().is_some();
+        let mode = place::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
+        if matches!(mode, Mode::Hosted(_)) {
+            let hosted = if is_held {
+                was_hosted(&place.addon)
+            } else {
+                entry.add_on.hosted(&place)
+            };
+            if hosted {
+                place.mode = mode;
+            }
+        }
+        let chosen = if is_held {
+            // Where it is, it stays until its turn has come.
+            place.addon.status.as_ref().map(|it| it.namespace.clone())
+        } else {
+            entry.add_on.install_namespace(&place)
+        };
         if let Some(chosen) = chosen.filter(|it| !it.is_empty()) {
             place.install_namespace = chosen;
         }
@@ -126,11 +180,7 @@ impl Context {
         })
     }
 
-    fn configs(
-        &self,
-        entry: &Entry,
-        addon: &ocm_api::addon::v1alpha1::ManagedClusterAddOn,
-    ) -> Result<Vec<Config>, String> {
+    fn configs(&self, entry: &Entry, addon: &ManagedClusterAddOn) -> Result<Vec<Config>, String> {
         let mut configs = Vec::new();
         for reference in addon.status.iter().flat_map(|it| &it.config_references) {
             let Some(kind) = entry.kind(&reference.group, &reference.resource) else {
@@ -139,7 +189,8 @@ impl Context {
             let Some(desired) = &reference.desired_config else {
                 continue;
             };
-            let (object, live_hash) = match self.caches.configs.find(kind, &desired.namespace, &desired.name) {
+            let state = self.caches.configs.state(kind, desired);
+            let (object, object_hash) = match state {
                 Lookup::Unknown => return Err(format!("the hub's {} have not been listed yet", kind.resource)),
                 Lookup::Missing => (None, String::new()),
                 Lookup::Found(object, hash) => (Some(object), hash),
@@ -150,10 +201,20 @@ impl Context {
                 name: desired.name.clone(),
                 spec_hash: desired.spec_hash.clone(),
                 object,
-                live_hash,
+                object_hash,
             });
         }
         Ok(configs)
+    }
+
+    /// Whether an add-on on a cluster that is [`Look::NotOurs`] asks for nothing at all: one that is made of a template, where no
+    /// template is named. Nothing can be said of one that nobody here answers for, or that is gone.
+    pub(super) fn asks_for_nothing(&self, key: &str) -> Option<bool> {
+        let (cluster, name) = cache::split_key(key);
+        self.registry.get(name)?;
+        let addon = self.caches.addons.get(cluster, name)?;
+        let mut references = addon.status.iter().flat_map(|it| &it.config_references);
+        Some(!references.any(|it| it.group == AddOnTemplate::GROUP && it.resource == AddOnTemplate::PLURAL))
     }
 
     /// Adds to `queue` the key `cluster/add-on` of every add-on that [`look`](Self::look) may see differently from before:
@@ -190,6 +251,16 @@ fn moved(old: &ManagedCluster, new: &ManagedCluster) -> bool {
         || old.metadata.deletion_timestamp.is_some() != new.metadata.deletion_timestamp.is_some()
         || old.spec.hub_accepts_client != new.spec.hub_accepts_client
         || available(old) != available(new)
+}
+
+// Who is hosted is told so, one way or the other.
+fn was_hosted(addon: &ManagedClusterAddOn) -> bool {
+    let conditions = addon.status.as_ref().map(|it| it.conditions.as_slice());
+    condition::find(
+        conditions.unwrap_or_default(),
+        managed_cluster_add_on::HOSTING_CLUSTER_VALIDITY,
+    )
+    .is_some()
 }
 
 fn install_namespace(chosen: &str) -> String {

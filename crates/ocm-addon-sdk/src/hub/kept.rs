@@ -1,4 +1,5 @@
-//! The bindings that an agent has outside of its cluster's namespace: found by add-on and cluster, without looking at all.
+//! What agents have outside of their clusters' namespaces: found by add-on and cluster, or by add-on where the agents of all
+//! clusters share it, without looking at all.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,7 +9,7 @@ use std::{
 
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::{Resource, ResourceExt};
-use ocm_api::labels;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels};
 use ocm_reconcile::{
     Cache,
     install::{DROVER, MANAGED_BY},
@@ -16,9 +17,9 @@ use ocm_reconcile::{
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 
-use super::Caches;
+use super::{Caches, claims, shared_permissions};
 
-/// Namespaces and names, by `cluster/add-on`.
+/// Namespaces and names, by what they have in common.
 type Index = Arc<RwLock<HashMap<String, BTreeSet<(String, String)>>>>;
 
 /// The bindings that single agents have outside of their clusters' namespaces.
@@ -32,8 +33,8 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn over(caches: &Caches) -> Self {
         Self {
-            role_bindings: index(&caches.role_bindings),
-            cluster_role_bindings: index(&caches.cluster_role_bindings),
+            role_bindings: index(&caches.role_bindings, key),
+            cluster_role_bindings: index(&caches.cluster_role_bindings, key),
             caches: caches.clone(),
         }
     }
@@ -47,6 +48,51 @@ impl Kept {
     }
 }
 
+/// What the agents of an add-on on all clusters share, and where that is.
+#[derive(Clone)]
+pub(super) struct Shared {
+    caches: Caches,
+    roles: Index,
+    role_bindings: Index,
+    cluster_roles: Index,
+    cluster_role_bindings: Index,
+    addons: Index,
+}
+
+impl Shared {
+    pub(super) fn over(caches: &Caches) -> Self {
+        Self {
+            roles: index(&caches.roles, shared),
+            role_bindings: index(&caches.role_bindings, shared),
+            cluster_roles: index(&caches.cluster_roles, shared),
+            cluster_role_bindings: index(&caches.cluster_role_bindings, shared),
+            addons: index(&caches.addons, |it: &ManagedClusterAddOn| Some(it.name_any())),
+            caches: caches.clone(),
+        }
+    }
+
+    /// What they share.
+    pub(super) fn of(&self, addon: &str) -> shared_permissions::Kept {
+        shared_permissions::Kept {
+            roles: found(&self.caches.roles, &self.roles, addon),
+            role_bindings: found(&self.caches.role_bindings, &self.role_bindings, addon),
+            cluster_roles: found(&self.caches.cluster_roles, &self.cluster_roles, addon),
+            cluster_role_bindings: found(&self.caches.cluster_role_bindings, &self.cluster_role_bindings, addon),
+        }
+    }
+
+    /// The clusters that have the add-on.
+    pub(super) fn clusters_with(&self, addon: &str) -> Vec<String> {
+        let names = self.addons.read();
+        let names = names.get(addon).into_iter().flatten();
+        names.map(|(cluster, _)| cluster.clone()).collect()
+    }
+}
+
+fn shared<K: Resource>(object: &K) -> Option<String> {
+    claims::shared_by(object).map(str::to_owned)
+}
+
 /// The key of an object that this SDK keeps for one agent alone.
 fn key<K: Resource>(object: &K) -> Option<String> {
     let labels = object.labels();
@@ -54,14 +100,14 @@ fn key<K: Resource>(object: &K) -> Option<String> {
     (labels.get(MANAGED_BY)? == DROVER).then(|| format!("{cluster}/{addon}"))
 }
 
-fn index<K>(cache: &Cache<K>) -> Index
+fn index<K>(cache: &Cache<K>, key: fn(&K) -> Option<String>) -> Index
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let index = Index::default();
     let kept = index.clone();
     cache.listen(move |old, new| {
-        let (before, after) = (old.and_then(|it| key(&**it)), new.and_then(|it| key(&**it)));
+        let (before, after) = (old.and_then(|it| key(it)), new.and_then(|it| key(it)));
         let Some(object) = new.or(old).filter(|_| before != after) else {
             return;
         };

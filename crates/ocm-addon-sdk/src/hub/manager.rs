@@ -12,11 +12,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Caches, Context, Options,
     approval::Approval,
+    claims::Claims,
     config_hashes::{self, ConfigHashes},
     default_hashes::{self, DefaultHashes},
     open_requests::OpenRequests,
     registration::{self, Registrations},
     registry::{AddError, Registry},
+    shared_permissions::SharedPermissions,
     signing::Signer,
 };
 use crate::{
@@ -102,6 +104,7 @@ impl Manager {
             client,
             caches,
             registry: Registry::default(),
+            claims: Claims::default(),
             options: Arc::new(options),
         };
         tokio::select! {
@@ -137,6 +140,11 @@ impl Manager {
         self.go(Registrations::new(&context), queue, cancel);
 
         let queue = Queue::new();
+        context.claims.subscribe(&queue);
+        self.names.push(queue.clone());
+        self.go(SharedPermissions::new(&context), queue, cancel);
+
+        let queue = Queue::new();
         config_hashes::subscribe(&context, &queue);
         self.places.push(queue.clone());
         self.go(ConfigHashes::new(&context), queue, cancel);
@@ -155,7 +163,7 @@ impl Manager {
         let queue = Queue::new();
         open.subscribe(&context, &queue);
         self.requests.push(queue.clone());
-        self.go(Signer::new(&context), queue, cancel);
+        self.go(Signer::new(&context, &queue, cancel), queue, cancel);
     }
 
     fn go<R: Reconciler>(&self, reconciler: R, queue: Queue, cancel: &CancellationToken) {
@@ -198,7 +206,11 @@ impl Manager {
 
     /// Runs an add-on no longer. What it has made stays.
     pub fn remove(&self, name: &str) -> bool {
-        self.context.registry.remove(name).is_some()
+        let removed = self.context.registry.remove(name).is_some();
+        if removed {
+            self.context.claims.retire(name);
+        }
+        removed
     }
 
     /// Looks at an add-on on a cluster anew, because something changed that only its author can know of.

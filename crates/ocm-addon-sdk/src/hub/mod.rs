@@ -19,8 +19,10 @@
 //! ```
 
 pub mod approval;
+mod authorities;
 pub mod authority;
 pub mod caches;
+pub mod claims;
 pub mod config_hashes;
 pub mod configs;
 pub mod context;
@@ -32,6 +34,7 @@ pub mod rbac;
 pub mod registration;
 pub mod registry;
 pub mod request;
+pub mod shared_permissions;
 pub mod signing;
 
 pub use caches::{Caches, Shared};

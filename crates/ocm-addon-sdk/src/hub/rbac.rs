@@ -220,18 +220,35 @@ where
     };
     let mut new = current.clone();
     set(&mut new);
+    let is_ours = is_ours(current, desired);
     let meta = new.meta_mut();
-    let labels = meta.labels.get_or_insert_default();
-    labels.extend(desired.meta().labels.clone().unwrap_or_default());
-    let owners = meta.owner_references.get_or_insert_default();
-    for owner in desired.meta().owner_references.iter().flatten() {
-        // Another version of the same owner is the same owner.
-        if !owners.iter().any(|it| it.uid == owner.uid) {
-            owners.retain(|it| (&it.kind, &it.name) != (&owner.kind, &owner.name));
-            owners.push(owner.clone());
+    let mut wanted = desired.meta().labels.clone().unwrap_or_default();
+    if !is_ours {
+        wanted.remove(MANAGED_BY);
+    }
+    meta.labels.get_or_insert_default().extend(wanted);
+    if is_ours {
+        let owners = meta.owner_references.get_or_insert_default();
+        for owner in desired.meta().owner_references.iter().flatten() {
+            // Another version of the same owner is the same owner.
+            if !owners.iter().any(|it| it.uid == owner.uid) {
+                owners.retain(|it| (&it.kind, &it.name) != (&owner.kind, &owner.name));
+                owners.push(owner.clone());
+            }
         }
     }
     plan.change(Site::Hub, current, &new);
+}
+
+// What somebody else has made under a name that an add-on asks for says what the add-on needs from now on, as upstream has it;
+// but it stays theirs: it neither goes with the add-on nor is taken back.
+fn is_ours<K: Resource>(current: &K, desired: &K) -> bool {
+    let managed = current.meta().labels.as_ref().and_then(|it| it.get(MANAGED_BY));
+    let owners = |of: &K| of.meta().owner_references.clone().unwrap_or_default();
+    managed.is_some_and(|it| it == DROVER)
+        || owners(desired)
+            .iter()
+            .any(|owner| owners(current).iter().any(|it| it.uid == owner.uid))
 }
 
 #[cfg(test)]
@@ -328,6 +345,36 @@ mod tests {
         subject.groups.push(AUTHENTICATED.to_owned());
         let all = objects(&[Permission::existing_role("a")], Some(subject)).unwrap();
         assert!(!bound(&all.role_bindings[0].subjects).contains(&AUTHENTICATED));
+    }
+
+    #[test]
+    fn what_a_stranger_has_made_is_put_right_and_stays_the_strangers() {
+        let wanted = objects(&[Permission::existing_cluster_role("x").on_the_whole_hub()], None).unwrap();
+        let wanted = &wanted.cluster_role_bindings[0];
+        let mut strangers = wanted.clone();
+        strangers.metadata.labels = None;
+        strangers.metadata.owner_references = None;
+        strangers.subjects = None;
+        let kept = |current: &ClusterRoleBinding| {
+            let mut plan = Plan::new();
+            keep_cluster_role_binding(&mut plan, Some(current), wanted);
+            format!("{plan:#}")
+        };
+        let printed = kept(&strangers);
+        assert!(
+            printed.contains("addon-name") && printed.contains("subjects"),
+            "{printed}"
+        );
+        assert!(
+            !printed.contains("ownerReferences") && !printed.contains(MANAGED_BY),
+            "{printed}"
+        );
+        assert_eq!(crate::hub::claims::shared_by(&strangers), None);
+        // One of ours whose label somebody has taken away is ours by its owner.
+        let mut ours = wanted.clone();
+        ours.metadata.labels = None;
+        assert!(kept(&ours).contains(MANAGED_BY));
+        assert_eq!(kept(wanted), "nothing to do\n");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the RBAC objects they come to.
 //! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace` and the
-//! condition RegistrationApplied.
+//! condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
 //! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
 //! that happen to have none of the names.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second turn to bind permissions to the
@@ -21,6 +21,7 @@ use ocm_api::{
         ConfigGroupResource, KubeClientDriver,
         v1alpha1::{ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
     },
+    annotations,
     condition::{self, wanted},
     conditions::managed_cluster_add_on::{self, registration_reason as reason},
     identity, labels,
@@ -34,10 +35,11 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Context, Look, Standing,
+    claims::{self, Name},
     kept::Kept,
     rbac::{self, Objects, Owners},
 };
-use crate::{Place, Registration, Subject};
+use crate::{Config, Permission, Place, Proof, Registration, Subject};
 
 const CONFIGURED: &str = "Registration of the addon agent is configured";
 const PENDING: &str = "registration subject not ready";
@@ -67,6 +69,8 @@ pub struct Seen {
 pub struct Decision {
     /// How its agent is let in; `None` leaves what is there.
     pub registrations: Option<Vec<RegistrationConfig>>,
+    /// With what its agent proves itself to the hub's API server, if its author has chosen.
+    pub proof: Option<Proof>,
     /// Its permissions.
     pub permissions: Permissions,
 }
@@ -78,10 +82,12 @@ pub enum Permissions {
     None,
     /// These objects.
     Granted(Objects),
-    /// Its agent has not said yet who it is.
-    Pending,
+    /// Its agent has not said yet who it is. These are the roles it will be bound to.
+    Pending(Objects),
     /// The user must change something.
     Refused(String),
+    /// They stay as they are, until a change of a configuration comes to this cluster.
+    Held(String),
 }
 
 /// RBAC objects that there are: those of the wanted names, and those that we keep and nobody wants any more.
@@ -105,6 +111,26 @@ impl Registrations {
             context: context.clone(),
         }
     }
+
+    // Says what a cluster asks for of what all share, before any of it is made.
+    fn claim(&self, key: &str, look: &Look, decision: Option<&Decision>) {
+        let claims = &self.context.claims;
+        match (look, decision.map(|it| &it.permissions)) {
+            (Look::Gone, _) => claims.drop(key),
+            (Look::NotOurs, _) => match self.context.asks_for_nothing(key) {
+                Some(true) => claims.say(key, Default::default()),
+                Some(false) => claims.doubt(key),
+                None => {}
+            },
+            (Look::Here(_), Some(Permissions::None)) => claims.say(key, Default::default()),
+            (Look::Here(_), Some(Permissions::Granted(objects) | Permissions::Pending(objects))) => {
+                claims.say(key, claims::shared(objects));
+            }
+            (Look::Here(_), Some(Permissions::Refused(_) | Permissions::Held(_)) | None) | (Look::Waits(_), _) => {
+                claims.doubt(key);
+            }
+        }
+    }
 }
 
 /// Add-ons, and the RBAC objects of their agents when somebody changes or removes them.
@@ -121,7 +147,7 @@ fn drift<K>(cache: &Cache<K>, context: &Context, queue: &Queue)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let addons = context.caches.addons.clone();
+    let (addons, claims) = (context.caches.addons.clone(), context.claims.clone());
     cache.subscribe(queue, move |old, new| {
         // A new one is mostly our own, and one that is somebody else's was looked for before ours was made.
         let old = old?;
@@ -131,6 +157,9 @@ where
             return None;
         }
         let addon = object.labels().get(labels::ADDON_NAME)?;
+        if let Some(cluster) = claims.claimant(addon, &Name::of(object)) {
+            return Some(format!("{cluster}/{addon}"));
+        }
         let of_cluster = object.labels().get(labels::CLUSTER_NAME).cloned();
         let namespace = of_cluster.or_else(|| object.namespace()).unwrap_or_default();
         let own = addons.get(&namespace, addon);
@@ -143,10 +172,18 @@ where
 /// What the answers of an add-on come to at a place.
 pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
     let (add_on, place) = (&standing.add_on, &standing.place);
+    if let Some(why) = place.held().and_then(Config::hindrance) {
+        return Decision {
+            registrations: None,
+            proof: None,
+            permissions: Permissions::Held(why),
+        };
+    }
     let (registrations, permissions) = match (add_on.registrations(place), add_on.hub_permissions(place)) {
         (Err(refusal), _) => {
             return Decision {
                 registrations: None,
+                proof: None,
                 permissions: Permissions::Refused(refusal.message().to_owned()),
             };
         }
@@ -158,7 +195,7 @@ pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
         Ok(permissions) if permissions.is_empty() && registrations.is_empty() => Permissions::None,
         Ok(permissions) if permissions.is_empty() => Permissions::Granted(Objects::default()),
         Ok(permissions) => match subject(place, &published) {
-            None => Permissions::Pending,
+            None => Permissions::Pending(roles(place, &permissions, owners)),
             Some(subject) => match rbac::wanted(place, &permissions, &subject, owners) {
                 Ok(objects) => Permissions::Granted(objects),
                 Err(why) => Permissions::Refused(why),
@@ -167,7 +204,18 @@ pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
     };
     Decision {
         registrations: Some(published),
+        proof: registrations.iter().find_map(Registration::proof),
         permissions,
+    }
+}
+
+/// The roles of an agent that nobody knows yet.
+fn roles(place: &Place, permissions: &[Permission], owners: &Owners) -> Objects {
+    let objects = rbac::wanted(place, permissions, &Subject::default(), owners).unwrap_or_default();
+    Objects {
+        roles: objects.roles,
+        cluster_roles: objects.cluster_roles,
+        ..Objects::default()
     }
 }
 
@@ -273,6 +321,7 @@ impl Reconciler for Registrations {
             }
             _ => None,
         };
+        self.claim(key, &look, decision.as_ref());
         let mut current = Current::default();
         let caches = &self.context.caches;
         if let Some(Permissions::Granted(objects)) = decision.as_ref().map(|it| &it.permissions) {
@@ -336,12 +385,20 @@ impl Reconciler for Registrations {
             (Look::Here(_), None) => {
                 plan.wait("its ClusterManagementAddOn does not own it yet");
             }
-            (Look::Here(_), Some(decision)) => match &decision.permissions {
-                Permissions::Granted(objects) => keep(&mut plan, objects, &seen.current),
-                Permissions::None => keep(&mut plan, &Objects::default(), &seen.current),
-                Permissions::Pending => plan.notes.push(Note::Wait(PENDING.to_owned())),
-                Permissions::Refused(why) => plan.notes.push(Note::Refuse(why.clone())),
-            },
+            (Look::Here(standing), Some(decision)) => {
+                let addon = &*standing.place.addon;
+                // Before the cluster's agent is told to let the add-on's in, it is told with what.
+                if let Some(proof) = decision.proof.filter(|_| addon.metadata.deletion_timestamp.is_none()) {
+                    plan.change(Site::Hub, addon, &annotated(addon, proof));
+                }
+                match &decision.permissions {
+                    Permissions::Granted(objects) => keep(&mut plan, objects, &seen.current),
+                    Permissions::None => keep(&mut plan, &Objects::default(), &seen.current),
+                    Permissions::Pending(_) => plan.notes.push(Note::Wait(PENDING.to_owned())),
+                    Permissions::Held(why) => plan.notes.push(Note::Wait(why.clone())),
+                    Permissions::Refused(why) => plan.notes.push(Note::Refuse(why.clone())),
+                }
+            }
         }
         plan
     }
@@ -373,7 +430,12 @@ impl Reconciler for Registrations {
         let (Look::Here(Standing { add_on, place }), Some(decision)) = (&seen.look, &seen.decision) else {
             return Plan::new();
         };
-        let mut addon = (*place.addon).clone();
+        if matches!(decision.permissions, Permissions::Held(_)) {
+            return Plan::new();
+        }
+        let latest = outcome.latest::<ManagedClusterAddOn>(Site::Hub, Some(place.cluster_name()), place.addon_name());
+        let before = latest.as_ref().unwrap_or(&place.addon);
+        let mut addon = before.clone();
         let status = addon.status.get_or_insert_default();
         let supported = add_on.supported_configs().into_iter().map(|it| ConfigGroupResource {
             group: it.group,
@@ -393,7 +455,9 @@ impl Reconciler for Registrations {
             _ if !outcome.succeeded() => failed(&outcome.error_text()),
             Permissions::None => (true, reason::NIL_REGISTRATION, CONFIGURED.to_owned()),
             Permissions::Granted(_) => (true, reason::SET_PERMISSION_APPLIED, CONFIGURED.to_owned()),
-            Permissions::Pending => (false, reason::PERMISSION_CONFIG_PENDING, PENDING.to_owned()),
+            Permissions::Pending(_) | Permissions::Held(_) => {
+                (false, reason::PERMISSION_CONFIG_PENDING, PENDING.to_owned())
+            }
         };
         condition::set(
             &mut status.conditions,
@@ -401,9 +465,32 @@ impl Reconciler for Registrations {
             seen.now,
         );
         let mut plan = Plan::new();
-        plan.status(Site::Hub, &*place.addon, &addon);
+        plan.status(Site::Hub, before, &addon);
         plan
     }
+}
+
+/// The add-on with its author's choice for the cluster's agent to read. An author who has no opinion leaves it to whoever
+/// annotates the add-on; and what a cluster has all its add-ons annotated with goes before what an author prefers.
+fn annotated(addon: &ManagedClusterAddOn, proof: Proof) -> ManagedClusterAddOn {
+    let (driver, seconds) = match proof {
+        Proof::Certificate => ("csr", None),
+        Proof::Token { lifetime } => ("token", lifetime.map(|it| it.as_secs().to_string())),
+    };
+    let mut new = addon.clone();
+    let all = new.metadata.annotations.get_or_insert_default();
+    let of_cluster = all.get(annotations::ADDON_FROM_CLUSTER).cloned().unwrap_or_default();
+    for (key, value) in [
+        (annotations::ADDON_KUBE_CLIENT_DRIVER, Some(driver.to_owned())),
+        (annotations::ADDON_TOKEN_SECONDS, seconds),
+    ] {
+        match value {
+            _ if of_cluster.split(',').any(|it| it == key) => None,
+            Some(value) => all.insert(key.to_owned(), value),
+            None => all.remove(key),
+        };
+    }
+    new
 }
 
 fn is_kept(labels: &std::collections::BTreeMap<String, String>, addon: &str) -> bool {

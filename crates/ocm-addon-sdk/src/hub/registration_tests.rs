@@ -328,3 +328,100 @@ fn what_a_gone_add_on_had_outside_of_its_namespace_is_removed() {
         "hub: delete RoleBinding settings/view:cluster1\n"
     );
 }
+
+/// A place whose configuration has changed while the change has not come to it.
+fn held(mut place: Place) -> Place {
+    let mut map = k8s_openapi::api::core::v1::ConfigMap::default();
+    map.metadata.name = Some("settings".to_owned());
+    place = place.with_config(&map);
+    place.configs[0].spec_hash = "of the former state".to_owned();
+    place
+}
+
+#[test]
+fn while_a_change_is_held_the_agent_keeps_what_it_was_told_and_given() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    // What the author says now is for clusters whose turn has come.
+    let less = Greeter {
+        permitted: false,
+        registered: false,
+        ..FULL
+    };
+    let current = Current {
+        stale_roles: current.roles,
+        stale_role_bindings: current.role_bindings,
+        ..Current::default()
+    };
+    let seen = seen(less, held(place), current);
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "nothing to do\nwaits: ConfigMap settings has changed, and the change has not come to this cluster yet\n"
+    );
+    assert!(concluded(&seen).is_empty());
+    let Look::Here(standing) = &seen.look else {
+        unreachable!()
+    };
+    // A request to renew its certificate is judged by that too.
+    let told = standing.registrations().unwrap();
+    assert_eq!(
+        told,
+        [Registration::kube_client().for_subject(told[0].subject(&standing.place))]
+    );
+    assert_eq!(
+        told[0].subject(&standing.place),
+        Subject::agent("cluster1", "greeter", &standing.place.agent_name())
+    );
+}
+
+#[test]
+fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
+    struct Hourly;
+    impl AddOn for Hourly {
+        fn name(&self) -> &str {
+            "greeter"
+        }
+        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+            Ok(Vec::new())
+        }
+        fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+            let lifetime = Some(std::time::Duration::from_secs(3600));
+            Ok(vec![Registration::kube_client().with(Proof::Token { lifetime })])
+        }
+    }
+    let planned = |place: Place| {
+        let standing = Standing {
+            add_on: Arc::new(Hourly),
+            place,
+        };
+        let addon = standing.place.addon.clone();
+        let decision = management_owner(&addon).map(|it| decide(&standing, &owners(&addon, it)));
+        let seen = Seen {
+            look: Look::Here(standing),
+            decision,
+            ..seen(FULL, self::place(), Current::default())
+        };
+        format!("{:#}", Registrations::plan(&seen))
+    };
+    let printed = planned(place());
+    assert!(
+        printed.contains(r#""addon.open-cluster-management.io/kube-client-driver":"token""#),
+        "{printed}"
+    );
+    assert!(
+        printed.contains(r#""addon.open-cluster-management.io/token-expiration-seconds":"3600""#),
+        "{printed}"
+    );
+    // What holds for all add-ons of a cluster goes before it.
+    let mut of_cluster = place();
+    let annotations = [
+        (annotations::ADDON_KUBE_CLIENT_DRIVER, "csr"),
+        (annotations::ADDON_FROM_CLUSTER, annotations::ADDON_KUBE_CLIENT_DRIVER),
+        (annotations::ADDON_TOKEN_SECONDS, "3600"),
+    ];
+    Arc::make_mut(&mut of_cluster.addon).metadata.annotations = Some(
+        annotations
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+    );
+    assert_eq!(planned(of_cluster), "nothing to do\n");
+}

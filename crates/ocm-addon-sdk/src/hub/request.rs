@@ -163,8 +163,7 @@ pub fn check(
     }
     requester(request, cluster, grpc_user)?;
     let registrations = standing
-        .add_on
-        .registrations(place)
+        .registrations()
         .map_err(|refusal| refusal.message().to_owned())?;
     let mut of_signer = registrations
         .into_iter()
