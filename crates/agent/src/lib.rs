@@ -45,6 +45,8 @@ pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<A
         management: options.management.clone(),
         is_hosted: options.is_hosted,
         component_namespace: options.component_namespace.clone(),
+        addon_driver: options.addon_driver,
+        addon_token_seconds: options.addon_token_seconds,
     };
     let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));
     let registration = tokio::spawn(registration::agent::run(options, cancel));

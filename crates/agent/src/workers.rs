@@ -23,6 +23,10 @@ pub struct Ground {
     pub is_hosted: bool,
     /// The namespace of those objects.
     pub component_namespace: String,
+    /// How the agents of add-ons prove to the hub who they are, if the cluster is to decide that.
+    pub addon_driver: Option<KubeClientDriver>,
+    /// How long their tokens live, if the cluster is to decide that.
+    pub addon_token_seconds: Option<i64>,
 }
 
 /// Starts the workers with each session, and stops them with it.
@@ -77,8 +81,8 @@ async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) 
         cluster_name: session.cluster.clone(),
         hub_kubeconfig: session.kubeconfig.clone(),
         clusters: session.clusters.clone(),
-        driver: KubeClientDriver::Csr,
-        token_seconds: AddOnAgentOptions::TOKEN_SECONDS,
+        driver: ground.addon_driver,
+        token_seconds: ground.addon_token_seconds,
     };
     addon::agent::run(options, stop).await;
 }

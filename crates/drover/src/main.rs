@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 the command could not do what was asked, 2 the command line itself is wrong.
 
+mod add_on_credentials;
 mod add_ons;
 mod addon_versions;
 mod admission;

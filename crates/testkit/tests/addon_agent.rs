@@ -329,7 +329,7 @@ async fn a_denied_request_is_told_and_not_repeated() {
 async fn with_the_token_driver_the_secret_holds_a_token_of_the_hubs_service_account() {
     let world = World::start().await;
     let joined = world.join().await;
-    // The driver is chosen by the cluster; here a second set of workers stands for a cluster that has chosen tokens.
+    // The cluster leaves it to the add-on, which wants tokens of an hour; a second set of workers tells what it does in words.
     let (agent, cancel) = joined;
     cancel.cancel();
     agent.finished().await;
@@ -346,11 +346,20 @@ async fn with_the_token_driver_the_secret_holds_a_token_of_the_hubs_service_acco
         cluster_name: "cluster1".to_owned(),
         hub_kubeconfig: Arc::new(loaded),
         clusters: ocm_reconcile::Cache::holding([]),
-        driver: ocm_api::addon::KubeClientDriver::Token,
-        token_seconds: 3600,
+        driver: None,
+        token_seconds: None,
     };
     let running = tokio::spawn(addon::agent::run(options, stop));
     world.enable("default", json!({})).await;
+    let wish = json!({"metadata": {"annotations": {
+        "addon.open-cluster-management.io/kube-client-driver": "token",
+        "addon.open-cluster-management.io/token-expiration-seconds": "3600",
+    }}});
+    world
+        .addons()
+        .patch("helloworld", &PatchParams::default(), &Patch::Merge(&wish))
+        .await
+        .unwrap();
     world
         .say(json!({"registrations": [{"signerName": SIGNER, "subject": {"user": USER}}]}))
         .await;
@@ -382,6 +391,8 @@ async fn with_the_token_driver_the_secret_holds_a_token_of_the_hubs_service_acco
     );
     let secret = world.secrets("default").get(CREDENTIAL).await.unwrap();
     assert_eq!(keys(&secret), ["cluster-name", "kubeconfig", "token"]);
+    let claims = addon::agent::token::Claims::parse(&secret.data.as_ref().unwrap()["token"].0).unwrap();
+    assert_eq!(claims.expires_at.duration_since(claims.issued_at).as_secs(), 3600);
     let folder = tempfile::tempdir().unwrap();
     for (key, value) in secret.data.iter().flatten() {
         std::fs::write(folder.path().join(key), &value.0).unwrap();

@@ -49,10 +49,10 @@ pub struct AddOnAgentOptions {
     pub hub_kubeconfig: Arc<Loaded>,
     /// The cluster as the hub has it.
     pub clusters: Cache<ManagedCluster>,
-    /// How the agents of add-ons prove to the hub who they are.
-    pub driver: KubeClientDriver,
-    /// How long a token lives, with the driver `token`.
-    pub token_seconds: i64,
+    /// How the agents of add-ons prove to the hub who they are; `None` leaves it to each add-on.
+    pub driver: Option<KubeClientDriver>,
+    /// How long a token lives, with the driver `token`; `None` leaves it to each add-on.
+    pub token_seconds: Option<i64>,
 }
 
 impl AddOnAgentOptions {

@@ -62,8 +62,7 @@ pub(super) struct AddOnAgents {
     secrets: Cache<Secret>,
     watches: Watches,
     queue: Queue,
-    driver: KubeClientDriver,
-    token_seconds: i64,
+    options: AddOnAgentOptions,
     threshold: f64,
     // The kubeconfig for a certificate and the one for a token.
     kubeconfigs: [String; 2],
@@ -125,7 +124,8 @@ pub(super) struct Seen {
     addon: Option<Arc<ManagedClusterAddOn>>,
     /// Whether it lives where this reconciler works.
     is_here: bool,
-    driver: KubeClientDriver,
+    /// How its agent proves who it is; `None` when it is gone.
+    driver: Option<KubeClientDriver>,
     lease: SeenLease,
     /// The Secrets that were written for it, here.
     secrets: Vec<Arc<Secret>>,
@@ -182,8 +182,7 @@ impl AddOnAgents {
             addons,
             secrets,
             queue: queue.clone(),
-            driver: options.driver,
-            token_seconds: options.token_seconds.max(AddOnAgentOptions::TOKEN_SECONDS_MIN),
+            options: options.clone(),
             threshold,
             kubeconfigs: proofs.map(|it| hub_secret::kubeconfig_for(&options.hub_kubeconfig, it)),
             memory: Mutex::default(),
@@ -237,7 +236,7 @@ impl AddOnAgents {
             }
         }
         // That one credential cannot be looked at now must not hide the others, nor the add-on's health.
-        if let Err(error) = self.look(&mut right, name, home, now).await {
+        if let Err(error) = self.look(&mut right, name, addon, home, now).await {
             right.hindrance = Some(error.to_string());
         }
         let decided = right.decided(self.threshold, now);
@@ -260,7 +259,14 @@ impl AddOnAgents {
     }
 
     // Looks at what the next step depends on, and only at that: a credential that is as it should be costs no request.
-    async fn look(&self, right: &mut Right, name: &str, home: &Home, now: Timestamp) -> Result<(), ObserveError> {
+    async fn look(
+        &self,
+        right: &mut Right,
+        name: &str,
+        addon: &ManagedClusterAddOn,
+        home: &Home,
+        now: Timestamp,
+    ) -> Result<(), ObserveError> {
         right.secret = self.secret(&home.namespace, &right.registration.secret).await?;
         let mut next = right.next(self.threshold, now);
         if right.pending.is_some() || matches!(next, Next::Ask { .. }) {
@@ -282,7 +288,8 @@ impl AddOnAgents {
             // A token that could not be kept would be asked for in vain.
             Next::AskToken { .. } if !right.homeless => {
                 let account = registration::service_account(name);
-                let token = access::token(&self.hub, &self.addons.cluster, &account, self.token_seconds).await;
+                let seconds = registration::token_seconds(self.options.token_seconds, addon);
+                let token = access::token(&self.hub, &self.addons.cluster, &account, seconds).await;
                 right.token = Some(token.map_err(|error| sentence(&error.into())));
             }
             _ => {}
@@ -384,7 +391,7 @@ impl Reconciler for AddOnAgents {
             cluster: self.addons.cluster.clone(),
             name: name.to_owned(),
             is_here: addon.as_deref().is_some_and(|it| self.side.is_home_of(it)),
-            driver: self.driver,
+            driver: addon.as_deref().map(|it| registration::driver(self.options.driver, it)),
             lease: SeenLease::Unread,
             secrets: all.iter().filter(of_it).cloned().collect(),
             left: Vec::new(),
@@ -403,7 +410,8 @@ impl Reconciler for AddOnAgents {
         let home = home(&addon);
         seen.lease = self.lease(name, &addon, &home);
         if addon.metadata.deletion_timestamp.is_none() && self.secrets.is_synced() {
-            for registration in registrations(&addon, name, &self.addons.cluster, self.driver) {
+            let driver = registration::driver(self.options.driver, &addon);
+            for registration in registrations(&addon, name, &self.addons.cluster, driver) {
                 seen.rights
                     .push(self.right(name, &addon, &home, registration, now).await);
             }
@@ -511,8 +519,8 @@ impl Reconciler for AddOnAgents {
                 .iter_mut()
                 .find(|it| it.signer_name == identity::CLIENT_SIGNER);
             if let Some(registration) = first {
-                status.kube_client_driver = Some(seen.driver);
-                if seen.driver == KubeClientDriver::Token {
+                status.kube_client_driver = seen.driver;
+                if seen.driver == Some(KubeClientDriver::Token) {
                     registration.subject.user = registration::token_user(&seen.cluster, &seen.name);
                     registration.subject.groups.clear();
                 }

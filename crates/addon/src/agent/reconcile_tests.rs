@@ -66,7 +66,7 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         cluster: "cluster1".to_owned(),
         name: "helloworld".to_owned(),
         is_here: addon.is_some(),
-        driver: KubeClientDriver::Csr,
+        driver: Some(KubeClientDriver::Csr),
         lease: SeenLease::Unread,
         secrets: Vec::new(),
         left: Vec::new(),
@@ -221,7 +221,7 @@ fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted
 fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
     let waiting = addon(&json!({}));
     let mut seen = seen(Some(waiting.clone()));
-    seen.driver = KubeClientDriver::Token;
+    seen.driver = Some(KubeClientDriver::Token);
     seen.rights = vec![decided(right(&waiting, KubeClientDriver::Token))];
     assert_eq!(
         plan(&seen),

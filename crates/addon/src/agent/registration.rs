@@ -2,13 +2,16 @@
 //! Upstream: ocm `pkg/registration/spoke/addon/configuration.go`.
 
 use credential::csr::Subject;
+use kube::ResourceExt;
 use ocm_api::{
     addon::{
         KubeClientDriver,
         v1alpha1::{ManagedClusterAddOn, RegistrationConfig},
     },
-    identity,
+    annotations, identity,
 };
+
+use super::AddOnAgentOptions;
 
 /// One credential, which is one Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,25 @@ fn subject(config: &RegistrationConfig, name: &str, cluster: &str) -> Subject {
     }
 }
 
+/// How the agent of an add-on proves who it is: as the cluster's agent is `told`, else as the add-on says, else with a certificate.
+pub fn driver(told: Option<KubeClientDriver>, addon: &ManagedClusterAddOn) -> KubeClientDriver {
+    let said = addon.annotations().get(annotations::ADDON_KUBE_CLIENT_DRIVER);
+    let said = said.and_then(|it| match it.as_str() {
+        "csr" => Some(KubeClientDriver::Csr),
+        "token" => Some(KubeClientDriver::Token),
+        _ => None,
+    });
+    told.or(said).unwrap_or(KubeClientDriver::Csr)
+}
+
+/// How many seconds a token of an add-on's agent lives: as the cluster's agent is `told`, else as the add-on says.
+pub fn token_seconds(told: Option<i64>, addon: &ManagedClusterAddOn) -> i64 {
+    let said = addon.annotations().get(annotations::ADDON_TOKEN_SECONDS);
+    let said = said.and_then(|it| it.parse().ok());
+    let seconds = told.or(said).unwrap_or(AddOnAgentOptions::TOKEN_SECONDS);
+    seconds.max(AddOnAgentOptions::TOKEN_SECONDS_MIN)
+}
+
 /// The user that the token driver speaks as.
 pub fn token_user(cluster: &str, name: &str) -> String {
     format!("system:serviceaccount:{cluster}:{}", service_account(name))
@@ -125,6 +147,33 @@ mod tests {
         assert_eq!(all[0].subject.organizations, ["g"]);
         assert_eq!(all[1].subject.organizational_units, ["ou"]);
         assert!(!all[1].is_kube_client());
+    }
+
+    #[test]
+    fn the_cluster_decides_with_what_an_agent_proves_itself_else_the_add_on() {
+        let addon = |driver: &str, seconds: &str| -> ManagedClusterAddOn {
+            let annotations = json!({
+                "addon.open-cluster-management.io/kube-client-driver": driver,
+                "addon.open-cluster-management.io/token-expiration-seconds": seconds,
+            });
+            serde_json::from_value(json!({"metadata": {"annotations": annotations}, "spec": {}})).unwrap()
+        };
+        let hourly = addon("token", "3600");
+        assert_eq!(
+            (driver(None, &hourly), token_seconds(None, &hourly)),
+            (KubeClientDriver::Token, 3600)
+        );
+        let told = Some(KubeClientDriver::Csr);
+        assert_eq!(
+            (driver(told, &hourly), token_seconds(Some(7200), &hourly)),
+            (KubeClientDriver::Csr, 7200)
+        );
+        let strange = addon("passport", "soon");
+        assert_eq!(
+            (driver(None, &strange), token_seconds(None, &strange)),
+            (KubeClientDriver::Csr, 31_536_000)
+        );
+        assert_eq!(token_seconds(None, &addon("token", "1")), 600);
     }
 
     #[test]

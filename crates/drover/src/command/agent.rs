@@ -11,6 +11,7 @@ use registration::agent::AgentOptions;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    add_on_credentials::AddOnCredentials,
     cli::Global,
     cluster_name, code_pages,
     connect::{self, Target},
@@ -33,6 +34,8 @@ pub struct Agent {
     /// The namespace of the agent's own Secrets [default: open-cluster-management-agent; of a hosted agent the cluster's name]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    #[command(flatten)]
+    add_ons: AddOnCredentials,
 }
 
 impl Agent {
@@ -53,13 +56,14 @@ impl Agent {
             Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
             None => target.clone(),
         };
-        let options = AgentOptions {
+        let mut options = AgentOptions {
             is_hosted: self.spoke_kubeconfig.is_some(),
             management: target.client,
             component_namespace: self.namespace().to_owned(),
             cluster_name: Some(self.cluster_name),
             ..AgentOptions::new(bootstrap, managed.client)
         };
+        self.add_ons.tell(&mut options);
         run_agent(options, &stop).await
     }
 

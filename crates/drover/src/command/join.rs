@@ -21,6 +21,7 @@ use registration::agent::{AgentOptions, Phase};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    add_on_credentials::AddOnCredentials,
     bootstrap::{self, Invitation},
     cli::{Cli, Global},
     cluster_name,
@@ -77,6 +78,8 @@ pub struct Join {
     /// Run COMMAND for containers of IMAGE on the embedded cluster, as with `drover up`
     #[arg(long, value_name = "IMAGE=COMMAND", requires = "embedded", value_parser = nodes::parse_mapping, help_heading = "The cluster")]
     node_image_map: Vec<String>,
+    #[command(flatten)]
+    add_ons: AddOnCredentials,
 }
 
 impl Join {
@@ -105,6 +108,7 @@ impl Join {
         let mut options = AgentOptions::new(ready.bootstrap, ready.client);
         options.cluster_name = Some(self.cluster_name.clone());
         options.fail_fast = !ready.rejoins;
+        self.add_ons.tell(&mut options);
         options.on_phase = Arc::new(|phase| tell_phase(phase));
         let mut node = None;
         if let Some((server, data)) = &ready.embedded {

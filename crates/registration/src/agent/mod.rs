@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use credential::{KubeconfigSource, Loaded, Problem};
 use kube::Client;
-use ocm_api::{cluster::ManagedCluster, namespaces as names};
+use ocm_api::{addon::KubeClientDriver, cluster::ManagedCluster, namespaces as names};
 use ocm_reconcile::Cache;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,10 @@ pub struct AgentOptions {
     pub custom_claims_max: usize,
     /// Claims whose names end so are reserved as well.
     pub reserved_claim_suffixes: Vec<String>,
+    /// How the agents of add-ons prove to the hub who they are; `None` leaves it to each add-on.
+    pub addon_driver: Option<KubeClientDriver>,
+    /// How many seconds a token of theirs lives; `None` leaves it to each add-on.
+    pub addon_token_seconds: Option<i64>,
     /// Whether [`run`] gives up when the bootstrap kubeconfig does not work at the first try. A command line wants that; a
     /// Deployment wants to go on trying.
     pub fail_fast: bool,
@@ -94,6 +98,8 @@ impl AgentOptions {
             healthcheck_period: Duration::from_secs(60),
             custom_claims_max: 20,
             reserved_claim_suffixes: Vec::new(),
+            addon_driver: None,
+            addon_token_seconds: None,
             fail_fast: false,
             on_phase: Arc::new(|_| ()),
             sessions: watch::Sender::new(None),
