@@ -6,7 +6,7 @@ use crate::{
     convert, discovery,
     identity::{Attributes, User},
     listen::PeerCertificate,
-    openapi, pod_logs,
+    openapi, pages, pod_logs,
     registry::Resource,
     request::{Query, ResourcePath, Route, route},
     respond::{self, Body, Form, Shape},
@@ -102,6 +102,11 @@ where
     let route = route(path);
     if let Route::Resource(path_of) = route {
         return resource(server, method, path, path_of, headers, query, user, form, incoming).await;
+    }
+    if route == Route::Unknown
+        && let Some(page) = pages::find(server, path)
+    {
+        return pages::answer(server, &*page, method, path, &user, incoming).await;
     }
     let verb = method.as_str().to_ascii_lowercase();
     let attributes = Attributes {

@@ -27,6 +27,7 @@ mod kinds;
 pub mod listen;
 pub mod local;
 pub mod openapi;
+pub mod pages;
 pub mod persist;
 mod pipeline;
 pub mod pki;

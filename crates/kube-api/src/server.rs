@@ -10,6 +10,7 @@ use crate::{
     identity::{Attributes, Decision, User},
     listen,
     local::Local,
+    pages::Page,
     persist::{self, Durability, Loaded, Redb, Storage, StorageError},
     pki::{self, Pki},
     pod_logs::PodLogs,
@@ -77,6 +78,8 @@ pub struct Inner {
     pub stop: CancellationToken,
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
+    /// What others of the process show, by the beginning of its path.
+    pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn Page>)>>,
     ready: AtomicBool,
     durability: Durability,
     queue: Arc<persist::Queue>,
@@ -183,6 +186,7 @@ impl Server {
             pki,
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),
+            pages: parking_lot::RwLock::default(),
             ready: AtomicBool::new(false),
             durability,
             queue,
@@ -241,6 +245,11 @@ impl Server {
     /// Whom to ask for the logs of pods from now on: the node, which starts when the server is there.
     pub fn set_pod_logs(&self, logs: Arc<dyn PodLogs>) {
         *self.inner.pod_logs.write() = Some(logs);
+    }
+
+    /// Whom to ask for all paths that begin so, from now on.
+    pub fn set_page(&self, prefix: &str, page: Arc<dyn Page>) {
+        self.inner.pages.write().push((prefix.to_owned(), page));
     }
 
     /// The objects.

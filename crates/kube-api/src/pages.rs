@@ -1,0 +1,73 @@
+//! Pages beside the API: paths that another part of the process answers, behind this server's TLS and for those whom it knows.
+
+use crate::{
+    body,
+    identity::{Attributes, UNAUTHENTICATED, User},
+    respond::{self, Body},
+    server::Inner,
+};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, header};
+use kube_store::status::Status;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What is asked of a page.
+pub struct Asked<'a> {
+    /// `GET`, `POST` and so on.
+    pub method: &'a str,
+    /// The whole path.
+    pub path: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+    /// Whether the user may do something. A page asks before it shows anything.
+    pub may: &'a (dyn Fn(&Attributes) -> bool + Send + Sync),
+}
+
+/// Answers all paths below one. Who has something to show hands it over with [`Server::set_page`](crate::Server::set_page).
+#[async_trait::async_trait]
+pub trait Page: Send + Sync + 'static {
+    /// A code and a JSON body. Only those are let in whom authentication knows; what they may see is the page's matter.
+    async fn answer(&self, asked: Asked<'_>) -> (u16, Value);
+}
+
+/// The page for a path, if there is one.
+pub fn find(server: &Inner, path: &str) -> Option<Arc<dyn Page>> {
+    let pages = server.pages.read();
+    let found = pages.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
+    found.map(|(_, page)| page.clone())
+}
+
+/// Answers with the page.
+///
+/// # Errors
+/// 401 without credentials; 413 for a body that is too large.
+pub async fn answer<B>(
+    server: &Inner,
+    page: &dyn Page,
+    method: &Method,
+    path: &str,
+    user: &User,
+    incoming: B,
+) -> Result<Response<Body>, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if user.is_in(UNAUTHENTICATED) {
+        return Err(Status::unauthorized());
+    }
+    let body = body::read(incoming).await?;
+    let may = |attributes: &Attributes| server.may(user, attributes);
+    let asked = Asked {
+        method: method.as_str(),
+        path,
+        body: &body,
+        may: &may,
+    };
+    let (code, value) = page.answer(asked).await;
+    let mut response = respond::text(code, value.to_string());
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    Ok(response)
+}
