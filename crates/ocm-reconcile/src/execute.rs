@@ -314,6 +314,7 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
         "action": step.action,
         "note": step.note,
         "regarding": step.regarding,
+        "related": step.related,
         "reportingController": step.reporting_controller,
         "reportingInstance": step.reporting_controller,
     }))

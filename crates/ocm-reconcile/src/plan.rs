@@ -116,6 +116,8 @@ pub struct EventStep {
     pub namespace: String,
     /// What it is about: apiVersion, kind, namespace, name, uid as an ObjectReference.
     pub regarding: Value,
+    /// What else it is about, as an ObjectReference.
+    pub related: Option<Value>,
     /// `Normal` or `Warning`.
     pub kind: EventKind,
     /// A CamelCase reason.

@@ -3,6 +3,7 @@
 //! [`select`] chooses and [`rollout`] lets a change through, both as plain functions; the rest sees to it that the hub's
 //! Placements have the PlacementDecisions they should have.
 
+pub mod debug;
 pub mod go_duration;
 pub mod hub;
 pub mod rollout;

@@ -1,14 +1,15 @@
 //! Placements on a hub in memory: decisions appear, move, and stay.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use ocm_api::{
-    cluster::{ManagedCluster, Placement, PlacementDecision},
+    cluster::{ManagedCluster, ManagedClusterSetBinding, Placement, PlacementDecision},
     labels,
 };
 use ocm_reconcile::{Clients, Plan, Reconciler, cache::key_of, execute};
-use placement::hub::{Caches, Shared, controllers, load::Load, schedule::Scheduling};
+use placement::hub::{Caches, Shared, controllers, memory::Memory, schedule::Scheduling, tell::News};
 use testkit::{World, wait};
 use tokio_util::sync::CancellationToken;
 
@@ -177,7 +178,7 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
     let key = key_of(&*placement);
     hub.caches.set_bindings.until(|it| it.get("default", "global")).await;
     hub.caches.sets.until(|it| it.named("global")).await;
-    let scheduling = Scheduling::new(&hub.caches, Load::over(&hub.caches.decisions));
+    let scheduling = Scheduling::new(&hub.caches, Arc::new(Memory::over(&hub.caches)), News::default());
     let clients = Clients::hub(hub.world.hub.client());
     let run = async || -> Plan {
         let seen = scheduling.observe(&key).await.unwrap();
@@ -206,4 +207,49 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
     });
     settled.await.expect("the placement settles");
     hub.cancel.cancel();
+}
+
+#[tokio::test]
+async fn a_binding_that_is_replaced_takes_nothing_away_and_what_was_written_is_told() {
+    let hub = Hub::start().await;
+    hub.clusters(&[("c1", "aws")]).await;
+    let running = controllers(hub.world.hub.client(), &hub.caches, hub.cancel.clone()).await;
+    hub.apply(PLACEMENT).await;
+    hub.until_decided("aws-decision-1", &["c1"]).await;
+    hub.until_satisfied("AllDecisionsScheduled").await;
+
+    let bindings: Api<ManagedClusterSetBinding> = Api::namespaced(hub.world.hub.client(), "default");
+    bindings.delete("global", &Default::default()).await.unwrap();
+    let placements: Api<Placement> = Api::namespaced(hub.world.hub.client(), "default");
+    let says = |it: Option<&Placement>, text: &str| {
+        let conditions = it.and_then(|it| it.status.as_ref()).map(|it| &it.conditions);
+        conditions.into_iter().flatten().any(|it| it.message.contains(text))
+    };
+    wait::until(&placements, "aws", "says that it keeps the clusters", |it| {
+        says(it, "have just gone missing and their clusters are kept")
+    })
+    .await;
+    hub.until_decided("aws-decision-1", &["c1"]).await;
+    // It does not come back, and the clusters go when the moment is over, without another change.
+    hub.until_satisfied("NoManagedClusterSetBindings").await;
+    hub.until_decided("aws-decision-1", &[]).await;
+
+    let events: Api<Event> = Api::namespaced(hub.world.hub.client(), "default");
+    let told = wait::until_all(&events, "tells of two updates", |all| {
+        let updates = all.iter().filter(|it| it.reason.as_deref() == Some("DecisionUpdate"));
+        updates.count() >= 2
+    })
+    .await;
+    let created: Vec<_> = told
+        .iter()
+        .filter(|it| it.reason.as_deref() == Some("DecisionCreate"))
+        .collect();
+    assert_eq!(created.len(), 1);
+    let related = created[0].related.as_ref().unwrap();
+    assert_eq!(related.name.as_deref(), Some("aws-decision-1"));
+    assert_eq!(created[0].action.as_deref(), Some("DecisionCreated"));
+    hub.cancel.cancel();
+    for it in running {
+        it.finished.await.unwrap();
+    }
 }

@@ -270,6 +270,7 @@ fn not_found(offer: &ClusterManagementAddOn, placements: &str, removed: usize, n
             "name": offer.metadata.name,
             "uid": offer.metadata.uid,
         }),
+        related: None,
         kind: EventKind::Warning,
         reason: "PlacementNotFound".to_owned(),
         action: "Uninstall".to_owned(),

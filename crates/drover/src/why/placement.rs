@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
-use kube::{Api, Resource, api::ListParams};
+use kube::{Api, Client, Resource, api::ListParams};
 use ocm_api::{
     annotations,
     cluster::{
@@ -57,17 +57,20 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<World> {
     let placement = placements.get_opt(name).await;
     let placement = placement.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;
     let placement = placement.ok_or_else(|| anyhow!("there is no placement {name} in namespace {namespace}"))?;
-    let bindings: Vec<Arc<ManagedClusterSetBinding>> = all(
-        hub,
-        Api::namespaced(hub.client.clone(), namespace),
-        "bindings of cluster sets",
-    )
-    .await?;
-    let sets: Vec<Arc<ManagedClusterSet>> = all(hub, Api::all(hub.client.clone()), "cluster sets").await?;
-    let clusters: Vec<Arc<ManagedCluster>> = all(hub, Api::all(hub.client.clone()), "clusters").await?;
-    let decisions: Vec<Arc<PlacementDecision>> = all(hub, Api::all(hub.client.clone()), "placement decisions").await?;
-    let scores: Vec<Arc<AddOnPlacementScore>> = all(hub, Api::all(hub.client.clone()), "scores of add-ons").await?;
-    let is_own = |it: &PlacementDecision| it.metadata.namespace.as_deref() == Some(namespace) && belongs_to(it, name);
+    let world = gather(&hub.client, placement).await;
+    world.map_err(|error| hub.explain("could not list what the choice depends on", &error))
+}
+
+/// Everything on a hub that the choice of this placement depends on.
+pub async fn gather(hub: &Client, placement: Placement) -> kube::Result<World> {
+    let namespace = placement.metadata.namespace.clone().unwrap_or_default();
+    let name = placement.metadata.name.clone().unwrap_or_default();
+    let bindings: Vec<Arc<ManagedClusterSetBinding>> = all(Api::namespaced(hub.clone(), &namespace)).await?;
+    let sets: Vec<Arc<ManagedClusterSet>> = all(Api::all(hub.clone())).await?;
+    let clusters: Vec<Arc<ManagedCluster>> = all(Api::all(hub.clone())).await?;
+    let decisions: Vec<Arc<PlacementDecision>> = all(Api::all(hub.clone())).await?;
+    let scores: Vec<Arc<AddOnPlacementScore>> = all(Api::all(hub.clone())).await?;
+    let is_own = |it: &PlacementDecision| it.metadata.namespace.as_ref() == Some(&namespace) && belongs_to(it, &name);
     let own: Vec<_> = decisions.iter().filter(|it| is_own(it)).cloned().collect();
     let load = Load::over(&Cache::holding(decisions.iter().map(|it| (**it).clone())));
     let (load, load_max) = load.besides(&own, &clusters);
@@ -75,6 +78,7 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<World> {
         now: Timestamp::now(),
         placement: Arc::new(placement),
         bindings,
+        lost_bindings: Vec::new(),
         sets,
         has: all_clusters(&own),
         load,
@@ -84,14 +88,11 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<World> {
     })
 }
 
-async fn all<K>(hub: &Target, api: Api<K>, what: &str) -> Result<Vec<Arc<K>>>
+async fn all<K>(api: Api<K>) -> kube::Result<Vec<Arc<K>>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let page = api.list(&ListParams::default()).await;
-    let mut all = page
-        .map_err(|error| hub.explain(&format!("could not list the {what}"), &error))?
-        .items;
+    let mut all = api.list(&ListParams::default()).await?.items;
     all.sort_by_key(|it| (it.meta().namespace.clone(), it.meta().name.clone()));
     Ok(all.into_iter().map(Arc::new).collect())
 }

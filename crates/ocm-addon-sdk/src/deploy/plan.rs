@@ -469,6 +469,7 @@ fn tell_that_hooks_were_cut_short(plan: &mut Plan, seen: &Seen, addon: &ManagedC
             "uid": addon.metadata.uid,
         }),
         namespace,
+        related: None,
         kind: EventKind::Warning,
         reason: reason::HOOK_DEADLINE_PASSED.to_owned(),
         action: "Delete".to_owned(),

@@ -258,6 +258,7 @@ fn tell(addon: &ManagedClusterAddOn, request: &CertificateSigningRequest, why: &
             "uid": addon.metadata.uid,
         }),
         namespace,
+        related: None,
         kind: EventKind::Warning,
         reason: reason::NO_AUTHORITY.to_owned(),
         action: "Sign".to_owned(),

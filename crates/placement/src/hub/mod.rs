@@ -1,9 +1,15 @@
 //! The hub's half: Placements get the PlacementDecisions they should have.
 
+mod index;
 pub mod load;
+pub mod lost;
+pub mod memory;
 pub mod schedule;
+pub mod tell;
 pub mod triggers;
 pub mod write;
+
+use std::sync::Arc;
 
 use kube::{Api, Client};
 use ocm_api::cluster::{
@@ -12,8 +18,9 @@ use ocm_api::cluster::{
 use ocm_reconcile::{Cache, Clients, Queue, Running, spawn};
 use tokio_util::sync::CancellationToken;
 
-use load::Load;
+use memory::Memory;
 use schedule::Scheduling;
+use tell::{News, Telling};
 
 /// What the placements of a hub depend on, one watch per kind.
 #[derive(Clone)]
@@ -68,10 +75,21 @@ const WORKERS: usize = 4;
 /// Starts the hub's controllers for placements, when the caches have arrived: a placement that is decided before all clusters
 /// are known would lose some. They stop with `cancel`.
 pub async fn controllers(hub: Client, caches: &Caches, cancel: CancellationToken) -> Vec<Running> {
+    remembering(hub, caches, cancel).await.0
+}
+
+/// [`controllers`], and what they remember.
+pub async fn remembering(hub: Client, caches: &Caches, cancel: CancellationToken) -> (Vec<Running>, Arc<Memory>) {
     caches.synced().await;
-    let load = Load::over(&caches.decisions);
+    let memory = Arc::new(Memory::over(caches));
     let queue = Queue::new();
     triggers::subscribe(caches, &queue);
-    let reconciler = Scheduling::new(caches, load);
-    vec![spawn(reconciler, Clients::hub(hub), queue, WORKERS, cancel)]
+    let news = News::default();
+    let reconciler = Scheduling::new(caches, memory.clone(), news.clone());
+    let clients = Clients::hub(hub);
+    let running = vec![
+        spawn(reconciler, clients.clone(), queue, WORKERS, cancel.clone()),
+        spawn(Telling::new(news.clone()), clients, news.queue(), 1, cancel),
+    ];
+    (running, memory)
 }

@@ -1,7 +1,7 @@
 //! A Placement gets the PlacementDecisions it should have.
 //!
 //! Root: Placement. Reads: its namespace's set bindings, their sets, all ManagedClusters, the AddOnPlacementScores it asks for,
-//! all PlacementDecisions. Writes: its PlacementDecisions and their status; its own status; events.
+//! all PlacementDecisions. Writes: its PlacementDecisions and their status; its own status.
 //! Never: anything of a placement that is being deleted or has scheduling switched off; the decisions of a placement that makes
 //! no sense, when it has some; a decision that somebody else owns.
 //! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`. We differ as [`crate::select`] and
@@ -19,34 +19,37 @@ use ocm_api::{
     cluster::{DecisionGroupStatus, Placement, PlacementDecision},
     condition::{self, Wanted},
 };
-use ocm_reconcile::{
-    EventKind, EventStep, ObserveError, Outcome, Plan, Reconciler, Site, Step, async_trait, cache::split_key,
-};
-use serde_json::json;
+use ocm_reconcile::{ObserveError, Outcome, Plan, Reconciler, Site, async_trait, cache::split_key};
 
 use super::{
     Caches,
-    load::{Load, all_clusters, belongs_to},
+    load::belongs_to,
+    memory::{Input, Memory},
+    tell::{self, News},
     write::{self, Page, Written},
 };
-use crate::select::{self, Needs, Scores, Selection, World, groups};
-
-/// Upstream cuts the list of scores in an event here.
-const SCORES_LENGTH_MAX: usize = 1000;
+use crate::select::{
+    self, Choice,
+    choice::Group,
+    groups::{self, DecidedGroup},
+    memo,
+};
 
 /// The reconciler.
 pub struct Scheduling {
     caches: Caches,
-    load: Load,
+    memory: Arc<Memory>,
+    news: News,
 }
 
 /// What a plan is made from.
 pub struct Seen {
     /// What the placement depends on; `None` when it is gone, going, or not to be scheduled.
-    pub world: Option<World>,
+    pub input: Option<Input>,
     /// The decisions of its namespace that have its label or a name that one of its own could have.
     pub decisions: Vec<Arc<PlacementDecision>>,
     decided: OnceLock<Decided>,
+    written: OnceLock<Written>,
 }
 
 /// A choice, ready to be written.
@@ -56,68 +59,35 @@ struct Decided {
     pages: Option<Vec<Page>>,
     conditions: Vec<Wanted>,
     groups: Vec<DecisionGroupStatus>,
-    chosen: usize,
     warning: Option<String>,
-    scores: String,
     again: Option<Duration>,
+    choice: Choice,
 }
 
 impl Seen {
     /// What was seen.
-    pub fn new(world: Option<World>, decisions: Vec<Arc<PlacementDecision>>) -> Self {
+    pub fn new(input: Option<Input>, decisions: Vec<Arc<PlacementDecision>>) -> Self {
         Self {
-            world,
+            input,
             decisions,
             decided: OnceLock::new(),
+            written: OnceLock::new(),
         }
     }
 
     /// Decided once, for the plan and its conclusion.
-    fn decided(&self, world: &World) -> &Decided {
-        self.decided.get_or_init(|| decide(world))
+    fn decided(&self, input: &Input) -> &Decided {
+        self.decided.get_or_init(|| decide(input))
     }
 }
 
 impl Scheduling {
     /// Over these caches.
-    pub fn new(caches: &Caches, load: Load) -> Self {
+    pub fn new(caches: &Caches, memory: Arc<Memory>, news: News) -> Self {
         Self {
             caches: caches.clone(),
-            load,
-        }
-    }
-
-    /// Everything the choice of this placement depends on.
-    fn world(&self, placement: Arc<Placement>, own: &[Arc<PlacementDecision>]) -> World {
-        let caches = &self.caches;
-        let needs = Needs::of(&placement);
-        let bindings = caches.set_bindings.list_in(&placement.namespace().unwrap_or_default());
-        let sets = bindings
-            .iter()
-            .filter_map(|it| caches.sets.named(&it.name_any()))
-            .collect();
-        let clusters = caches.clusters.list();
-        let (load, load_max) = if needs.load {
-            self.load.besides(own, &clusters)
-        } else {
-            (Vec::new(), 0)
-        };
-        let asked = |name: &str| needs.any_score || needs.scores.contains(name);
-        let scores = if needs.any_score || !needs.scores.is_empty() {
-            Scores::of_all(caches.scores.list().into_iter().filter(|it| asked(&it.name_any())))
-        } else {
-            Scores::default()
-        };
-        World {
-            now: Timestamp::now(),
-            placement,
-            bindings,
-            sets,
-            clusters,
-            has: all_clusters(own),
-            load,
-            load_max,
-            scores: Arc::new(scores),
+            memory,
+            news,
         }
     }
 }
@@ -139,19 +109,21 @@ impl Reconciler for Scheduling {
         let placement = self.caches.placements.get(namespace, name);
         let placement = placement.filter(|it| it.metadata.deletion_timestamp.is_none() && !is_switched_off(it));
         let Some(placement) = placement else {
+            self.memory.forget(key);
             return Ok(Seen::new(None, Vec::new()));
         };
         let prefix = format!("{name}-decision-");
         let mut decisions = self.caches.decisions.list_in(namespace);
         decisions.retain(|it| belongs_to(it, name) || it.name_any().starts_with(&prefix));
         let own: Vec<_> = decisions.iter().filter(|it| belongs_to(it, name)).cloned().collect();
-        Ok(Seen::new(Some(self.world(placement, &own)), decisions))
+        let input = self.memory.look(placement, &own, Timestamp::now());
+        Ok(Seen::new(Some(input), decisions))
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(world) = &seen.world else { return plan };
-        let decided = seen.decided(world);
+        let Some(input) = &seen.input else { return plan };
+        let decided = seen.decided(input);
         if let Some(again) = decided.again {
             plan.look_again(again);
         }
@@ -159,55 +131,96 @@ impl Reconciler for Scheduling {
             plan.refuse("the placement makes no sense; its decisions stay as they are");
             return plan;
         };
-        let written = write::pages(&world.placement, pages, &seen.decisions, &mut plan);
-        for it in write::foreign(&world.placement, pages, &seen.decisions) {
+        let placement = input.placement();
+        let written = write::pages(placement, pages, &seen.decisions, &mut plan);
+        for it in write::foreign(placement, pages, &seen.decisions) {
             plan.refuse(format!("PlacementDecision {it} belongs to somebody else"));
         }
-        tell(world, decided, &written, &mut plan);
+        let _ = seen.written.set(written);
         plan
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        let (Some(input), Some(written), true) = (&seen.input, seen.written.get(), outcome.succeeded()) else {
+            return;
+        };
+        let decided = seen.decided(input);
+        let (warning, scores) = (decided.warning.as_deref(), &decided.choice.scores);
+        let events = tell::events(input.placement(), written, warning, scores, input.now());
+        self.news.add(input.placement(), events);
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
-        let Some(world) = seen.world.as_ref().filter(|_| outcome.succeeded()) else {
-            // What failed is tried again, and nothing is claimed until it has succeeded.
-            return plan;
-        };
-        let decided = seen.decided(world);
-        let placement = &*world.placement;
+        let Some(input) = &seen.input else { return plan };
+        let (placement, now) = (&**input.placement(), input.now());
         let mut new = placement.clone();
         let status = new.status.get_or_insert_default();
+        let mut set = |it: Wanted| {
+            // Upstream does not say which generation it speaks of.
+            let it = it.at_generation(placement.metadata.generation);
+            condition::set(&mut status.conditions, it, now);
+        };
+        if !outcome.succeeded() {
+            // What failed is tried again, and nothing is claimed until it has succeeded. What was refused will mostly be
+            // refused again, and somebody should know.
+            let Some(refused) = refusal(outcome) else { return plan };
+            set(select::unwritten(&refused));
+            plan.status(Site::Hub, placement, &new);
+            return plan;
+        }
+        let decided = seen.decided(input);
         let mut conditions = decided.conditions.clone();
         if let Some(pages) = &decided.pages {
-            status.number_of_selected_clusters = i32::try_from(decided.chosen).unwrap_or(i32::MAX);
-            status.decision_groups = decided.groups.clone();
             let foreign = write::foreign(placement, pages, &seen.decisions);
             if !foreign.is_empty() {
                 conditions[0] = select::taken(&foreign);
             }
         }
-        for it in conditions {
-            // Upstream does not say which generation it speaks of.
-            condition::set(
-                &mut status.conditions,
-                it.at_generation(placement.metadata.generation),
-                world.now,
-            );
+        conditions.into_iter().for_each(&mut set);
+        if decided.pages.is_some() {
+            status.number_of_selected_clusters = i32::try_from(decided.choice.chosen).unwrap_or(i32::MAX);
+            status.decision_groups = decided.groups.clone();
         }
         plan.status(Site::Hub, placement, &new);
         plan
     }
 }
 
-fn decide(world: &World) -> Decided {
-    let selection = select::select(world);
-    let refused = matches!(selection.outcome, select::Outcome::Misconfigured { .. });
-    let keeps = refused && !world.has.is_empty();
+/// What the API server refused for a reason that does not pass by itself: not that somebody was faster, or too many ask.
+fn refusal(outcome: &Outcome) -> Option<String> {
+    let mut errors = outcome.errors().map(|(_, error)| error);
+    let lasting = |code: u16| (400..500).contains(&code) && ![404, 408, 409, 429].contains(&code);
+    errors
+        .find(|it| it.code().is_some_and(lasting))
+        .map(ToString::to_string)
+}
+
+fn decide(input: &Input) -> Decided {
+    let choice = match input {
+        Input::Facts(facts) => memo::choose(facts),
+        Input::World(world) => Choice::of(&select::select(world)),
+    };
+    let placement = input.placement();
+    let refused = matches!(choice.outcome, select::Outcome::Misconfigured { .. });
+    let keeps = refused && input.has_any();
     // A placement that never made sense has one empty decision, as upstream's has.
-    let empty = [groups::DecidedGroup::default()];
-    let decided_groups = if refused { &empty[..] } else { &selection.groups };
-    let pages = groups::pages(&world.placement.name_any(), decided_groups);
-    let groups = decided_groups
+    let empty = [Group::default()];
+    let decided_groups = if refused { &empty[..] } else { &choice.groups };
+    let names: Vec<Vec<&str>> = decided_groups
+        .iter()
+        .map(|it| it.clusters.iter().map(String::as_str).collect())
+        .collect();
+    let borrowed: Vec<DecidedGroup<'_>> = decided_groups
+        .iter()
+        .zip(names)
+        .map(|(group, clusters)| DecidedGroup {
+            name: &group.name,
+            clusters,
+        })
+        .collect();
+    let pages = groups::pages(&placement.name_any(), &borrowed);
+    let groups = borrowed
         .iter()
         .enumerate()
         .map(|(index, group)| DecisionGroupStatus {
@@ -229,90 +242,56 @@ fn decide(world: &World) -> Decided {
     });
     Decided {
         pages: (!keeps).then(|| pages.collect()),
-        conditions: select::conditions(&world.placement, &selection, keeps),
+        conditions: select::conditions(placement, &choice, keeps),
         groups,
-        chosen: selection.chosen,
-        warning: match &selection.outcome {
+        warning: match &choice.outcome {
             select::Outcome::Warning { plugin, message } => Some(format!("{message} in plugin {plugin}")),
             _ => None,
         },
-        scores: scores(&selection),
-        again: selection
+        again: choice
             .recheck_at
-            .map(|it| Duration::try_from(it.duration_since(world.now)).unwrap_or_default()),
+            .map(|it| Duration::try_from(it.duration_since(input.now())).unwrap_or_default()),
+        choice,
     }
 }
 
-/// `cluster:score ` for every cluster that fits, by name, as upstream's event has it.
-fn scores(selection: &Selection<'_>) -> String {
-    let mut text = String::new();
-    for it in &selection.candidates {
-        let select::Fate::Fits { place, .. } = it.fate else {
-            continue;
-        };
-        let name = it.cluster.metadata.name.as_deref().unwrap_or_default();
-        text.push_str(&format!("{name}:{} ", selection.ranking.totals[place]));
-        if text.len() > SCORES_LENGTH_MAX {
-            text.truncate(SCORES_LENGTH_MAX);
-            text.push_str("......");
-            break;
-        }
-    }
-    text
-}
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use ocm_reconcile::{Step, StepError};
+    use serde_json::json;
 
-/// Upstream's events, when everything is written.
-fn tell(world: &World, decided: &Decided, written: &Written, plan: &mut Plan) {
-    plan.stage();
-    let placement = &world.placement;
-    let (name, namespace) = (placement.name_any(), placement.namespace().unwrap_or_default());
-    let mut event = |kind, reason: &str, action: &str, note: String| {
-        plan.push(Step::Event(EventStep {
-            site: Site::Hub,
-            namespace: namespace.clone(),
-            regarding: json!({
-                "apiVersion": Placement::API_VERSION,
-                "kind": Placement::KIND,
-                "name": name,
-                "namespace": namespace,
-                "uid": placement.metadata.uid,
-            }),
-            kind,
-            reason: reason.to_owned(),
-            action: action.to_owned(),
-            note,
-            reporting_controller: "placement-controller".to_owned(),
-            at: world.now,
-        }));
-    };
-    let sentence = |decision: &str, what: &str| {
-        format!("Decision {decision} is {what} with placement {name} in namespace {namespace}")
-    };
-    for it in &written.created {
-        event(
-            EventKind::Normal,
-            "DecisionCreate",
-            "DecisionCreated",
-            sentence(it, "created"),
-        );
-    }
-    for it in &written.updated {
-        let (kind, suffix) = match &decided.warning {
-            Some(warning) => (EventKind::Warning, format!(": {warning}")),
-            None => (EventKind::Normal, String::new()),
+    use super::*;
+    use crate::select::tests::world;
+
+    fn said(code: u16) -> Option<(String, String)> {
+        let seen = Seen::new(Some(Input::World(world(json!({})))), Vec::new());
+        assert!(!Scheduling::plan(&seen).is_empty());
+        let refused = Status::failure("no room for decisions", "Refused").with_code(code);
+        let mut outcome = Outcome::default();
+        outcome
+            .stages
+            .push(vec![Err(StepError::Kube(kube::Error::Api(Box::new(refused))))]);
+        let plan = Scheduling::conclude(&seen, &outcome);
+        let step = plan.stages.into_iter().flatten().next()?;
+        let Step::MergePatch { patch, .. } = step else {
+            panic!("{step}");
         };
-        let note = sentence(it, "updated") + &suffix;
-        event(kind, "DecisionUpdate", "DecisionUpdated", note);
+        let condition = &patch["status"]["conditions"][0];
+        let text = |it: &str| condition[it].as_str().unwrap().to_owned();
+        Some((text("reason"), text("message")))
     }
-    if !written.updated.is_empty() && !decided.scores.is_empty() {
-        event(EventKind::Normal, "ScoreUpdate", "ScoreUpdated", decided.scores.clone());
-    }
-    for it in &written.deleted {
-        event(
-            EventKind::Normal,
-            "DecisionDelete",
-            "DecisionDeleted",
-            sentence(it, "deleted"),
+
+    #[test]
+    fn decisions_that_cannot_be_written_are_not_called_a_success() {
+        let (reason, message) = said(403).unwrap();
+        assert_eq!(reason, "NotAllDecisionsScheduled");
+        assert!(
+            message.starts_with("PlacementDecisions could not be written: ") && message.contains("no room"),
+            "{message}"
         );
+        // Somebody was faster, or the server was busy: that passes, and nobody need know.
+        assert_eq!(said(409), None);
+        assert_eq!(said(500), None);
     }
 }

@@ -3,10 +3,7 @@
 //! A heartbeat changes no ManagedCluster, and most changes of one (a condition, a label that nobody asks for) affect no
 //! placement. Upstream decides every placement of a cluster's sets anew at every change and every ten minutes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use kube::ResourceExt;
 use ocm_api::{
@@ -16,46 +13,24 @@ use ocm_api::{
 use ocm_reconcile::{Queue, cache::key_of};
 use parking_lot::RwLock;
 
-use super::Caches;
+use super::{
+    Caches,
+    index::{Index, Member},
+};
 use crate::select::{Needs, claim, scope::Membership};
-
-/// What is known of placements and bindings, kept for the moment in which a cluster changes.
-#[derive(Clone, Default)]
-struct Index {
-    /// By namespace and name.
-    placements: Arc<RwLock<BTreeMap<(String, String), Interest>>>,
-    /// Namespaces by the set that is bound there.
-    bound: Arc<RwLock<BTreeMap<String, BTreeSet<String>>>>,
-}
-
-struct Interest {
-    sets: Vec<String>,
-    needs: Needs,
-}
 
 /// Placements whose spec changes, decisions that somebody else changes, and whatever else a choice depends on.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
-    let index = Index::default();
-    let placements = index.placements.clone();
+    let index = Arc::new(RwLock::new(Index::default()));
+    let of_placements = index.clone();
     caches.placements.listen(move |old, new| {
-        let Some(it) = new.or(old) else { return };
-        let key = (it.namespace().unwrap_or_default(), it.name_any());
-        match new {
-            Some(it) => placements.write().insert(key, Interest::of(it)),
-            None => placements.write().remove(&key),
-        };
+        of_placements
+            .write()
+            .placement(old.map(|it| &**it), new.map(|it| &**it));
     });
-    let bound = index.bound.clone();
+    let of_bindings = index.clone();
     caches.set_bindings.listen(move |old, new| {
-        let Some(it) = new.or(old) else { return };
-        let (namespace, set) = (it.namespace().unwrap_or_default(), it.name_any());
-        let mut bound = bound.write();
-        let namespaces = bound.entry(set).or_default();
-        if new.is_some() {
-            namespaces.insert(namespace);
-        } else {
-            namespaces.remove(&namespace);
-        }
+        of_bindings.write().binding(old.map(|it| &**it), new.map(|it| &**it));
     });
 
     caches.placements.subscribe(queue, |old, new| {
@@ -77,17 +52,15 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
 
     let of_bindings = index.clone();
     caches.set_bindings.subscribe(queue, move |old, new| {
-        let set = new
-            .or(old)
-            .map(|it| (it.namespace().unwrap_or_default(), it.name_any()));
-        set.map(|(namespace, set)| of_bindings.in_namespace(&namespace, &set, |_| true))
-            .unwrap_or_default()
+        let Some(it) = new.or(old) else { return BTreeSet::new() };
+        let (namespace, set) = (it.namespace().unwrap_or_default(), it.name_any());
+        of_bindings.read().in_namespace(&namespace, &set)
     });
     let of_sets = index.clone();
     caches.sets.subscribe(queue, move |old, new| {
         let same = matches!((old, new), (Some(old), Some(new)) if old.spec == new.spec);
         let set = new.or(old).filter(|_| !same).map(|it| it.name_any());
-        set.map(|it| of_sets.with_sets(&[it], |_| true)).unwrap_or_default()
+        set.map(|it| of_sets.read().with_set(&it)).unwrap_or_default()
     });
     let (of_clusters, sets) = (index.clone(), caches.sets.clone());
     caches.clusters.subscribe(queue, move |old, new| {
@@ -96,18 +69,8 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
             return BTreeSet::new();
         }
         let sets = sets.list();
-        let mut keys = BTreeSet::new();
-        let (mut joined_or_left, mut stayed) = (Vec::new(), Vec::new());
-        for (set, before, after) in sets_of(&sets, old, new) {
-            if before && after {
-                stayed.push(set);
-            } else {
-                joined_or_left.push(set);
-            }
-        }
-        keys.extend(of_clusters.with_sets(&joined_or_left, |_| true));
-        keys.extend(of_clusters.with_sets(&stayed, |needs| change.concerns(needs)));
-        keys
+        let members: Vec<Member> = sets_of(&sets, old, new).collect();
+        of_clusters.read().of_cluster(&change, old, new, &members)
     });
     let (of_scores, sets, clusters) = (index, caches.sets.clone(), caches.clusters.clone());
     caches.scores.subscribe(queue, move |old, new| {
@@ -119,9 +82,8 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
             return BTreeSet::new();
         };
         let sets = sets.list();
-        let sets: Vec<String> = sets_of(&sets, Some(&cluster), None).map(|(set, ..)| set).collect();
-        let name = score.name_any();
-        of_scores.with_sets(&sets, |needs| needs.any_score || needs.scores.contains(&name))
+        let sets: Vec<String> = sets_of(&sets, Some(&cluster), None).map(|it| it.set).collect();
+        of_scores.read().of_score(&score.name_any(), &cluster, &sets)
     });
 }
 
@@ -130,14 +92,17 @@ fn sets_of<'a>(
     sets: &'a [Arc<ManagedClusterSet>],
     old: Option<&'a ManagedCluster>,
     new: Option<&'a ManagedCluster>,
-) -> impl Iterator<Item = (String, bool, bool)> + 'a {
+) -> impl Iterator<Item = Member> + 'a {
     sets.iter().filter_map(move |set| {
         let membership = Membership::of([&**set]);
         let (before, after) = (
             old.is_some_and(|it| membership.has(it)),
             new.is_some_and(|it| membership.has(it)),
         );
-        (before || after).then(|| (set.name_any(), before, after))
+        (before || after).then(|| Member {
+            set: set.name_any(),
+            stays: before && after,
+        })
     })
 }
 
@@ -150,56 +115,26 @@ fn is_only_our_status(old: &Placement, new: &Placement) -> bool {
         && new.status.is_some()
 }
 
-impl Interest {
-    fn of(placement: &Placement) -> Self {
-        Self {
-            sets: placement.spec.cluster_sets.clone(),
-            needs: Needs::of(placement),
-        }
-    }
-}
-
-impl Index {
-    /// The placements of a namespace that may choose from a set.
-    fn in_namespace(&self, namespace: &str, set: &str, concerned: impl Fn(&Needs) -> bool) -> Vec<String> {
-        let placements = self.placements.read();
-        placements
-            .range((namespace.to_owned(), String::new())..)
-            .take_while(|((it, _), _)| it == namespace)
-            .filter(|(_, it)| it.sets.is_empty() || it.sets.iter().any(|it| it == set))
-            .filter(|(_, it)| concerned(&it.needs))
-            .map(|((namespace, name), _)| format!("{namespace}/{name}"))
-            .collect()
-    }
-
-    /// The placements that may choose from any of these sets.
-    fn with_sets(&self, sets: &[String], concerned: impl Fn(&Needs) -> bool) -> BTreeSet<String> {
-        let bound = self.bound.read();
-        let mut keys = BTreeSet::new();
-        for set in sets {
-            for namespace in bound.get(set).into_iter().flatten() {
-                keys.extend(self.in_namespace(namespace, set, &concerned));
-            }
-        }
-        keys
-    }
-}
-
 /// What of a cluster changed that a placement may ask for.
 #[derive(Debug, Default, PartialEq)]
-struct Change {
+pub struct Change {
     /// It came, went or is going.
-    life: bool,
-    taints: bool,
-    allocatable: bool,
-    labels: BTreeSet<String>,
-    claims: BTreeSet<String>,
+    pub life: bool,
+    /// Its taints.
+    pub taints: bool,
+    /// What it has to give.
+    pub allocatable: bool,
+    /// These labels.
+    pub labels: BTreeSet<String>,
+    /// These claims.
+    pub claims: BTreeSet<String>,
     /// Anything at all, be it a condition.
-    anything: bool,
+    pub anything: bool,
 }
 
 impl Change {
-    fn of(old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> Self {
+    /// From one state to the next.
+    pub fn of(old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> Self {
         let (Some(old), Some(new)) = (old, new) else {
             return Self {
                 life: true,
@@ -230,11 +165,13 @@ impl Change {
         }
     }
 
-    fn is_nothing(&self) -> bool {
+    /// Whether it makes no difference to anybody.
+    pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    fn concerns(&self, needs: &Needs) -> bool {
+    /// Whether it makes a difference to one who looks at such a cluster.
+    pub fn concerns(&self, needs: &Needs) -> bool {
         self.life
             || self.taints
             || self.allocatable && needs.allocatable

@@ -20,12 +20,15 @@ use kube_cel::{
         Context, ExecutionError, FunctionContext, IdedExpr, Program, Value as Cel,
         common::ast::{CallExpr, EntryExpr, Expr, operators},
         extractors::This,
-        objects::Key,
     },
 };
+use ocm_api::cluster::AddOnPlacementScore;
 use serde_json::Value;
 
-use super::Scores;
+use super::{
+    Scores,
+    sections::{Reads, name_of},
+};
 
 /// Upstream's limit for one expression on one cluster.
 const EXPRESSION_COST_MAX: u64 = 1_000_000;
@@ -51,10 +54,17 @@ const REFUSED: &[&str] = &["lists.range"];
 /// An expression that may be evaluated.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    expression: IdedExpr,
+    expression: Arc<IdedExpr>,
+    /// As it was written.
+    pub text: Arc<str>,
     /// Whether it asks for scores.
     pub uses_scores: bool,
+    /// What it reads of the cluster.
+    pub reads: Reads,
 }
+
+/// Where an engine finds scores: by cluster and name.
+pub type FindScores = Arc<dyn Fn(&str, &str) -> Option<Arc<AddOnPlacementScore>> + Send + Sync>;
 
 /// Does something with expressions where the stack is deep enough for any that [`Engine::compile`] takes.
 pub fn deeply<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -78,13 +88,18 @@ pub struct Engine {
 impl Engine {
     /// An engine that answers `scores()` from these.
     pub fn new(scores: Arc<Scores>) -> Self {
+        Self::finding(Arc::new(move |cluster, name| scores.of(cluster, name).cloned()))
+    }
+
+    /// An engine that looks for scores where they are told to be.
+    pub fn finding(scores: FindScores) -> Self {
         let spent = Arc::new(AtomicU64::new(0));
         let mut root = Context::default().with_all();
         root.add_function("parseJSON", parse_json);
         root.add_function(
             "scores",
             move |ftx: &FunctionContext, This(this): This<Cel>, name: Arc<String>| {
-                find_scores(ftx, &this, &scores, &name)
+                read_scores(ftx, &this, &scores, &name)
             },
         );
         let purse = spent.clone();
@@ -123,23 +138,25 @@ impl Engine {
         }
         let program = Program::compile(text).map_err(|error| format!("compilation failed: {error}"))?;
         let mut expression = program.expression().clone();
-        let mut uses_scores = false;
+        let mut found = Found::default();
         let mut scope = vec![VARIABLE.to_owned()];
-        self.check(&expression, &mut scope, &mut uses_scores)
+        self.check(&expression, &mut scope, &mut found)
             .map_err(|error| format!("compilation failed: {error}"))?;
         charge(&mut expression, None);
         Ok(Expression {
-            expression,
-            uses_scores,
+            expression: Arc::new(expression),
+            text: text.into(),
+            uses_scores: found.uses_scores,
+            reads: found.reads,
         })
     }
 
     /// Whether all expressions are true of a cluster. What fails, or is no bool, is not true; it says why.
-    pub fn all_true(&self, expressions: &[Expression], cluster: &Cel) -> Result<bool, String> {
-        let mut context = self.root.new_inner_scope();
-        context.add_variable_from_value(VARIABLE, cluster.clone());
+    pub fn all_true(&self, expressions: &[Expression], mut cluster: impl FnMut(&Reads) -> Cel) -> Result<bool, String> {
         let mut total = 0;
         for it in expressions {
+            let mut context = self.root.new_inner_scope();
+            context.add_variable_from_value(VARIABLE, cluster(&it.reads));
             self.spent.store(0, Ordering::Relaxed);
             let result = context.resolve(&it.expression);
             total += self.spent.load(Ordering::Relaxed);
@@ -157,7 +174,7 @@ impl Engine {
     }
 
     /// Everything that is named exists, and nothing is asked that the engine cannot do.
-    fn check(&self, it: &IdedExpr, scope: &mut Vec<String>, uses_scores: &mut bool) -> Result<(), String> {
+    fn check(&self, it: &IdedExpr, scope: &mut Vec<String>, found: &mut Found) -> Result<(), String> {
         match &it.expr {
             Expr::Unspecified => return Err("the expression is empty".to_owned()),
             Expr::Struct(it) => return Err(format!("there is no type {:?} to make", it.type_name)),
@@ -166,35 +183,38 @@ impl Engine {
                 if !scope.contains(name) {
                     return Err(undeclared(name));
                 }
+                if name == VARIABLE {
+                    found.reads = Reads::Whole;
+                }
             }
-            Expr::Select(it) => self.check(&it.operand, scope, uses_scores)?,
-            Expr::List(it) => it
-                .elements
-                .iter()
-                .try_for_each(|it| self.check(it, scope, uses_scores))?,
+            Expr::Select(select) => match part(it) {
+                Some((section, field)) => found.reads.add(section, field),
+                None => self.check(&select.operand, scope, found)?,
+            },
+            Expr::List(it) => it.elements.iter().try_for_each(|it| self.check(it, scope, found))?,
             Expr::Map(it) => {
                 for entry in &it.entries {
                     let EntryExpr::MapEntry(entry) = &entry.expr else {
                         return Err("a map has keys".to_owned());
                     };
-                    self.check(&entry.key, scope, uses_scores)?;
-                    self.check(&entry.value, scope, uses_scores)?;
+                    self.check(&entry.key, scope, found)?;
+                    self.check(&entry.value, scope, found)?;
                 }
             }
             Expr::Comprehension(it) => {
-                self.check(&it.iter_range, scope, uses_scores)?;
-                self.check(&it.accu_init, scope, uses_scores)?;
+                self.check(&it.iter_range, scope, found)?;
+                self.check(&it.accu_init, scope, found)?;
                 let outside = scope.len();
                 scope.push(it.accu_var.clone());
                 scope.push(it.iter_var.clone());
                 scope.extend(it.iter_var2.clone());
                 for part in [&it.loop_cond, &it.loop_step, &it.result] {
-                    self.check(part, scope, uses_scores)?;
+                    self.check(part, scope, found)?;
                 }
                 scope.truncate(outside);
             }
             Expr::Call(call) => {
-                *uses_scores |= call.func_name == "scores";
+                found.uses_scores |= call.func_name == "scores";
                 let mut name = call.func_name.clone();
                 match call.target.as_deref() {
                     Some(IdedExpr {
@@ -206,13 +226,17 @@ impl Engine {
                             return Err(undeclared(prefix));
                         }
                     }
-                    Some(target) => self.check(target, scope, uses_scores)?,
+                    // What else would it need to know than whose scores they are?
+                    Some(target) if call.func_name == "scores" && is_variable(target) => {
+                        found.reads.add("metadata", "name");
+                    }
+                    Some(target) => self.check(target, scope, found)?,
                     None => {}
                 }
                 if !self.has_function(&name) {
                     return Err(undeclared(&name));
                 }
-                call.args.iter().try_for_each(|it| self.check(it, scope, uses_scores))?;
+                call.args.iter().try_for_each(|it| self.check(it, scope, found))?;
             }
         }
         Ok(())
@@ -228,6 +252,29 @@ impl Engine {
         }
         let call = call(name, Vec::new());
         !matches!(self.root.resolve(&call), Err(ExecutionError::UndeclaredReference(missing)) if *missing == name)
+    }
+}
+
+/// What was found while an expression was checked.
+#[derive(Default)]
+struct Found {
+    uses_scores: bool,
+    reads: Reads,
+}
+
+fn is_variable(it: &IdedExpr) -> bool {
+    matches!(&it.expr, Expr::Ident(name) if name == VARIABLE)
+}
+
+/// `managedCluster.section` or `managedCluster.section.field`.
+fn part(it: &IdedExpr) -> Option<(&str, &str)> {
+    let Expr::Select(outer) = &it.expr else { return None };
+    if is_variable(&outer.operand) {
+        return Some((&outer.field, ""));
+    }
+    match &outer.operand.expr {
+        Expr::Select(inner) if is_variable(&inner.operand) && !inner.test => Some((&inner.field, &outer.field)),
+        _ => None,
     }
 }
 
@@ -334,15 +381,11 @@ fn parse_json(ftx: &FunctionContext, This(text): This<Arc<String>>) -> Result<Ce
 }
 
 /// `managedCluster.scores(name)`: a list of `{name, value}` from the cluster's namespace.
-fn find_scores(ftx: &FunctionContext, cluster: &Cel, scores: &Scores, name: &str) -> Result<Cel, ExecutionError> {
-    let field = |it: &Cel, key: &str| match it {
-        Cel::Map(it) => it.get(&Key::from(key)).cloned(),
-        _ => None,
-    };
-    let Some(Cel::String(cluster)) = field(cluster, "metadata").and_then(|it| field(&it, "name")) else {
+fn read_scores(ftx: &FunctionContext, cluster: &Cel, scores: &FindScores, name: &str) -> Result<Cel, ExecutionError> {
+    let Some(cluster) = name_of(cluster) else {
         return Err(ftx.error("scores are of a managedCluster"));
     };
-    let Some(found) = scores.of(&cluster, name) else {
+    let Some(found) = scores(&cluster, name) else {
         return Err(ftx.error(format!("addonplacementscores {cluster}/{name} not found")));
     };
     let items = found.status.iter().flat_map(|it| &it.scores).map(|it| {
@@ -405,7 +448,7 @@ mod tests {
                 "clusterClaims": [{"name": "region", "value": "eu"}]},
         }));
         let expression = engine.compile(text)?;
-        engine.all_true(&[expression], &cluster)
+        engine.all_true(&[expression], |_| cluster.clone())
     }
 
     #[test]
@@ -473,6 +516,31 @@ mod tests {
         }
         assert_eq!(ask("math.greatest(1, 2) == 2"), Ok(true));
         assert!(ask(&"1".repeat(LENGTH_MAX + 1)).unwrap_err().contains("longer than"));
+    }
+
+    #[test]
+    fn an_expression_knows_what_it_reads() {
+        let reads = |text: &str| match engine().compile(text).unwrap().reads {
+            Reads::Whole => "everything".to_owned(),
+            Reads::Parts(parts) => parts
+                .iter()
+                .map(|(section, field)| format!("{section}.{field} "))
+                .collect(),
+        };
+        for (text, parts) in [
+            ("managedCluster.metadata.labels['env'] == 'prod'", "metadata.labels "),
+            ("managedCluster.metadata['labels'].env == 'prod'", "metadata. "),
+            ("managedCluster.scores('load').size() > 0", "metadata.name "),
+            (
+                "has(managedCluster.status.version) && managedCluster.kind == 'A'",
+                "kind. status.version ",
+            ),
+            ("[managedCluster].exists(it, it.kind == 'A')", "everything"),
+            ("managedCluster == {}", "everything"),
+            ("1 == 1", ""),
+        ] {
+            assert_eq!(reads(text), parts, "{text}");
+        }
     }
 
     #[test]

@@ -2,7 +2,12 @@
 
 use ocm_api::cluster::ManagedCluster;
 
-use super::{Candidate, Fate, Outcome, Predicates, Selection, Unmet, World, cel, has_expressions};
+use super::{
+    Candidate, Fate, Outcome, Selection, World, asked_of,
+    cel::{self, Engine},
+    has_expressions,
+    predicates::{Asked, Predicates, Unmet},
+};
 
 /// What became of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +67,18 @@ pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
     }
     if !scope.missing.is_empty() {
         sentences.push(format!(
-            "The sets {} have just gone missing; their clusters are kept for now.",
+            "The sets {} or their bindings have just gone missing; their clusters are kept for now.",
             names(&scope.missing)
         ));
+    }
+    if !selection.held_scores.is_empty() {
+        sentences.push(format!(
+            "The scores {} have just gone missing; their last values count for now.",
+            selection.held_scores.join(", ")
+        ));
+    }
+    if let Some(failing) = &selection.failing {
+        sentences.push(format!("Its expressions {failing}."));
     }
     if selection.unscheduled > 0 {
         sentences.push(format!(
@@ -87,14 +101,19 @@ pub fn clusters(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
 }
 
 fn each(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
-    let predicates = Predicates::of(world).ok();
+    let engine = has_expressions(&world.placement).then(|| Engine::new(world.scores.clone()));
+    let mut asked = asked_of(engine.as_ref());
+    let predicates = Predicates::of(&world.placement, || {
+        engine.as_ref().expect("there is one when there are expressions")
+    });
+    let predicates = predicates.ok();
     let mut candidates = selection.candidates.iter().peekable();
     world
         .clusters
         .iter()
         .map(|cluster| {
             let candidate = candidates.next_if(|it| std::ptr::eq(it.cluster, &**cluster));
-            one(world, selection, predicates.as_ref(), cluster, candidate)
+            one(world, selection, predicates.as_ref(), &mut *asked, cluster, candidate)
         })
         .collect()
 }
@@ -103,6 +122,7 @@ fn one(
     world: &World,
     selection: &Selection<'_>,
     predicates: Option<&Predicates>,
+    asked: &mut dyn Asked,
     cluster: &ManagedCluster,
     candidate: Option<&Candidate<'_>>,
 ) -> Explained {
@@ -125,7 +145,7 @@ fn one(
         (Outcome::Misconfigured { .. }, _) => "is not looked at while the placement makes no sense".to_owned(),
         (_, Fate::NoPredicate) => {
             let unmet = predicates
-                .map(|it| it.unmet(&world.placement, cluster))
+                .map(|it| it.unmet(&world.placement, cluster, asked))
                 .unwrap_or_default();
             unmet_text(&unmet)
         }

@@ -7,43 +7,53 @@
 //! 1. A placement that makes no sense keeps the decisions it has; upstream empties them.
 //! 2. A negative `numberOfClusters` makes no sense; upstream panics.
 //! 3. A bound set that has just gone missing keeps its clusters for half a minute ([`scope::HOLD`]).
-//! 4. Scores are looked at again in the moment in which they become too old, and once; upstream notices by chance and then
+//! 4. A binding, or the scores of a cluster, that were there a moment ago count for a moment more ([`scope::HOLD_BINDING`],
+//!    [`scope::HOLD`]).
+//! 5. Scores are looked at again in the moment in which they become too old, and once; upstream notices by chance and then
 //!    retries for ever.
-//! 5. Of several tolerations of one taint the longest says when to look again, not the first.
+//! 6. Of several tolerations of one taint the longest says when to look again, not the first.
 
 pub mod cel;
+pub mod choice;
 pub mod explain;
+pub mod fleet;
 pub mod groups;
+pub mod memo;
+pub(crate) mod predicates;
 pub mod prioritize;
 pub mod quantity;
 pub mod scope;
+mod scores;
+pub mod sections;
+pub(crate) mod settle;
+pub mod steps;
 pub mod taint;
 mod verdict;
 
 #[cfg(test)]
+mod memo_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use ocm_api::cluster::{
-    AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, ScoreCoordinateType,
-};
+use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, ScoreCoordinateType};
 
-use cel::{Engine, Expression};
+use cel::Engine;
+pub use choice::{Choice, Failing};
 use groups::DecidedGroup;
 pub use ocm_api::selector;
-use prioritize::{Field, Prioritizer};
+pub(crate) use predicates::claim;
+use predicates::{Asked, Fresh, Judgement, Nobody, Predicates};
+use prioritize::Prioritizer;
 use scope::{Membership, Scope};
-use selector::Selector;
-use taint::Tolerated;
-pub use verdict::{conditions, taken};
+pub use scores::Scores;
+use settle::{Contest, Misconfigured, earliest};
+pub use verdict::{conditions, taken, unwritten};
 
 /// Everything a placement's choice depends on.
 #[derive(Clone)]
@@ -54,6 +64,8 @@ pub struct World {
     pub placement: Arc<Placement>,
     /// The bindings of its namespace.
     pub bindings: Vec<Arc<ManagedClusterSetBinding>>,
+    /// Bindings that have just gone missing, each with the time until which it counts.
+    pub lost_bindings: Vec<(Arc<ManagedClusterSetBinding>, Timestamp)>,
     /// The sets that these name, and maybe others.
     pub sets: Vec<Arc<ManagedClusterSet>>,
     /// All clusters of the hub, by name.
@@ -66,35 +78,6 @@ pub struct World {
     pub load_max: u32,
     /// What add-ons say of the clusters.
     pub scores: Arc<Scores>,
-}
-
-/// AddOnPlacementScores by cluster.
-#[derive(Debug, Default)]
-pub struct Scores {
-    by_cluster: HashMap<String, Vec<Arc<AddOnPlacementScore>>>,
-}
-
-impl Scores {
-    /// These scores.
-    pub fn of_all(scores: impl IntoIterator<Item = Arc<AddOnPlacementScore>>) -> Self {
-        let mut all = Self::default();
-        for it in scores {
-            all.by_cluster
-                .entry(it.namespace().unwrap_or_default())
-                .or_default()
-                .push(it);
-        }
-        all
-    }
-
-    /// One cluster's score object of this name.
-    pub fn of(&self, cluster: &str, name: &str) -> Option<&AddOnPlacementScore> {
-        let scores = self.by_cluster.get(cluster)?;
-        scores
-            .iter()
-            .find(|it| it.metadata.name.as_deref() == Some(name))
-            .map(|it| &**it)
-    }
 }
 
 /// What of the world a placement looks at, so that nobody need fetch more.
@@ -254,6 +237,10 @@ pub struct Selection<'a> {
     pub chosen: usize,
     /// How many more are wanted than there are.
     pub unscheduled: usize,
+    /// The clusters that might match, but that an expression cannot be asked of.
+    pub failing: Option<Failing>,
+    /// `namespace/name` of scores that have just gone missing and count for now.
+    pub held_scores: Vec<String>,
     /// When the choice may change even if nothing happens.
     pub recheck_at: Option<Timestamp>,
 }
@@ -263,7 +250,9 @@ pub fn select(world: &World) -> Selection<'_> {
     let placement = &*world.placement;
     let spec = &placement.spec;
     let exists = |name: &str| world.sets.iter().any(|it| it.metadata.name.as_deref() == Some(name));
-    let scope = Scope::of(placement, world.bindings.iter().map(|it| &**it), exists, world.now);
+    let bindings = world.bindings.iter().map(|it| &**it);
+    let lost = world.lost_bindings.iter().map(|(it, until)| (&**it, *until));
+    let scope = Scope::of(placement, bindings, lost, exists, world.now);
     let eligible = world.sets.iter().filter(|it| scope.eligible.contains(&it.name_any()));
     let membership = Membership::of(eligible.map(|it| &**it));
     let mut places = Vec::new();
@@ -295,7 +284,20 @@ pub fn select(world: &World) -> Selection<'_> {
         groups: Vec::new(),
         chosen: 0,
         unscheduled: 0,
+        failing: None,
+        held_scores: Vec::new(),
     };
+    for (cluster, name, until) in world.scores.held() {
+        let counts = |it: &Candidate<'_>| it.cluster.metadata.name.as_deref() == Some(cluster);
+        let asked = || {
+            let needs = Needs::of(placement);
+            needs.any_score || needs.scores.contains(name)
+        };
+        if selection.candidates.iter().any(counts) && asked() {
+            selection.held_scores.push(format!("{cluster}/{name}"));
+            selection.recheck_at = earliest(selection.recheck_at, Some(until));
+        }
+    }
     let chosen = if has_expressions(placement) {
         cel::deeply(|| choose(world, &places, &mut selection))
     } else {
@@ -319,235 +321,56 @@ pub(crate) fn has_expressions(placement: &Placement) -> bool {
         .any(|it| !it.cel_selector.cel_expressions.is_empty())
 }
 
-type Misconfigured = (&'static str, String);
-
 fn choose<'a>(world: &'a World, places: &[usize], selection: &mut Selection<'a>) -> Result<(), Misconfigured> {
-    let spec = &world.placement.spec;
-    let number = match spec.number_of_clusters {
-        Some(number) if number < 0 => return Err(("", "numberOfClusters should not be negative".to_owned())),
-        Some(number) => number.unsigned_abs() as usize,
-        None => usize::MAX,
-    };
-    let predicates = Predicates::of(world).map_err(|message| ("Predicate", message))?;
-    for it in &mut selection.candidates {
-        if predicates.any_matches(it.cluster) {
-            it.fate = Fate::Fits {
-                place: 0,
-                chosen: false,
-            };
+    settle::number(&world.placement)?;
+    let engine = has_expressions(&world.placement).then(|| Engine::new(world.scores.clone()));
+    let mut asked = asked_of(engine.as_ref());
+    let predicates = Predicates::of(&world.placement, || {
+        engine.as_ref().expect("there is one when there are expressions")
+    });
+    let predicates = predicates.map_err(|message| ("Predicate", message))?;
+    let mut matching = Vec::new();
+    for (place, it) in selection.candidates.iter().enumerate() {
+        match predicates.judge(it.cluster, &mut *asked) {
+            Judgement::Matches => matching.push(place),
+            Judgement::Differs => {}
+            Judgement::Fails(error) => Failing::count(&mut selection.failing, it.cluster, error),
         }
     }
-    let fits = |it: &Candidate<'_>| matches!(it.fate, Fate::Fits { .. });
-    if selection.candidates.iter().any(fits) {
-        taint::check(&spec.tolerations).map_err(|message| ("TaintToleration", message))?;
-    }
-    let has: Vec<bool> = selection
-        .candidates
-        .iter()
-        .map(|it| {
-            world
-                .has
-                .contains(it.cluster.metadata.name.as_deref().unwrap_or_default())
-        })
-        .collect();
-    for (it, has) in selection.candidates.iter_mut().zip(&has) {
-        if !fits(it) {
-            continue;
-        }
-        match taint::tolerates(&it.cluster.spec.taints, &spec.tolerations, *has, world.now) {
-            Tolerated::Until(end) => selection.recheck_at = earliest(selection.recheck_at, end),
-            Tolerated::Not(taint) => {
-                let taint = it.cluster.spec.taints.iter().position(|it| std::ptr::eq(it, taint));
-                it.fate = Fate::Tainted {
-                    taint: taint.unwrap_or_default(),
-                };
-            }
-        }
-    }
-    let weights = prioritize::weights(&spec.prioritizer_policy).map_err(|message| ("", message))?;
-    let fitting: Vec<usize> = (0..selection.candidates.len())
-        .filter(|it| fits(&selection.candidates[*it]))
-        .collect();
-    let field = Field {
-        clusters: fitting.iter().map(|it| selection.candidates[*it].cluster).collect(),
-        has: fitting.iter().map(|it| has[*it]).collect(),
-        load: fitting
+    let contest = Contest {
+        placement: &world.placement,
+        now: world.now,
+        clusters: matching.iter().map(|it| selection.candidates[*it].cluster).collect(),
+        has: matching
+            .iter()
+            .map(|it| {
+                let name = selection.candidates[*it].cluster.metadata.name.as_deref();
+                world.has.contains(name.unwrap_or_default())
+            })
+            .collect(),
+        load: matching
             .iter()
             .map(|it| world.load.get(places[*it]).copied().unwrap_or_default())
             .collect(),
         load_max: world.load_max,
+        amounts: Vec::new(),
         scores: &world.scores,
-        now: world.now,
     };
-    rank(selection, &field, weights);
-    let totals = &selection.ranking.totals;
-    let mut order: Vec<usize> = (0..fitting.len()).collect();
-    // Candidates come by name, so that a stable sort leaves equals by name.
-    order.sort_by_key(|it| std::cmp::Reverse(totals[*it]));
-    order.truncate(number);
-    order.sort_unstable();
-    for (place, candidate) in fitting.iter().enumerate() {
-        selection.candidates[*candidate].fate = Fate::Fits { place, chosen: false };
+    let settled = settle::settle(&contest)?;
+    for (place, fate) in matching.into_iter().zip(settled.fates) {
+        selection.candidates[place].fate = fate;
     }
-    for place in &order {
-        selection.candidates[fitting[*place]].fate = Fate::Fits {
-            place: *place,
-            chosen: true,
-        };
-    }
-    let chosen: Vec<&ManagedCluster> = order.iter().map(|it| field.clusters[*it]).collect();
-    selection.groups =
-        groups::split(&spec.decision_strategy.group_strategy, &chosen).map_err(|message| ("", message))?;
-    selection.chosen = chosen.len();
+    selection.outcome = settled.outcome;
+    selection.ranking = settled.ranking;
+    selection.groups = settled.groups;
+    selection.chosen = settled.chosen;
+    selection.recheck_at = earliest(selection.recheck_at, settled.recheck_at);
     Ok(())
 }
 
-fn rank<'a>(selection: &mut Selection<'a>, field: &Field<'_>, weights: Vec<(Prioritizer<'a>, i64)>) {
-    let mut totals = vec![0i64; field.clusters.len()];
-    for (prioritizer, weight) in weights {
-        let given = prioritize::score(prioritizer, field);
-        for (total, value) in totals.iter_mut().zip(&given.values) {
-            *total += weight * value;
-        }
-        if !given.expired.is_empty() {
-            selection.outcome = Outcome::Warning {
-                plugin: prioritizer.to_string(),
-                message: format!("AddOnPlacementScores {} expired", given.expired.join(" ")),
-            };
-        }
-        // They count up to and including that time.
-        let expiry = given
-            .until
-            .and_then(|it| it.checked_add(jiff::SignedDuration::from_millis(1)).ok());
-        selection.recheck_at = earliest(selection.recheck_at, expiry);
-        selection.ranking.prioritizers.push((prioritizer, weight, given.values));
+pub(crate) fn asked_of<'e>(engine: Option<&'e Engine>) -> Box<dyn Asked + 'e> {
+    match engine {
+        Some(engine) => Box::new(Fresh::new(engine)),
+        None => Box::new(Nobody),
     }
-    selection.ranking.totals = totals;
-}
-
-fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    [one, other].into_iter().flatten().min()
-}
-
-/// The value of a cluster's claim. The last of several with one name counts.
-pub(crate) fn claim<'c>(cluster: &'c ManagedCluster, name: &str) -> Option<&'c str> {
-    let claims = &cluster.status.as_ref()?.cluster_claims;
-    claims
-        .iter()
-        .rev()
-        .find(|it| it.name == name)
-        .map(|it| it.value.as_str())
-}
-
-/// The predicates of a placement, read.
-pub(crate) struct Predicates {
-    all: Vec<Predicate>,
-    /// Only when an expression needs one: it is big.
-    engine: Option<Engine>,
-}
-
-/// One predicate, read.
-struct Predicate {
-    labels: Selector,
-    claims: Selector,
-    expressions: Vec<Expression>,
-}
-
-/// Why a predicate does not match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unmet {
-    Label(String),
-    Claim(String),
-    Expression { text: String, error: Option<String> },
-}
-
-/// A cluster as its expressions see it, made when the first one asks.
-type Seen = Option<kube_cel::cel::Value>;
-
-impl Predicates {
-    pub(crate) fn of(world: &World) -> Result<Self, String> {
-        let predicates = &world.placement.spec.predicates;
-        let mut read = Self {
-            all: Vec::with_capacity(predicates.len()),
-            engine: None,
-        };
-        for it in predicates {
-            let wanted = &it.required_cluster_selector;
-            let labels = Selector::of(&wanted.label_selector)?;
-            let claims = Selector::of_expressions(&wanted.claim_selector.match_expressions)?;
-            let mut expressions = Vec::new();
-            for text in &wanted.cel_selector.cel_expressions {
-                let engine = read.engine.get_or_insert_with(|| Engine::new(world.scores.clone()));
-                expressions.push(engine.compile(text)?);
-            }
-            read.all.push(Predicate {
-                labels,
-                claims,
-                expressions,
-            });
-        }
-        Ok(read)
-    }
-
-    /// Without predicates every cluster matches.
-    fn any_matches(&self, cluster: &ManagedCluster) -> bool {
-        let mut seen = None;
-        self.all.is_empty() || self.all.iter().any(|it| self.matches(it, cluster, &mut seen))
-    }
-
-    fn matches(&self, predicate: &Predicate, cluster: &ManagedCluster, seen: &mut Seen) -> bool {
-        predicate.labels.matches(|key| label(cluster, key))
-            && predicate.claims.matches(|key| claim(cluster, key))
-            && self.ask(&predicate.expressions, cluster, seen) == Ok(true)
-    }
-
-    fn ask(&self, expressions: &[Expression], cluster: &ManagedCluster, seen: &mut Seen) -> Result<bool, String> {
-        let Some(engine) = self.engine.as_ref().filter(|_| !expressions.is_empty()) else {
-            return Ok(true);
-        };
-        let seen = seen.get_or_insert_with(|| {
-            let resource = kube::core::ApiResource::erase::<ManagedCluster>(&());
-            cel::from_json(&ocm_reconcile::plan::typed(cluster, &resource))
-        });
-        engine.all_true(expressions, seen)
-    }
-
-    /// Why each predicate does not match, in their order; empty when one does.
-    pub(crate) fn unmet(&self, placement: &Placement, cluster: &ManagedCluster) -> Vec<Unmet> {
-        let mut seen = None;
-        if self.any_matches(cluster) {
-            return Vec::new();
-        }
-        let texts = placement
-            .spec
-            .predicates
-            .iter()
-            .map(|it| &it.required_cluster_selector.cel_selector);
-        self.all
-            .iter()
-            .zip(texts)
-            .filter_map(|(it, texts)| {
-                if let Some(unmet) = it.labels.unmet(|key| label(cluster, key)) {
-                    return Some(Unmet::Label(unmet.to_string()));
-                }
-                if let Some(unmet) = it.claims.unmet(|key| claim(cluster, key)) {
-                    return Some(Unmet::Claim(unmet.to_string()));
-                }
-                it.expressions
-                    .iter()
-                    .zip(&texts.cel_expressions)
-                    .find_map(|(it, text)| {
-                        let answer = self.ask(std::slice::from_ref(it), cluster, &mut seen);
-                        (answer != Ok(true)).then(|| Unmet::Expression {
-                            text: text.clone(),
-                            error: answer.err(),
-                        })
-                    })
-            })
-            .collect()
-    }
-}
-
-fn label<'c>(cluster: &'c ManagedCluster, key: &str) -> Option<&'c str> {
-    cluster.labels().get(key).map(String::as_str)
 }

@@ -1,5 +1,5 @@
 //! Random worlds, chosen from by us and by a slow model that reads JSON and follows upstream's behaviour sentence by sentence.
-//! `PLACEMENT_WORLDS=100000 cargo test -p placement` asks for more of them.
+//! `PLACEMENT_WORLDS=100000 cargo test -p placement --lib select` asks for more of them, as the checks before a change do.
 
 use serde_json::{Value, json};
 
@@ -8,31 +8,31 @@ use super::{tests::object, *};
 const NOON: i64 = 1_767_268_800;
 
 /// A small generator of numbers, so that a world is its seed.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % sides
     }
 
-    fn one_in(&mut self, sides: u64) -> bool {
+    pub(super) fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
 
-    fn pick<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+    pub(super) fn pick<'t>(&mut self, texts: &[&'t str]) -> &'t str {
         texts[self.roll(texts.len() as u64) as usize]
     }
 }
 
-fn time(seconds: i64) -> String {
+pub(super) fn time(seconds: i64) -> String {
     Timestamp::from_second(NOON + seconds).unwrap().to_string()
 }
 
 /// A world as JSON: everything the choice may depend on.
-fn world(seed: u64) -> Value {
+pub(super) fn world(seed: u64) -> Value {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let clusters: Vec<Value> = (0..dice.roll(9))
         .map(|it| cluster(&mut dice, &format!("c{it}")))
@@ -77,7 +77,7 @@ fn world(seed: u64) -> Value {
         "scores": scores, "spec": spec(&mut dice)})
 }
 
-fn cluster(dice: &mut Dice, name: &str) -> Value {
+pub(super) fn cluster(dice: &mut Dice, name: &str) -> Value {
     let mut labels = json!({});
     if !dice.one_in(4) {
         labels["env"] = json!(dice.pick(&["prod", "dev"]));
@@ -126,7 +126,7 @@ fn expressions(dice: &mut Dice, key: &str) -> Value {
     json!({"matchExpressions": all})
 }
 
-fn spec(dice: &mut Dice) -> Value {
+pub(super) fn spec(dice: &mut Dice) -> Value {
     let mut spec = json!({});
     if dice.one_in(3) {
         spec["clusterSets"] = json!([dice.pick(&["s0", "s1", "s2"]), dice.pick(&["s3", "s4", "s5", "none"])]);
@@ -142,6 +142,9 @@ fn spec(dice: &mut Dice) -> Value {
                 let text = dice.pick(&[
                     "managedCluster.metadata.name in ['c1', 'c3', 'c5']",
                     "managedCluster.metadata.labels.env == 'prod'",
+                    "managedCluster.scores('load').exists(it, it.value > 0)",
+                    "managedCluster.status.clusterClaims.all(it, it.value == 'eu')",
+                    "'{\"least\": 1}'.parseJSON().least <= managedCluster.spec.taints.size()",
                     "nothing == 1",
                 ]);
                 wanted["celSelector"] = json!({"celExpressions": [text]});
@@ -212,14 +215,15 @@ fn spec(dice: &mut Dice) -> Value {
     spec
 }
 
-fn typed(world: &Value) -> World {
+pub(super) fn typed(world: &Value) -> World {
     fn all<K: serde::de::DeserializeOwned>(values: &Value) -> Vec<Arc<K>> {
         values.as_array().unwrap().iter().map(|it| object(it.clone())).collect()
     }
     World {
-        now: Timestamp::from_second(NOON).unwrap(),
+        now: Timestamp::from_second(NOON + world["now"].as_i64().unwrap_or(0)).unwrap(),
         placement: object(json!({"metadata": {"name": "p", "namespace": "default"}, "spec": world["spec"]})),
         bindings: all(&world["bindings"]),
+        lost_bindings: Vec::new(),
         sets: all(&world["sets"]),
         clusters: all(&world["clusters"]),
         has: serde_json::from_value(world["has"].clone()).unwrap(),
@@ -287,8 +291,23 @@ fn in_set(set: &Value, cluster: &Value) -> bool {
     }
 }
 
-fn expression_holds(text: &str, cluster: &Value) -> Result<bool, ()> {
+/// What cannot be asked, because the cluster has no such thing, does not hold.
+fn expression_holds(world: &Value, text: &str, cluster: &Value) -> Result<bool, ()> {
     match text {
+        "managedCluster.scores('load').exists(it, it.value > 0)" => Ok(list(&world["scores"]).iter().any(|it| {
+            it["metadata"]["namespace"] == name(cluster)
+                && name(it) == "load"
+                && list(&it["status"]["scores"])
+                    .iter()
+                    .any(|it| it["value"].as_i64() > Some(0))
+        })),
+        "managedCluster.status.clusterClaims.all(it, it.value == 'eu')" => {
+            let claims = list(&cluster["status"]["clusterClaims"]);
+            Ok(!claims.is_empty() && claims.iter().all(|it| it["value"] == "eu"))
+        }
+        "'{\"least\": 1}'.parseJSON().least <= managedCluster.spec.taints.size()" => {
+            Ok(!list(&cluster["spec"]["taints"]).is_empty())
+        }
         "nothing == 1" => Err(()),
         "managedCluster.metadata.labels.env == 'prod'" => Ok(label_of(cluster)("env").as_deref() == Some("prod")),
         _ => Ok(["c1", "c3", "c5"].contains(&name(cluster))),
@@ -368,8 +387,62 @@ fn tolerated(world: &Value, cluster: &Value) -> bool {
     })
 }
 
-/// The groups, or `Err` when the placement makes no sense.
-fn model(world: &Value) -> Result<Vec<(String, Vec<String>)>, ()> {
+/// When a toleration of one of these clusters ends, or a score of one of them.
+fn next_event(world: &Value, fitting: &[&Value], weights: &[(Value, i64)]) -> Option<i64> {
+    let has = |cluster: &Value| list(&world["has"]).iter().any(|it| it == name(cluster));
+    let mut ends = Vec::new();
+    for cluster in fitting {
+        for taint in list(&cluster["spec"]["taints"]) {
+            let effect = taint["effect"].as_str().unwrap();
+            if effect == "PreferNoSelect" || effect == "NoSelectIfNew" && has(cluster) {
+                continue;
+            }
+            let only = |toleration: &Value| {
+                let mut other = world.clone();
+                other["spec"]["tolerations"] = json!([toleration]);
+                let mut alone = (*cluster).clone();
+                alone["spec"]["taints"] = json!([taint]);
+                tolerated(&other, &alone)
+            };
+            let matching: Vec<&Value> = list(&world["spec"]["tolerations"])
+                .iter()
+                .filter(|it| only(it))
+                .collect();
+            // One without an end outlasts all others.
+            if matching.iter().all(|it| !it["tolerationSeconds"].is_null()) {
+                let added = seconds(&taint["timeAdded"]);
+                ends.extend(
+                    matching
+                        .iter()
+                        .map(|it| (added + it["tolerationSeconds"].as_i64().unwrap()) * 1000)
+                        .max(),
+                );
+            }
+        }
+        for (coordinate, _) in weights.iter().filter(|(it, _)| it["type"] == "AddOn") {
+            let found = list(&world["scores"]).iter().find(|it| {
+                it["metadata"]["namespace"] == name(cluster)
+                    && it["metadata"]["name"] == coordinate["addOn"]["resourceName"]
+            });
+            let until = found.map(|it| &it["status"]["validUntil"]).filter(|it| !it.is_null());
+            ends.extend(until.map(seconds).filter(|it| *it >= NOON).map(|it| it * 1000 + 1));
+        }
+    }
+    ends.into_iter().min()
+}
+
+/// What a placement comes to.
+#[derive(Debug, PartialEq)]
+struct Came {
+    groups: Vec<(String, Vec<String>)>,
+    reason: String,
+    unscheduled: usize,
+    /// In milliseconds.
+    next_event: Option<i64>,
+}
+
+/// What it comes to, or `Err` when the placement makes no sense.
+fn model(world: &Value) -> Result<Came, ()> {
     let spec = &world["spec"];
     if spec["numberOfClusters"].as_i64().is_some_and(|it| it < 0) {
         return Err(());
@@ -384,6 +457,8 @@ fn model(world: &Value) -> Result<Vec<(String, Vec<String>)>, ()> {
         .filter(|it| it["metadata"]["deletionTimestamp"].is_null() && sets.iter().any(|set| in_set(set, it)))
         .collect();
 
+    let any_available = !available.is_empty();
+
     // Whatever cannot be read is refused, whether there are clusters or not: a cluster that is like no other asks.
     let nobody = json!({"metadata": {"name": "", "labels": {}}});
     let matches = |predicate: &Value, cluster: &Value| -> Result<bool, ()> {
@@ -391,7 +466,7 @@ fn model(world: &Value) -> Result<Vec<(String, Vec<String>)>, ()> {
         let mut all =
             selects(&it["labelSelector"], label_of(cluster))? & selects(&it["claimSelector"], claim_of(cluster))?;
         for text in list(&it["celSelector"]["celExpressions"]) {
-            all &= expression_holds(text.as_str().unwrap(), cluster)?;
+            all &= expression_holds(world, text.as_str().unwrap(), cluster)?;
         }
         Ok(all)
     };
@@ -445,6 +520,19 @@ fn model(world: &Value) -> Result<Vec<(String, Vec<String>)>, ()> {
     ranked.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(other.1)));
     ranked.truncate(spec["numberOfClusters"].as_u64().map_or(usize::MAX, |it| it as usize));
     let mut rest: Vec<&Value> = ranked.iter().map(|it| it.2).collect();
+    let unscheduled = spec["numberOfClusters"]
+        .as_u64()
+        .map_or(0, |it| it as usize - rest.len());
+    let is_bound = list(&world["sets"]).iter().any(|it| bound(&it));
+    let reason = match (is_bound, sets.len(), any_available, rest.len(), unscheduled) {
+        (false, ..) => "NoManagedClusterSetBindings",
+        (_, 0, ..) => "NoIntersection",
+        (_, _, false, ..) => "AllManagedClusterSetsEmpty",
+        (_, _, _, 0, _) => "NoManagedClusterMatched",
+        (.., 0) => "AllDecisionsScheduled",
+        _ => "NotAllDecisionsScheduled",
+    };
+    let next_event = next_event(world, &fitting, &weights);
     rest.sort_by_key(|it| name(it));
 
     let strategy = &spec["decisionStrategy"]["groupStrategy"];
@@ -484,37 +572,55 @@ fn model(world: &Value) -> Result<Vec<(String, Vec<String>)>, ()> {
     if groups.is_empty() {
         groups.push((String::new(), vec![]));
     }
-    Ok(groups)
+    Ok(Came {
+        groups,
+        reason: reason.to_owned(),
+        unscheduled,
+        next_event,
+    })
+}
+
+/// What we make of it.
+fn ours(world: &World) -> Result<Came, ()> {
+    let selection = select(world);
+    // Explaining is for people who ask at any time.
+    explain::clusters(world, &selection);
+    let choice = Choice::of(&selection);
+    if matches!(choice.outcome, Outcome::Misconfigured { .. }) {
+        return Err(());
+    }
+    Ok(Came {
+        reason: conditions(&world.placement, &choice, false)[0].reason.clone(),
+        groups: choice.groups.into_iter().map(|it| (it.name, it.clusters)).collect(),
+        unscheduled: choice.unscheduled,
+        next_event: choice.recheck_at.map(Timestamp::as_millisecond),
+    })
+}
+
+/// How many of these worlds were refused, and of how many nothing was chosen.
+fn compare(seeds: impl Iterator<Item = u64>) -> (u64, u64) {
+    let (mut refused, mut empty) = (0, 0);
+    for seed in seeds {
+        let world = world(seed);
+        let (ours, theirs) = (ours(&typed(&world)), model(&world));
+        assert_eq!(ours, theirs, "world {seed}: {world:#}");
+        refused += u64::from(theirs.is_err());
+        empty += u64::from(theirs.is_ok_and(|it| it.groups[0].1.is_empty()));
+    }
+    (refused, empty)
 }
 
 #[test]
 fn every_random_world_is_chosen_from_as_the_slow_model_does() {
     let worlds: u64 = std::env::var("PLACEMENT_WORLDS").map_or(5000, |it| it.parse().unwrap());
-    let (mut refused, mut empty) = (0, 0);
-    for seed in 0..worlds {
-        let world = world(seed);
-        let typed = typed(&world);
-        let selection = select(&typed);
-        let ours = match selection.outcome {
-            Outcome::Misconfigured { .. } => Err(()),
-            _ => Ok(selection
-                .groups
-                .iter()
-                .map(|it| {
-                    (
-                        it.name.to_owned(),
-                        it.clusters.iter().map(|it| (*it).to_owned()).collect(),
-                    )
-                })
-                .collect()),
-        };
-        let theirs = model(&world);
-        assert_eq!(ours, theirs, "world {seed}: {world:#}");
-        refused += u64::from(theirs.is_err());
-        empty += u64::from(theirs.is_ok_and(|it| it[0].1.is_empty()));
-        // Explaining is for people who ask at any time.
-        explain::clusters(&typed, &selection);
-    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (refused, empty) = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|it| scope.spawn(move || compare((it as u64..worlds).step_by(threads))))
+            .collect();
+        let counts = running.into_iter().map(|it| it.join().unwrap());
+        counts.fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    });
     // The worlds are worth looking at: most choose something.
     assert!(
         refused < worlds / 3 && empty < worlds / 2,

@@ -27,13 +27,26 @@ pub enum Prioritizer<'a> {
 }
 
 impl<'a> Prioritizer<'a> {
+    /// Those that need no add-on.
+    pub const BUILT_IN: [Self; 4] = [
+        Self::Balance,
+        Self::Steady,
+        Self::AllocatableCpu,
+        Self::AllocatableMemory,
+    ];
+
     fn built_in(name: &str) -> Option<Self> {
-        Some(match name {
-            "Balance" => Self::Balance,
-            "Steady" => Self::Steady,
-            "ResourceAllocatableCPU" => Self::AllocatableCpu,
-            "ResourceAllocatableMemory" => Self::AllocatableMemory,
-            _ => return None,
+        Self::BUILT_IN.into_iter().find(|it| it.name() == Some(name))
+    }
+
+    /// What a placement calls it; the scores of add-ons have coordinates instead.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Balance => "Balance",
+            Self::Steady => "Steady",
+            Self::AllocatableCpu => "ResourceAllocatableCPU",
+            Self::AllocatableMemory => "ResourceAllocatableMemory",
+            Self::AddOn(_) => return None,
         })
     }
 }
@@ -41,11 +54,8 @@ impl<'a> Prioritizer<'a> {
 impl fmt::Display for Prioritizer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Balance => f.write_str("Balance"),
-            Self::Steady => f.write_str("Steady"),
-            Self::AllocatableCpu => f.write_str("ResourceAllocatableCPU"),
-            Self::AllocatableMemory => f.write_str("ResourceAllocatableMemory"),
             Self::AddOn(it) => write!(f, "AddOn/{}/{}", it.resource_name, it.score_name),
+            other => f.write_str(other.name().unwrap_or_default()),
         }
     }
 }
@@ -83,6 +93,19 @@ pub fn weights(policy: &PrioritizerPolicy) -> Result<Vec<(Prioritizer<'_>, i64)>
     Ok(weights)
 }
 
+/// What a cluster has to give of CPU and of memory, if it says so.
+pub type Amounts = [Option<f64>; 2];
+
+/// Reads the amounts.
+pub fn amounts(cluster: &ManagedCluster) -> Amounts {
+    ["cpu", "memory"].map(|resource| {
+        let status = cluster.status.as_ref()?;
+        // Upstream reads both, and takes one missing as both missing.
+        quantity::number(&status.capacity.get(resource)?.0)?;
+        quantity::number(&status.allocatable.get(resource)?.0)
+    })
+}
+
 /// What the prioritizers look at.
 pub struct Field<'a> {
     /// The clusters to score.
@@ -93,6 +116,8 @@ pub struct Field<'a> {
     pub load: Vec<u32>,
     /// The highest load of any cluster of the hub.
     pub load_max: u32,
+    /// What each of them has to give; read from the clusters when it is empty.
+    pub amounts: Vec<Amounts>,
     /// What add-ons say.
     pub scores: &'a Scores,
     /// The time.
@@ -119,8 +144,8 @@ pub fn score(prioritizer: Prioritizer<'_>, field: &Field<'_>) -> Given {
     match prioritizer {
         Prioritizer::Steady => plain(field.has.iter().map(|has| if *has { BEST } else { 0 }).collect()),
         Prioritizer::Balance => plain(field.load.iter().map(|load| balance(*load, field.load_max)).collect()),
-        Prioritizer::AllocatableCpu => plain(allocatable(field, "cpu")),
-        Prioritizer::AllocatableMemory => plain(allocatable(field, "memory")),
+        Prioritizer::AllocatableCpu => plain(allocatable(field, 0)),
+        Prioritizer::AllocatableMemory => plain(allocatable(field, 1)),
         Prioritizer::AddOn(wanted) => add_on(field, wanted),
     }
 }
@@ -135,14 +160,12 @@ fn balance(load: u32, load_max: u32) -> i64 {
 }
 
 /// From -100 for the cluster with the least to give to 100 for the one with the most. A cluster that does not say gets nothing.
-fn allocatable(field: &Field<'_>, resource: &str) -> Vec<i64> {
-    let amount = |cluster: &&ManagedCluster| {
-        let status = cluster.status.as_ref()?;
-        // Upstream reads both, and takes one missing as both missing.
-        quantity::number(&status.capacity.get(resource)?.0)?;
-        quantity::number(&status.allocatable.get(resource)?.0)
+fn allocatable(field: &Field<'_>, resource: usize) -> Vec<i64> {
+    let amounts: Vec<Option<f64>> = if field.amounts.is_empty() {
+        field.clusters.iter().map(|it| amounts(it)[resource]).collect()
+    } else {
+        field.amounts.iter().map(|it| it[resource]).collect()
     };
-    let amounts: Vec<Option<f64>> = field.clusters.iter().map(amount).collect();
     let (min, max) = amounts
         .iter()
         .flatten()

@@ -2,7 +2,8 @@
 //! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`, `getEligibleClusterSets`.
 //!
 //! We differ in one thing: a bound set that has just gone missing keeps its clusters where they are for [`HOLD`]. Sets are
-//! re-created within seconds (`default` and `global` by the hub itself), and a fleet is not emptied for that.
+//! re-created within seconds (`default` and `global` by the hub itself), and a fleet is not emptied for that. A binding that is
+//! gone counts for [`HOLD_BINDING`].
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,12 @@ use ocm_api::{
     conditions::managed_cluster_set_binding,
 };
 
-/// For how long the clusters of a missing set stay chosen.
+/// For how long the clusters of a missing set stay chosen, and scores that are gone count.
 pub const HOLD: SignedDuration = SignedDuration::from_secs(30);
+
+/// For how long a missing binding counts. A binding is a permission: long enough for a tool that replaces it by deleting it,
+/// not longer.
+pub const HOLD_BINDING: SignedDuration = SignedDuration::from_secs(5);
 
 /// What the bindings of the namespace and the placement's own list come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +41,7 @@ impl Scope {
     pub fn of<'a>(
         placement: &Placement,
         bindings: impl IntoIterator<Item = &'a ManagedClusterSetBinding>,
+        lost: impl IntoIterator<Item = (&'a ManagedClusterSetBinding, Timestamp)>,
         exists: impl Fn(&str) -> bool,
         now: Timestamp,
     ) -> Self {
@@ -66,6 +72,13 @@ impl Scope {
             if wanted(&name) && until.is_none_or(|it| now < it) {
                 scope.missing.insert(name);
                 scope.held_until = [scope.held_until, until].into_iter().flatten().min();
+            }
+        }
+        for (binding, until) in lost {
+            let name = binding.name_any();
+            if exists(&name) && wanted(&name) && !scope.bound.contains(&name) && now < until {
+                scope.missing.insert(name);
+                scope.held_until = [scope.held_until, Some(until)].into_iter().flatten().min();
             }
         }
         scope

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-pub(super) fn object<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
+pub(crate) fn object<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(value).unwrap_or_else(|error| panic!("a fixture: {error}")))
 }
 
 /// Three clusters in set `prod`, two of them on aws; one in `dev`. Both sets are bound.
-fn world(spec: Value) -> World {
+pub(crate) fn world(spec: Value) -> World {
     let cluster = |name: &str, set: &str, platform: &str| {
         object(json!({
             "metadata": {"name": name, "labels": {"cluster.open-cluster-management.io/clusterset": set, "platform": platform}},
@@ -29,6 +29,7 @@ fn world(spec: Value) -> World {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         placement: object(json!({"metadata": {"name": "p", "namespace": "default"}, "spec": spec})),
         bindings: vec![binding("prod"), binding("dev")],
+        lost_bindings: Vec::new(),
         sets: vec![
             object(json!({"metadata": {"name": "prod"}, "spec": {}})),
             object(
@@ -49,7 +50,7 @@ fn world(spec: Value) -> World {
     }
 }
 
-fn aws() -> Value {
+pub(crate) fn aws() -> Value {
     json!({"requiredClusterSelector": {"claimSelector": {"matchExpressions": [
         {"key": "platform.open-cluster-management.io", "operator": "In", "values": ["aws"]}]}}})
 }
@@ -62,7 +63,7 @@ fn said(world: &World) -> String {
         .iter()
         .flat_map(|it| it.clusters.iter().copied())
         .collect();
-    let conditions = conditions(&world.placement, &selection, false);
+    let conditions = conditions(&world.placement, &Choice::of(&selection), false);
     let wrong = &conditions[1];
     let shown = if wrong.reason == "Misconfigured" {
         wrong
@@ -180,7 +181,9 @@ fn a_set_that_has_just_gone_missing_keeps_its_clusters_for_a_while() {
     let kept = said(&it);
     assert!(kept.starts_with("c1,c3,c4 | AllDecisionsScheduled"), "{kept}");
     assert!(
-        kept.ends_with("ManagedClusterSets [prod] have just gone missing and their clusters are kept for now"),
+        kept.ends_with(
+            "ManagedClusterSets [prod] or their bindings have just gone missing and their clusters are kept for now"
+        ),
         "{kept}"
     );
     assert_eq!(select(&it).recheck_at, None);
@@ -272,5 +275,60 @@ fn a_placement_says_what_it_looks_at() {
             .placement
         )
         .any_score
+    );
+}
+
+#[test]
+fn a_binding_that_has_just_gone_missing_counts_for_a_moment() {
+    let mut it = world(json!({}));
+    it.has = ["c1", "c4"].map(str::to_owned).into();
+    let lost = it.bindings.remove(0);
+    assert_eq!(said(&it), "c4 | AllDecisionsScheduled: All cluster decisions scheduled");
+    let until = it.now.checked_add(scope::HOLD_BINDING).unwrap();
+    it.lost_bindings = vec![(lost, until)];
+    assert_eq!(
+        said(&it),
+        "c1,c4 | AllDecisionsScheduled: All cluster decisions scheduled; ManagedClusterSets [prod] or their bindings have just \
+         gone missing and their clusters are kept for now"
+    );
+    assert_eq!(select(&it).recheck_at, Some(until));
+    it.now = until;
+    assert!(said(&it).starts_with("c4 | "));
+}
+
+#[test]
+fn scores_that_have_just_gone_missing_count_for_a_while() {
+    let asks = json!({"celSelector": {"celExpressions": ["managedCluster.scores('load').size() > 0"]}});
+    let mut it = world(json!({"predicates": [{"requiredClusterSelector": asks}]}));
+    let score: Arc<ocm_api::cluster::AddOnPlacementScore> = object(json!({
+        "metadata": {"name": "load", "namespace": "c1"}, "status": {"scores": [{"name": "cpu", "value": 66}]},
+    }));
+    let until = it.now.checked_add(scope::HOLD).unwrap();
+    let mut scores = Scores::default();
+    scores.hold(score.clone(), until);
+    it.scores = Arc::new(scores.clone());
+    let kept = said(&it);
+    assert!(
+        kept.starts_with("c1 | AllDecisionsScheduled")
+            && kept.ends_with("c1/load have just gone missing and their last values count for now"),
+        "{kept}"
+    );
+    assert_eq!(select(&it).recheck_at, Some(until));
+    // It is there again.
+    scores.put(score);
+    it.scores = Arc::new(scores);
+    assert_eq!(select(&it).recheck_at, None);
+}
+
+#[test]
+fn expressions_that_cannot_be_asked_are_told_of() {
+    let asks = json!({"celSelector": {"celExpressions": ["managedCluster.metadata.labels.zone == 'a'"]}});
+    let it = world(json!({"predicates": [{"requiredClusterSelector": asks}, aws()]}));
+    let selection = select(&it);
+    let conditions = conditions(&it.placement, &Choice::of(&selection), false);
+    assert_eq!(conditions[1].reason, "Succeedconfigured");
+    assert_eq!(
+        conditions[1].message,
+        "Placement configurations check pass; CEL expressions fail on cluster c2: No such key: zone"
     );
 }

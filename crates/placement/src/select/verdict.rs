@@ -7,14 +7,14 @@ use ocm_api::{
     conditions::placement::{self, reason},
 };
 
-use super::{Outcome, Selection};
+use super::{Choice, Outcome};
 
 /// The conditions. `keeps` says that the placement makes no sense and keeps the decisions it has: whether it is satisfied then
 /// stays as it was.
-pub fn conditions(placement: &Placement, selection: &Selection<'_>, keeps: bool) -> Vec<Wanted> {
-    let mut conditions = vec![misconfigured(selection, keeps)];
+pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<Wanted> {
+    let mut conditions = vec![misconfigured(choice, keeps)];
     if !keeps {
-        conditions.insert(0, satisfied(placement, selection));
+        conditions.insert(0, satisfied(placement, choice));
     }
     conditions
 }
@@ -29,8 +29,18 @@ pub fn taken(decisions: &[&str]) -> Wanted {
     )
 }
 
-fn misconfigured(selection: &Selection<'_>, keeps: bool) -> Wanted {
-    match &selection.outcome {
+/// What is said instead when the decisions could not be written. Upstream forgets the error and says that all went well.
+pub fn unwritten(error: &str) -> Wanted {
+    wanted(
+        placement::SATISFIED,
+        false,
+        reason::NOT_ALL_DECISIONS_SCHEDULED,
+        format!("PlacementDecisions could not be written: {error}"),
+    )
+}
+
+fn misconfigured(choice: &Choice, keeps: bool) -> Wanted {
+    match &choice.outcome {
         Outcome::Misconfigured { plugin, message } => {
             let kept = if keeps {
                 "; the decisions made before are kept"
@@ -44,18 +54,20 @@ fn misconfigured(selection: &Selection<'_>, keeps: bool) -> Wanted {
                 format!("{plugin}:{message}{kept}"),
             )
         }
-        _ => wanted(
-            placement::MISCONFIGURED,
-            false,
-            reason::SUCCEED_CONFIGURED,
-            "Placement configurations check pass",
-        ),
+        _ => {
+            let mut message = "Placement configurations check pass".to_owned();
+            // Upstream says nothing of it.
+            if let Some(failing) = &choice.failing {
+                message = format!("{message}; CEL expressions {failing}");
+            }
+            wanted(placement::MISCONFIGURED, false, reason::SUCCEED_CONFIGURED, message)
+        }
     }
 }
 
-fn satisfied(placement: &Placement, selection: &Selection<'_>) -> Wanted {
-    let scope = &selection.scope;
-    let held = selection.candidates.iter().any(|it| it.held);
+fn satisfied(placement: &Placement, choice: &Choice) -> Wanted {
+    let scope = &choice.scope;
+    let held = choice.held;
     let eligible: Vec<&str> = scope.eligible.iter().map(String::as_str).collect();
     let (is_satisfied, reason, mut message) = if scope.bound.is_empty() && !held {
         (
@@ -70,7 +82,7 @@ fn satisfied(placement: &Placement, selection: &Selection<'_>) -> Wanted {
             reason::NO_INTERSECTION,
             format!("None of ManagedClusterSets [{wanted}] is bound to placement namespace"),
         )
-    } else if selection.candidates.is_empty() {
+    } else if choice.members == 0 {
         (
             false,
             reason::ALL_MANAGED_CLUSTER_SETS_EMPTY,
@@ -79,13 +91,13 @@ fn satisfied(placement: &Placement, selection: &Selection<'_>) -> Wanted {
                 eligible.join(",")
             ),
         )
-    } else if selection.chosen == 0 {
+    } else if choice.chosen == 0 {
         (
             false,
             reason::NO_MANAGED_CLUSTER_MATCHED,
             "No ManagedCluster matches any of the cluster predicate".to_owned(),
         )
-    } else if selection.unscheduled == 0 {
+    } else if choice.unscheduled == 0 {
         (
             true,
             reason::ALL_DECISIONS_SCHEDULED,
@@ -95,14 +107,20 @@ fn satisfied(placement: &Placement, selection: &Selection<'_>) -> Wanted {
         (
             false,
             reason::NOT_ALL_DECISIONS_SCHEDULED,
-            format!("{} cluster decisions unscheduled", selection.unscheduled),
+            format!("{} cluster decisions unscheduled", choice.unscheduled),
         )
     };
     if held {
         let missing: Vec<&str> = scope.missing.iter().map(String::as_str).collect();
         message = format!(
-            "{message}; ManagedClusterSets [{}] have just gone missing and their clusters are kept for now",
+            "{message}; ManagedClusterSets [{}] or their bindings have just gone missing and their clusters are kept for now",
             missing.join(",")
+        );
+    }
+    if !choice.held_scores.is_empty() {
+        message = format!(
+            "{message}; AddOnPlacementScores {} have just gone missing and their last values count for now",
+            choice.held_scores.join(" ")
         );
     }
     wanted(placement::SATISFIED, is_satisfied, reason, message)

@@ -296,6 +296,7 @@ fn announce(old: &ManagedCluster, new: &ManagedCluster, now: Timestamp, plan: &m
         site: Site::Hub,
         namespace: name,
         regarding: status::regarding(new),
+        related: None,
         kind,
         reason: reason.to_owned(),
         action: reason.to_owned(),

@@ -145,6 +145,7 @@ fn silent(seen: &Seen, cluster: &ManagedCluster, plan: &mut Plan) {
         site: Site::Hub,
         namespace: name.clone(),
         regarding: status::regarding(cluster),
+        related: None,
         kind: EventKind::Warning,
         reason: "AvailableUnknown".to_owned(),
         action: "AvailableUnknown".to_owned(),
