@@ -8,6 +8,7 @@ use kube::Client;
 use kube_api::{
     admission::Admission,
     identity::{AUTHENTICATED, MASTERS, User},
+    pages::Page,
     pod_logs::PodLogs,
     server::{Options, Server},
 };
@@ -80,6 +81,11 @@ impl Embedded {
         self.server.set_pod_logs(logs);
     }
 
+    /// Whom it asks for all paths that begin so.
+    pub fn set_page(&self, prefix: &str, page: Arc<dyn Page>) {
+        self.server.set_page(prefix, page);
+    }
+
     /// Its objects.
     pub fn store(&self) -> &Arc<kube_store::Store> {
         self.server.store()
@@ -91,6 +97,12 @@ impl Embedded {
             self.server.service(User::new(user, &[MASTERS, AUTHENTICATED])),
             "default",
         )
+    }
+
+    /// A client that speaks to it in process, as somebody with no rights but those of these groups.
+    #[cfg(test)]
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        Client::new(self.server.service(User::new(user, groups)), "default")
     }
 
     /// The CA that signed its certificate, in PEM.

@@ -22,6 +22,7 @@ mod kinds;
 mod manifests;
 mod nodes;
 mod output;
+mod placement_page;
 mod ports;
 mod process;
 mod progress;

@@ -26,7 +26,7 @@ use crate::{
     admission,
     data_dir::DataDir,
     embedded::Embedded,
-    examples, nodes,
+    examples, nodes, placement_page,
     ports::Ports,
     progress::{Progress, Step},
 };
@@ -88,6 +88,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     };
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
+    placement_page::show(&hub);
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
     install(&client, &info)
         .await
