@@ -7,6 +7,7 @@
 mod addons;
 mod drover;
 mod fleet;
+mod placement;
 mod probe;
 mod start;
 mod statistics;
@@ -26,7 +27,7 @@ struct Arguments {
     /// Small sizes and few runs, to see that everything works.
     #[arg(long)]
     quick: bool,
-    /// Which to measure: probe, start, works, fleet, addon, addons. All of them without a name.
+    /// Which to measure: probe, start, works, fleet, addon, addons, placement. All of them without a name.
     names: Vec<String>,
 }
 
@@ -47,6 +48,12 @@ pub struct Size {
     pub add_ons: usize,
     /// The clusters they are on.
     pub add_on_clusters: usize,
+    /// Clusters to choose from.
+    pub placement_clusters: usize,
+    /// Placements that choose.
+    pub placements: usize,
+    /// Labels that change one after the other.
+    pub placement_changes: usize,
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
 }
@@ -65,6 +72,9 @@ async fn main() -> Result<()> {
             add_on_runs: 2,
             add_ons: 2,
             add_on_clusters: 8,
+            placement_clusters: 300,
+            placements: 40,
+            placement_changes: 10,
             idle_seconds: 3,
         }
     } else {
@@ -76,12 +86,23 @@ async fn main() -> Result<()> {
             add_on_runs: 20,
             add_ons: 20,
             add_on_clusters: 200,
+            placement_clusters: 10_000,
+            placements: 1000,
+            placement_changes: 240,
             idle_seconds: 30,
         }
     };
-    let binary = arguments.drover.canonicalize()?;
     let wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
     let mut report = Map::new();
+    if wanted("placement") {
+        report.insert("placement".into(), placement::measure(size).await?);
+    }
+    if arguments.names == ["placement"] {
+        // It needs no binary.
+        println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
+        return Ok(());
+    }
+    let binary = arguments.drover.canonicalize()?;
     report.insert(
         "binaryMebibytes".into(),
         json!({
