@@ -30,6 +30,7 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
         let of_place: Vec<&Value> = all.iter().filter(|(it, _)| *it == place).map(|(_, crd)| crd).collect();
         files.insert(format!("crates/ocm-api/src/crds/{name}.json"), lines(&of_place)?);
     }
+    files.insert("docs/guide/placement.svg".to_owned(), crate::picture::of_placements());
     Ok(files)
 }
 

@@ -2,6 +2,7 @@
 //! `cargo xtask story` runs stories.
 
 mod codegen;
+mod picture;
 mod story;
 mod tidy;
 
