@@ -16,10 +16,11 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules, which do not see the hub's objects yet.
-    pub fn new() -> Self {
+    /// The rules, which do not see the hub's objects yet. With `default_sets`, a cluster that names no set is put into the
+    /// set `default`.
+    pub fn new(default_sets: bool) -> Self {
         Self {
-            registration: Arc::default(),
+            registration: Arc::new(registration::Registration::new(default_sets)),
         }
     }
 

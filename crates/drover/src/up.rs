@@ -26,7 +26,9 @@ use crate::{
     admission,
     data_dir::DataDir,
     embedded::Embedded,
-    examples, nodes, placement_page,
+    examples,
+    feature_gates::{self, Gate},
+    nodes, placement_page,
     ports::Ports,
     progress::{Progress, Step},
 };
@@ -48,6 +50,8 @@ pub struct Wanted {
     pub add_ons: Vec<String>,
     /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`.
     pub images: Vec<String>,
+    /// Switches of the hub.
+    pub gates: Vec<Gate>,
 }
 
 /// Everything that runs, in the order in which it was started.
@@ -77,15 +81,16 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
 
     let step = progress.start("starting the hub");
-    let rules = admission::Rules::new();
+    let mut options = hub::Options {
+        addons: examples::add_ons(),
+        ..hub::Options::default()
+    };
+    feature_gates::apply(&wanted.gates, &mut options.registration);
+    let rules = admission::Rules::new(options.registration.default_sets);
     let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), rules.plugins()).await?;
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
     let client = hub.client("system:open-cluster-management:hub");
-    let options = hub::Options {
-        addons: examples::add_ons(),
-        ..hub::Options::default()
-    };
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
     placement_page::show(&hub);

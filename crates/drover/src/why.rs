@@ -2,6 +2,7 @@
 //! the things have to happen. Works have theirs in `work::why`. No sentence means that it waits for nothing.
 
 pub mod cluster_management_add_on;
+pub mod cluster_set;
 pub mod csr;
 pub mod managed_cluster;
 pub mod managed_cluster_add_on;

@@ -152,6 +152,14 @@ impl fmt::Display for Requirement {
     }
 }
 
+/// As kubectl prints selectors; nothing for the one that matches everything.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.requirements.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
 fn is_qualified_name(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),

@@ -1,9 +1,13 @@
 //! `drover clusterset bind|unbind|set`
-//! Upstream: clusteradm `clusterset`, whose lines we print.
+//! Upstream: clusteradm `clusterset`, whose lines we print. We differ in one thing: what is missing (a cluster, a set, a
+//! namespace) is found out before anything is written.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    core::{DynamicObject, Status},
+};
 use serde_json::json;
 
 use crate::{cli::Global, connect::Target, kinds, output};
@@ -15,7 +19,7 @@ pub enum ClusterSet {
     Bind(Binding),
     /// Take that back
     Unbind(Binding),
-    /// Put clusters into a set; each is in one set at most
+    /// Put clusters into a set, out of the one they are in, or give it namespaces that all its clusters are to have
     Set(Set),
 }
 
@@ -41,10 +45,13 @@ pub struct Set {
         long,
         visible_alias = "cluster",
         value_delimiter = ',',
-        required = true,
+        required_unless_present = "namespaces",
         value_name = "CLUSTERS"
     )]
     clusters: Vec<String>,
+    /// Namespaces that every cluster of the set is to have
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACES")]
+    namespaces: Vec<String>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -61,19 +68,25 @@ impl ClusterSet {
     }
 }
 
-/// The set has to be there: a binding to nothing would look as if it were done.
-async fn must_exist(hub: &Target, name: &str) -> Result<()> {
+/// The set, which has to be there: a binding to nothing would look as if it were done.
+async fn existing(hub: &Target, name: &str) -> Result<DynamicObject> {
     let found = hub.all(&kinds::managed_cluster_set()).get_opt(name).await;
-    match found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))? {
-        Some(_) => Ok(()),
-        None => bail!("there is no clusterset {name} on this hub; `drover create clusterset {name}` creates it"),
-    }
+    let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;
+    found.ok_or_else(|| {
+        anyhow!("there is no clusterset {name} on this hub; `drover create clusterset {name}` creates it")
+    })
+}
+
+/// Whether the server missed the namespace, and not something in it.
+fn is_missing(status: &Status, namespace: &str) -> bool {
+    let about = status.details.as_ref();
+    status.code == 404 && about.is_some_and(|it| it.kind == "namespaces" && it.name == namespace)
 }
 
 impl Binding {
     async fn bind(&self, hub: &Target) -> Result<()> {
         let Self { name, namespace, .. } = self;
-        must_exist(hub, name).await?;
+        existing(hub, name).await?;
         let binding = serde_json::from_value(json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
             "kind": "ManagedClusterSetBinding",
@@ -90,6 +103,11 @@ impl Binding {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => output::say(format_args!(
                 "Clusterset {name} is already bound to Namespace {namespace}"
             )),
+            Err(kube::Error::Api(status)) if is_missing(&status, namespace) => {
+                bail!(
+                    "there is no namespace {namespace} on this hub; `kubectl create namespace {namespace}` creates it"
+                )
+            }
             Err(error) => Err(hub.explain(&format!("could not bind clusterset {name}"), &error)),
         }
     }
@@ -104,7 +122,9 @@ impl Binding {
         match api.delete(name, &parameters).await {
             Ok(_) => output::say(format_args!("Clusterset {name} is unbind from namespace {namespace}")),
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                bail!("clusterset {name} is not bound to namespace {namespace}")
+                // A binding whose set is gone is unbound all the same; a name that nobody knows is a mistake in typing.
+                existing(hub, name).await?;
+                output::say(format_args!("Clusterset {name} is not bound to Namespace {namespace}"))
             }
             Err(error) => Err(hub.explain(&format!("could not unbind clusterset {name}"), &error)),
         }
@@ -114,7 +134,13 @@ impl Binding {
 impl Set {
     async fn set(&self, hub: &Target) -> Result<()> {
         let name = &self.name;
-        must_exist(hub, name).await?;
+        let set = existing(hub, name).await?;
+        if !self.clusters.is_empty() && set.data["spec"]["clusterSelector"]["selectorType"] == "LabelSelector" {
+            bail!(
+                "clusterset {name} takes its clusters by their labels; label the clusters instead \
+                 (`drover get clustersets {name} -o wide` prints its selector)"
+            );
+        }
         let api = hub.all(&kinds::managed_cluster());
         // All of them are looked at before any of them is changed.
         let mut before = Vec::new();
@@ -155,6 +181,57 @@ impl Set {
                 ))?;
             }
         }
-        Ok(())
+        if self.namespaces.is_empty() {
+            return Ok(());
+        }
+        self.give(hub, &set).await
+    }
+
+    /// Adds the namespaces to those that the clusters of the set are to have.
+    async fn give(&self, hub: &Target, set: &DynamicObject) -> Result<()> {
+        let name = &self.name;
+        output::say(format_args!(
+            "Processing managed namespaces: [{}]",
+            self.namespaces.join(" ")
+        ))?;
+        let present = set.data["spec"]["managedNamespaces"].as_array();
+        let mut all = present.cloned().unwrap_or_default();
+        let mut added: Vec<&str> = Vec::new();
+        for namespace in self.namespaces.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
+            if all.iter().any(|it| it["name"] == namespace) {
+                output::say(format_args!(
+                    "Managed namespace {namespace} already exists in Clusterset {name}"
+                ))?;
+                continue;
+            }
+            all.push(json!({ "name": namespace }));
+            added.push(namespace);
+        }
+        if added.is_empty() {
+            return output::say(format_args!(
+                "\nAll specified namespaces already exist in Clusterset {name}"
+            ));
+        }
+        let count = all.len();
+        // The whole list is written: it must still be the one that was read.
+        let patch = Patch::Merge(json!({
+            "metadata": { "resourceVersion": set.metadata.resource_version },
+            "spec": { "managedNamespaces": all },
+        }));
+        let parameters = PatchParams {
+            dry_run: self.dry_run,
+            ..PatchParams::default()
+        };
+        let made = hub
+            .all(&kinds::managed_cluster_set())
+            .patch(name, &parameters, &patch)
+            .await;
+        made.map_err(|error| hub.explain(&format!("could not give namespaces to clusterset {name}"), &error))?;
+        output::say(format_args!(
+            "\nSuccessfully updated Clusterset {name}\nAdded {} managed namespace(s): {}\n\
+             Total managed namespaces in clusterset: {count}",
+            added.len(),
+            added.join(", ")
+        ))
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Create {
-    /// Create a set that clusters can be put into
+    /// Create a set that clusters can be put into, or that takes those with certain labels
     #[command(name = "clusterset")]
     ClusterSet(clusterset::ClusterSet),
     /// Create a placement, which chooses clusters from the sets that are bound to its namespace

@@ -1,5 +1,6 @@
 //! `drover delete …`
 
+mod clusterset;
 mod work;
 
 use anyhow::Result;
@@ -9,6 +10,9 @@ use crate::cli::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Delete {
+    /// Delete a set of clusters; the clusters stay, and keep their label
+    #[command(name = "clusterset")]
+    ClusterSet(clusterset::ClusterSet),
     /// Delete a work, and with it what it made on the clusters
     #[command(alias = "works")]
     Work(work::Work),
@@ -17,6 +21,7 @@ pub enum Delete {
 impl Delete {
     pub async fn run(self, global: &Global) -> Result<()> {
         match self {
+            Self::ClusterSet(it) => it.run(global).await,
             Self::Work(it) => it.run(global).await,
         }
     }

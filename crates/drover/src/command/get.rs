@@ -2,6 +2,7 @@
 
 mod addons;
 mod clusters;
+pub mod clustersets;
 mod placements;
 mod token;
 mod works;
@@ -16,6 +17,9 @@ pub enum Get {
     /// List the managed clusters
     #[command(alias = "cluster")]
     Clusters(clusters::Clusters),
+    /// List the sets of clusters, how many clusters each has, and who may use them
+    #[command(name = "clustersets", alias = "clusterset")]
+    ClusterSets(clustersets::ClusterSets),
     /// List the works of a cluster, or tell one work resource by resource
     #[command(alias = "work")]
     Works(works::Works),
@@ -33,6 +37,7 @@ impl Get {
     pub async fn run(self, global: &Global) -> Result<()> {
         match self {
             Self::Clusters(it) => it.run(global).await,
+            Self::ClusterSets(it) => it.run(global).await,
             Self::Works(it) => it.run(global).await,
             Self::Addons(it) => it.run(global).await,
             Self::Placements(it) => it.run(global).await,

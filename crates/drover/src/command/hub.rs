@@ -5,7 +5,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::{cli::Global, connect::Target, examples, process};
+use crate::{cli::Global, connect::Target, examples, feature_gates, process};
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -13,6 +13,9 @@ pub struct Hub {
     /// Accept clusters and approve their first certificate request without a human, if these users ask for it
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
+    /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ResourceCleanup
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
+    feature_gates: Vec<crate::feature_gates::Gate>,
 }
 
 impl Hub {
@@ -30,6 +33,7 @@ impl Hub {
         };
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
+        feature_gates::apply(&self.feature_gates, &mut options.registration);
         let started = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             started = hub::start(target.client.clone(), options, stop.child_token()) => started,

@@ -30,6 +30,9 @@ pub struct Up {
     /// when its last word is *
     #[arg(long, value_name = "IMAGE=COMMAND", value_parser = crate::nodes::parse_mapping)]
     node_image_map: Vec<String>,
+    /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ResourceCleanup
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
+    feature_gates: Vec<crate::feature_gates::Gate>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
@@ -54,6 +57,7 @@ impl Up {
             port: self.port,
             add_ons: self.addons.clone(),
             images: self.node_image_map.clone(),
+            gates: self.feature_gates.clone(),
         }
     }
 

@@ -27,7 +27,8 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Why {
     /// managedcluster/NAME, clustermanagementaddon/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME,
-    /// placement/NAME or csr/NAME; a space may stand for the first slash
+    /// managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME or csr/NAME; a space may stand for the
+    /// first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
     /// The namespace of a placement
@@ -52,6 +53,11 @@ pub enum Object {
     },
     ManifestWork {
         cluster: String,
+        name: String,
+    },
+    ManagedClusterSet(String),
+    ManagedClusterSetBinding {
+        namespace: String,
         name: String,
     },
     Csr(String),
@@ -94,6 +100,19 @@ impl FromStr for Object {
             ("manifestwork" | "manifestworks" | "work" | "mw", _) => {
                 bail!("write manifestwork/CLUSTER/NAME: a work belongs to one cluster")
             }
+            ("managedclusterset" | "managedclustersets" | "clusterset" | "mclset" | "mclsets", [name]) => {
+                Ok(Self::ManagedClusterSet((*name).into()))
+            }
+            (
+                "managedclustersetbinding" | "managedclustersetbindings" | "mclsetbinding" | "mclsetbindings",
+                [namespace, name],
+            ) => Ok(Self::ManagedClusterSetBinding {
+                namespace: (*namespace).into(),
+                name: (*name).into(),
+            }),
+            ("managedclustersetbinding" | "managedclustersetbindings" | "mclsetbinding" | "mclsetbindings", _) => {
+                bail!("write managedclustersetbinding/NAMESPACE/NAME: it lets one namespace use a set")
+            }
             ("placement" | "placements", [name]) => Ok(Self::Placement {
                 name: (*name).into(),
                 namespace: "default".into(),
@@ -103,9 +122,13 @@ impl FromStr for Object {
             ("csr" | "certificatesigningrequest" | "certificatesigningrequests", [name]) => {
                 Ok(Self::Csr((*name).into()))
             }
-            ("managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr", _) => bail!("write {kind}/NAME"),
+            (
+                "managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr" | "managedclusterset"
+                | "managedclustersets" | "clusterset" | "mclset" | "mclsets",
+                _,
+            ) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a placement or a csr"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a placement, a managedclusterset, a managedclustersetbinding or a csr"
             ),
         }
     }
@@ -118,6 +141,10 @@ impl std::fmt::Display for Object {
             Self::ClusterManagementAddOn(name) => write!(f, "clustermanagementaddon/{name}"),
             Self::ManagedClusterAddOn { cluster, name } => write!(f, "managedclusteraddon/{cluster}/{name}"),
             Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
+            Self::ManagedClusterSet(name) => write!(f, "managedclusterset/{name}"),
+            Self::ManagedClusterSetBinding { namespace, name } => {
+                write!(f, "managedclustersetbinding/{namespace}/{name}")
+            }
             Self::Csr(name) => write!(f, "csr/{name}"),
             Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
@@ -171,6 +198,10 @@ pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Re
             namespace,
             cluster,
         } => why::placement::sentences(&hub, namespace, name, cluster.as_deref()).await?,
+        Object::ManagedClusterSet(name) => why::cluster_set::of_set(&hub, name).await?,
+        Object::ManagedClusterSetBinding { namespace, name } => {
+            why::cluster_set::of_binding(&hub, namespace, name).await?
+        }
         Object::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;

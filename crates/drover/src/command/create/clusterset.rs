@@ -1,18 +1,22 @@
 //! `drover create clusterset NAME`
-//! Upstream: clusteradm `create clusterset`, whose lines we print.
+//! Upstream: clusteradm `create clusterset`, whose lines we print. Sets that go by a selector are ours.
 
 use anyhow::Result;
 use clap::Args;
 use kube::api::PostParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{cli::Global, connect::Target, kinds, output};
+use crate::{cli::Global, connect::Target, kinds, output, selector_text};
 
-/// Create a set that clusters can be put into
+/// Create a set that clusters can be put into, or that takes those with certain labels
 #[derive(Debug, Args)]
 pub struct ClusterSet {
     /// The name of the set
     name: String,
+    /// Take every cluster with these labels, as for kubectl: `env=prod`, `zone in (a,b)`, `!old` [default: the clusters that
+    /// `drover clusterset set` puts into it]
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    label_selector: Option<String>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -20,13 +24,14 @@ pub struct ClusterSet {
 
 impl ClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
+        let selector = self.selector()?;
         let hub = Target::connect(global).await?;
         let name = &self.name;
         let set = serde_json::from_value(json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
             "kind": "ManagedClusterSet",
             "metadata": { "name": name },
-            "spec": { "clusterSelector": { "selectorType": "ExclusiveClusterSetLabel" } },
+            "spec": { "clusterSelector": selector },
         }))?;
         let parameters = PostParams {
             dry_run: self.dry_run,
@@ -39,5 +44,13 @@ impl ClusterSet {
             }
             Err(error) => Err(hub.explain(&format!("could not create clusterset {name}"), &error)),
         }
+    }
+
+    fn selector(&self) -> Result<Value> {
+        let Some(text) = &self.label_selector else {
+            return Ok(json!({ "selectorType": "ExclusiveClusterSetLabel" }));
+        };
+        let requirements = selector_text::parse(text)?;
+        Ok(json!({ "selectorType": "LabelSelector", "labelSelector": { "matchExpressions": requirements } }))
     }
 }

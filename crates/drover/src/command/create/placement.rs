@@ -6,7 +6,7 @@ use clap::Args;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::{cli::Global, connect::Target, kinds, output};
+use crate::{cli::Global, connect::Target, kinds, output, selector_text};
 
 /// Create a placement, which chooses clusters from the sets that are bound to its namespace
 #[derive(Debug, Args)]
@@ -89,10 +89,10 @@ impl Placement {
         }
         let mut selector = json!({});
         if let Some(text) = &self.label_selectors {
-            selector["labelSelector"] = json!({ "matchExpressions": requirements(text)? });
+            selector["labelSelector"] = json!({ "matchExpressions": selector_text::parse(text)? });
         }
         if let Some(text) = &self.claim_selectors {
-            selector["claimSelector"] = json!({ "matchExpressions": requirements(text)? });
+            selector["claimSelector"] = json!({ "matchExpressions": selector_text::parse(text)? });
         }
         if selector != json!({}) {
             spec["predicates"] = json!([{ "requiredClusterSelector": selector }]);
@@ -125,72 +125,9 @@ fn prioritizer(text: &str) -> Result<Value> {
     Ok(json!({ "scoreCoordinate": coordinate, "weight": weight }))
 }
 
-/// kubectl's selectors as requirements.
-fn requirements(text: &str) -> Result<Vec<Value>> {
-    let mut parts = vec![String::new()];
-    let mut open = false;
-    for letter in text.chars() {
-        open = (open || letter == '(') && letter != ')';
-        match parts.last_mut() {
-            Some(last) if letter != ',' || open => last.push(letter),
-            _ => parts.push(String::new()),
-        }
-    }
-    parts.iter().map(|it| requirement(it.trim())).collect()
-}
-
-fn requirement(text: &str) -> Result<Value> {
-    let made = |key: &str, operator: &str, values: &[&str]| {
-        let key = key.trim();
-        if key.is_empty() || key.contains(char::is_whitespace) {
-            bail!("{text:?} is no selector: write KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY");
-        }
-        Ok(match values {
-            [] => json!({ "key": key, "operator": operator }),
-            values => json!({ "key": key, "operator": operator, "values": values }),
-        })
-    };
-    for (word, operator) in [(" notin ", "NotIn"), (" in ", "In")] {
-        if let Some((key, list)) = text.split_once(word) {
-            let list = list.trim().strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-            let list = list.with_context(|| format!("{text:?} is no selector: the values stand in brackets"))?;
-            let values: Vec<&str> = list.split(',').map(str::trim).collect();
-            return made(key, operator, &values);
-        }
-    }
-    if let Some((key, value)) = text.split_once("!=") {
-        return made(key, "NotIn", &[value.trim()]);
-    }
-    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return made(key, "In", &[value.trim()]);
-    }
-    match text.strip_prefix('!') {
-        Some(key) => made(key, "DoesNotExist", &[]),
-        None => made(text, "Exists", &[]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn selectors_are_written_as_for_kubectl() {
-        assert_eq!(
-            json!(requirements("env=prod,zone in (a, b),!old,gpu,tier!=x,size notin (s)").unwrap()),
-            json!([
-                {"key": "env", "operator": "In", "values": ["prod"]},
-                {"key": "zone", "operator": "In", "values": ["a", "b"]},
-                {"key": "old", "operator": "DoesNotExist"},
-                {"key": "gpu", "operator": "Exists"},
-                {"key": "tier", "operator": "NotIn", "values": ["x"]},
-                {"key": "size", "operator": "NotIn", "values": ["s"]},
-            ])
-        );
-        for wrong in ["", "a b", "=x", "zone in a", "env=prod,"] {
-            assert!(requirements(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn prioritizers_have_a_weight() {

@@ -1,10 +1,11 @@
 //! `drover get clusters`
 //! Upstream: clusteradm `get clusters -o table`; the columns are its own, ours follow under `-o wide`.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use jiff::Timestamp;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::{Api, api::ListParams, core::DynamicObject};
+use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Membership};
 
 use crate::{
     age,
@@ -23,7 +24,7 @@ pub struct Clusters {
     /// Only these clusters
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only the clusters of this set
+    /// Only the clusters of this set, whether they are in it by name or by its selector
     #[arg(long, value_name = "SET")]
     clusterset: Option<String>,
     /// Only the clusters with these labels
@@ -39,16 +40,17 @@ impl Clusters {
         let hub = Target::connect(global).await?;
         let api = hub.all(&kinds::managed_cluster());
         let mut clusters = if self.names.is_empty() {
-            let set = self
-                .clusterset
-                .iter()
-                .map(|set| format!("{}={set}", kinds::CLUSTER_SET_LABEL));
-            let selector = set.chain(self.selector.clone()).collect::<Vec<_>>().join(",");
-            let parameters = ListParams::default().labels(&selector);
-            api.list(&parameters)
-                .await
+            let parameters = ListParams::default().labels(self.selector.as_deref().unwrap_or_default());
+            let page = api.list(&parameters).await;
+            let mut listed = page
                 .map_err(|error| hub.explain("could not list the managed clusters", &error))?
-                .items
+                .items;
+            if let Some(name) = &self.clusterset {
+                let set = cluster_set(&hub, name).await?;
+                let members = Membership::of([&set]);
+                listed.retain(|it| is_member(&members, it));
+            }
+            listed
         } else {
             let mut named = Vec::new();
             for name in &self.names {
@@ -67,6 +69,21 @@ impl Clusters {
         }
         output::print(&encode(&clusters, self.output, Timestamp::now())?)
     }
+}
+
+async fn cluster_set(hub: &Target, name: &str) -> Result<ManagedClusterSet> {
+    let found = Api::<ManagedClusterSet>::all(hub.client.clone()).get_opt(name).await;
+    let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;
+    found.ok_or_else(|| {
+        anyhow!("there is no clusterset {name} on this hub; `drover get clustersets` lists those there are")
+    })
+}
+
+/// Membership is a matter of labels alone.
+fn is_member(members: &Membership<'_>, cluster: &DynamicObject) -> bool {
+    let mut labelled = ManagedCluster::default();
+    labelled.metadata.labels = cluster.metadata.labels.clone();
+    members.has(&labelled)
 }
 
 fn encode(clusters: &[DynamicObject], format: Option<Format>, now: Timestamp) -> Result<String> {

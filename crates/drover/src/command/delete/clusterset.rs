@@ -1,0 +1,64 @@
+//! `drover delete clusterset NAME`
+//! Upstream: clusteradm `delete clusterset`, whose lines we print where something was done; where nothing could be, it is an
+//! error.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use kube::api::{DeleteParams, ListParams};
+use ocm_api::namespaces;
+
+use crate::{cli::Global, command::get::clustersets, connect::Target, kinds, output};
+
+/// Delete a set of clusters; the clusters stay, and keep their label
+#[derive(Debug, Args)]
+pub struct ClusterSet {
+    /// The name of the set
+    name: String,
+    /// Let the hub check everything and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl ClusterSet {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        let name = &self.name;
+        if [namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET].contains(&name.as_str()) {
+            bail!("clusterset {name} can not be deleted: the hub would make it anew");
+        }
+        let hub = Target::connect(global).await?;
+        let doing = format!("could not delete clusterset {name}");
+        let api = hub.all(&kinds::managed_cluster_set());
+        let found = api.get_opt(name).await.map_err(|error| hub.explain(&doing, &error))?;
+        if found.is_none() {
+            return output::say(format_args!("Clusterset {name} not found or is already deleted"));
+        }
+        if let Some(bound) = clustersets::bindings(&hub).await?.remove(name) {
+            let (namespaces, first) = (bound.join(", "), &bound[0]);
+            bail!(
+                "clusterset {name} is still bound to the namespaces {namespaces}; \
+                 `drover clusterset unbind {name} -n {first}` unbinds it"
+            );
+        }
+        let parameters = DeleteParams {
+            dry_run: self.dry_run,
+            ..DeleteParams::default()
+        };
+        api.delete(name, &parameters)
+            .await
+            .map_err(|error| hub.explain(&doing, &error))?;
+        output::say(format_args!("Clusterset {name} is deleted"))?;
+        // The label is what somebody decided about the cluster; it is not taken away behind their back.
+        let labelled = ListParams::default().labels(&format!("{}={name}", kinds::CLUSTER_SET_LABEL));
+        let left = hub.all(&kinds::managed_cluster()).list(&labelled).await;
+        let left = left.map_err(|error| hub.explain("could not list the clusters that were in it", &error))?;
+        let left: Vec<_> = left.items.into_iter().filter_map(|it| it.metadata.name).collect();
+        if !left.is_empty() && !self.dry_run {
+            eprintln!(
+                "still labelled with it: {}; `drover clusterset set default --clusters {}` puts them into another set",
+                left.join(", "),
+                left.join(",")
+            );
+        }
+        Ok(())
+    }
+}
