@@ -106,6 +106,35 @@ async fn what_a_template_has_for_the_hosting_cluster_goes_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
+    let world = hosted(&[map("there", Some("hosting"))]).await;
+    let templates: Api<AddOnTemplate> = Api::all(world.site.client());
+    templates.delete("hello", &Default::default()).await.unwrap();
+    world
+        .until("the add-on is told that there is none", |shared| {
+            let addon = shared.addons.get("c1", "hello")?;
+            let reference = addon.status.as_ref()?.config_references.first()?.clone();
+            reference.desired_config?.spec_hash.is_empty().then_some(())
+        })
+        .await;
+    assert!(
+        world
+            .shared
+            .works
+            .get("host", "addon-hello-deploy-hosting-c1-0")
+            .is_some()
+    );
+    world.addons("c1").delete("hello", &Default::default()).await.unwrap();
+    world
+        .until("it is gone, and what was hosted for it", |shared| {
+            let addon = shared.addons.get("c1", "hello");
+            (addon.is_none() && shared.works.list_in("host").is_empty()).then_some(())
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_template_with_nothing_for_a_hosting_cluster_is_deployed_as_ever_and_says_so() {
     let world = hosted(&[map("here", None), map("nowhere", Some("none"))]).await;
     let works = &world.shared.works;
@@ -216,5 +245,48 @@ async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() 
     })
     .await;
     assert_eq!(role_of("c1").await, "edit");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "hello", "namespace": "greetings", "annotations": { LOCATION: "hosting" }},
+        "spec": {"template": {"spec": {"containers": []}}},
+    });
+    let world = hosted(&[deployment]).await;
+    let namespace =
+        |shared: &addon::hub::Shared| shared.addons.get("c1", "hello")?.status.clone().map(|it| it.namespace);
+    assert_eq!(namespace(&world.shared).as_deref(), Some("greetings"));
+    // Nobody looks after the template's configurations any more, so that this cluster is not told that there is none.
+    let offers: Api<ocm_api::addon::v1alpha1::ClusterManagementAddOn> = Api::all(world.site.client());
+    let own = json!({"metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "self"}}});
+    offers
+        .patch("hello", &PatchParams::default(), &Patch::Merge(&own))
+        .await
+        .unwrap();
+    let templates: Api<AddOnTemplate> = Api::all(world.site.client());
+    templates.delete("hello", &Default::default()).await.unwrap();
+    world
+        .until("its manager says that there is no template", |shared| {
+            let addon = shared.addons.get("c1", "hello")?;
+            told(&addon, "RegistrationApplied")
+                .contains("AddOnTemplate hello does not exist")
+                .then_some(())
+        })
+        .await;
+    let (context, clients) = (world.manager.context(), Clients::hub(world.site.client()));
+    settle(&Registrations::new(context), &clients, "c1/hello", 3)
+        .await
+        .unwrap();
+    assert_eq!(namespace(&world.shared).as_deref(), Some("greetings"));
+    assert!(
+        world
+            .shared
+            .works
+            .get("host", "addon-hello-deploy-hosting-c1-0")
+            .is_some()
+    );
     world.stop().await;
 }

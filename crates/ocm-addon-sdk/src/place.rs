@@ -230,7 +230,7 @@ impl Place {
         let kind = ConfigKind::of::<K>();
         let found = self.configs.iter().find(|it| it.kind.is(&kind.group, &kind.resource));
         match found {
-            Some(found) if found.spec_hash.is_empty() => Err(Refusal::new(format!(
+            Some(found) if found.spec_hash.is_empty() && found.object.is_some() => Err(Refusal::new(format!(
                 "the hub has not settled the state of {found} yet"
             ))),
             Some(found) => found.read().map(Some),
@@ -334,6 +334,7 @@ mod tests {
         place.configs[0].object = None;
         let why = place.config::<AddOnDeploymentConfig>().unwrap_err();
         assert_eq!(why.message(), "AddOnDeploymentConfig global does not exist");
+        place = Place::new("cluster1", "helloworld").with_config(&config);
         place.configs[0].spec_hash.clear();
         let why = place.config::<AddOnDeploymentConfig>().unwrap_err();
         assert_eq!(

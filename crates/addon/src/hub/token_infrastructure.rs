@@ -3,11 +3,12 @@
 //!
 //! Root: ManagedClusterAddOn. Reads: the three objects. Writes: ServiceAccount, Role and RoleBinding, which belong to the
 //! add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
-//! Never: a token; another add-on's objects.
+//! Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under the name: the cluster would
+//! be handed whatever that may do.
 //! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being deleted. The
 //! agent still needs its access to the hub to clean up after itself, so ours outlives the deletion timestamp.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -24,16 +25,25 @@ use ocm_api::{
     conditions::managed_cluster_add_on::{self, token_infrastructure_reason as reason},
     identity, labels,
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait, cache};
+use ocm_reconcile::{Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait, cache, plan::StepId};
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::{Caches, facts};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
+/// How soon to look again for an object that was there when it was to be made: mostly the watch is about to bring it.
+const UNSEEN_AGAIN: Duration = Duration::from_millis(200);
+
+/// How soon to try again when it is somebody else's. Nothing tells when it goes.
+const STRANGERS_AGAIN: Duration = Duration::from_secs(30);
+
 /// The reconciler.
 pub struct TokenInfrastructure {
     caches: Caches,
+    // The add-ons of which an object was there already in the last run.
+    met: Mutex<BTreeSet<String>>,
 }
 
 /// What a plan is made from.
@@ -48,12 +58,17 @@ pub struct Seen {
     pub role: Option<Arc<Role>>,
     /// Whose right that is.
     pub role_binding: Option<Arc<RoleBinding>>,
+    /// Whether an object was there already when it was to be made in the last run.
+    pub met: bool,
 }
 
 impl TokenInfrastructure {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            caches: caches.clone(),
+            met: Mutex::default(),
+        }
     }
 }
 
@@ -121,6 +136,7 @@ impl Reconciler for TokenInfrastructure {
             service_account: caches.service_accounts.get(cluster, &service_account_name(name)),
             role: caches.roles.get(cluster, &role_name(name)),
             role_binding: caches.role_bindings.get(cluster, &role_name(name)),
+            met: self.met.lock().contains(key),
         })
     }
 
@@ -169,11 +185,42 @@ impl Reconciler for TokenInfrastructure {
         plan
     }
 
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        let Some(addon) = seen.addon.as_deref() else { return };
+        let key = cache::key_of(addon);
+        let mut met = self.met.lock();
+        if in_the_way(seen, outcome).is_empty() {
+            met.remove(&key);
+        } else {
+            met.insert(key);
+        }
+    }
+
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
         let Some(addon) = seen.addon.as_deref().filter(|it| wants_token(it)) else {
             return plan;
         };
+        let in_the_way = in_the_way(seen, outcome);
+        if !in_the_way.is_empty() {
+            plan.look_again(if seen.met { STRANGERS_AGAIN } else { UNSEEN_AGAIN });
+        }
+        if seen.met && !in_the_way.is_empty() {
+            let failed = wanted(
+                managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY,
+                false,
+                reason::APPLY_FAILED,
+                format!(
+                    "Failed to apply token infrastructure: {} is there already and was not made for the add-on; remove it, \
+                     or label it {}={} and {}=true to give it to the add-on",
+                    in_the_way.join(", "),
+                    labels::ADDON_TOKEN_NAME,
+                    addon.name_any(),
+                    labels::ADDON_TOKEN_INFRASTRUCTURE,
+                ),
+            );
+            facts::tell(&mut plan, addon, &facts::saying(addon, failed, seen.now));
+        }
         // Somebody who was faster is no failure worth telling.
         if outcome.errors().any(|(_, it)| !it.is_conflict()) {
             let failed = wanted(
@@ -186,6 +233,26 @@ impl Reconciler for TokenInfrastructure {
         }
         plan
     }
+}
+
+/// The objects that were to be made and are there, although nobody has seen them with the add-on's labels.
+fn in_the_way(seen: &Seen, outcome: &Outcome) -> Vec<String> {
+    let exists = |it: &Result<Done, _>| matches!(it, Ok(Done::AlreadyExists));
+    if !outcome.stages.iter().flatten().any(exists) {
+        return Vec::new();
+    }
+    let plan = TokenInfrastructure::plan(seen);
+    let steps = plan.stages.iter().enumerate();
+    let steps = steps.flat_map(|(stage, steps)| (0..steps.len()).map(move |step| StepId { stage, step }));
+    let there = steps.filter(|it| outcome.get(*it).is_some_and(exists));
+    let target = |it: StepId| plan.stages[it.stage][it.step].target();
+    there
+        .filter_map(|it| {
+            let target = target(it)?;
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            Some(format!("{} {namespace}/{}", target.api_resource.kind, target.name))
+        })
+        .collect()
 }
 
 fn remove(seen: &Seen, plan: &mut Plan) {

@@ -20,6 +20,7 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         service_account: None,
         role: None,
         role_binding: None,
+        met: false,
     }
 }
 
@@ -120,4 +121,24 @@ fn everything_goes_when_the_agent_comes_with_a_certificate_or_not_at_all() {
         format!("{stages}\nstage 2\nhub: patch ManagedClusterAddOn cluster1/a status")
     );
     assert_eq!(printed(&seen(Some(addon(Some("csr"), json!([]))))), "nothing to do");
+}
+
+#[test]
+fn an_account_that_is_somebody_elses_is_told_and_not_taken() {
+    let addon = addon(Some("token"), json!([]));
+    let mut seen = seen(Some(addon));
+    let mut outcome = Outcome::default();
+    outcome.stages.push(vec![Ok(Done::AlreadyExists)]);
+    // At first the watch may just be late.
+    let first = TokenInfrastructure::conclude(&seen, &outcome);
+    assert!(first.is_empty() && first.again == Some(UNSEEN_AGAIN), "{first}");
+    seen.met = true;
+    let told = format!("{:#}", TokenInfrastructure::conclude(&seen, &outcome));
+    assert!(
+        told.contains(
+            "Failed to apply token infrastructure: ServiceAccount cluster1/a-agent is there already and was not made for the \
+             add-on; remove it, or label it"
+        ),
+        "{told}"
+    );
 }

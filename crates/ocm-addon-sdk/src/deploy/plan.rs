@@ -394,7 +394,7 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
     let addon = &here.place.addon;
     let since = addon.metadata.deletion_timestamp.as_ref().map_or(seen.now, |it| it.0);
     let names = names(addon);
-    let (mut pending, mut expired, mut done) = (None, None, None);
+    let (mut pending, mut expired, mut done, mut unknown) = (None, None, None, None);
     let (mut notes, mut again) = (Vec::new(), None::<Duration>);
     for side in sides {
         let part = Part::Hooks(*side);
@@ -414,6 +414,9 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         };
         let Some(hooks) = wanted.or(present) else {
             notes.push(format!("the hooks of {name} are not known"));
+            if let Rendered::Refused(why) = &here.rendered {
+                unknown = Some(why);
+            }
             pending = pending.or(Some(name));
             continue;
         };
@@ -435,7 +438,10 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
     }
     let (completed, reason, message) = match (&pending, &expired, &done) {
         (Some(name), _, _) => {
-            let message = format!("hook manifestWork {name} is not completed.");
+            let why = unknown
+                .map(|it| format!(" What is to run is not known: {it}."))
+                .unwrap_or_default();
+            let message = format!("hook manifestWork {name} is not completed.{why}");
             (false, reason::HOOK_NOT_COMPLETED, message)
         }
         (None, Some((name, deadline)), _) => {

@@ -437,6 +437,9 @@ fn a_hook_that_can_no_longer_be_rendered_is_judged_by_its_work() {
             .contains("waits: the hooks of addon-a-pre-delete are not known")
     );
     assert!(scene.told().contains("HookManifestCompleted=False"), "{}", scene.told());
+    let told = "hook manifestWork addon-a-pre-delete is not completed. What is to run is not known: failed to get manifest from \
+                agent interface: its configuration is gone.";
+    assert!(scene.told().contains(told), "{}", scene.told());
 }
 
 #[test]

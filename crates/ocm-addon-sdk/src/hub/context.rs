@@ -153,23 +153,23 @@ impl Context {
             hub: self.hub.clone(),
             addon,
         };
+        // Where it is and whether it is hosted stay as they are while nobody can say for sure: a change that is held back is
+        // not for this cluster yet, and one whose configuration somebody has deleted goes on running.
         let is_held = place.held().is_some();
+        let is_lacking = place.configs.iter().any(|it| it.object.is_none());
         let mode = place::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
         if matches!(mode, Mode::Hosted(_)) {
-            let hosted = if is_held {
-                was_hosted(&place.addon)
-            } else {
-                entry.add_on.hosted(&place)
-            };
-            if hosted {
+            let was = (is_held || is_lacking) && was_hosted(&place.addon);
+            if was || !is_held && entry.add_on.hosted(&place) {
                 place.mode = mode;
             }
         }
+        let was = || place.addon.status.as_ref().map(|it| it.namespace.clone());
         let chosen = if is_held {
-            // Where it is, it stays until its turn has come.
-            place.addon.status.as_ref().map(|it| it.namespace.clone())
+            was()
         } else {
-            entry.add_on.install_namespace(&place)
+            let chosen = entry.add_on.install_namespace(&place);
+            chosen.or_else(|| was().filter(|_| is_lacking))
         };
         if let Some(chosen) = chosen.filter(|it| !it.is_empty()) {
             place.install_namespace = chosen;

@@ -97,13 +97,14 @@ impl Entry {
     }
 
     /// Whether it is there for this ManagedClusterAddOn. An add-on made of a template is there for those whose configuration
-    /// names a template whose state the hub has settled.
+    /// names a template whose state the hub has settled; and for those that are being deleted, whose template may be gone.
     pub fn is_for(&self, addon: &ManagedClusterAddOn) -> bool {
+        let is_leaving = addon.metadata.deletion_timestamp.is_some();
         !self.of_template
             || addon.status.iter().flat_map(|it| &it.config_references).any(|it| {
                 it.group == AddOnTemplate::GROUP
                     && it.resource == AddOnTemplate::PLURAL
-                    && it.desired_config.as_ref().is_some_and(|it| !it.spec_hash.is_empty())
+                    && (is_leaving || it.desired_config.as_ref().is_some_and(|it| !it.spec_hash.is_empty()))
             })
     }
 }
@@ -198,6 +199,12 @@ mod tests {
         };
         addon.status.get_or_insert_default().config_references = vec![reference.clone()];
         assert!(!entry.is_for(&addon));
+        // Somebody has to let go of one that is being deleted, though its template is gone.
+        let mut leaving = addon.clone();
+        leaving.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            "2026-01-01T12:00:00Z".parse().unwrap(),
+        ));
+        assert!(entry.is_for(&leaving));
         reference.desired_config.as_mut().unwrap().spec_hash = "1".to_owned();
         addon.status.get_or_insert_default().config_references = vec![reference];
         assert!(entry.is_for(&addon));
