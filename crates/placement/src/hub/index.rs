@@ -144,6 +144,17 @@ impl Index {
         found.map(|(key, _)| key.clone()).collect()
     }
 
+    /// All placements of the namespaces in which a set is bound: also those that want another one say whether any is bound.
+    pub fn where_bound(&self, set: &str) -> BTreeSet<String> {
+        let namespaces = self.bound.get(set).into_iter().flatten();
+        namespaces.flat_map(|it| self.all_in(it)).collect()
+    }
+
+    /// All placements of a namespace.
+    pub fn all_in(&self, namespace: &str) -> BTreeSet<String> {
+        self.of_namespace(namespace).map(|(key, _)| key.clone()).collect()
+    }
+
     /// The placements that may choose from a set.
     pub fn with_set(&self, set: &str) -> BTreeSet<String> {
         let namespaces = self.bound.get(set).into_iter().flatten();
@@ -315,6 +326,7 @@ mod tests {
         index.placement(Some(&new), None);
         assert_eq!(index.in_namespace("team", "global").len(), 5);
         assert_eq!(index.with_set("global").len(), 5);
+        assert_eq!(index.where_bound("global"), index.all_in("team"));
         assert_eq!(index.asks.len(), all);
     }
 }

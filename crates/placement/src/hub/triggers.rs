@@ -54,13 +54,22 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.set_bindings.subscribe(queue, move |old, new| {
         let Some(it) = new.or(old) else { return BTreeSet::new() };
         let (namespace, set) = (it.namespace().unwrap_or_default(), it.name_any());
-        of_bindings.read().in_namespace(&namespace, &set)
+        let index = of_bindings.read();
+        match (old, new) {
+            (Some(_), Some(_)) => index.in_namespace(&namespace, &set),
+            _ => index.all_in(&namespace),
+        }
     });
     let of_sets = index.clone();
     caches.sets.subscribe(queue, move |old, new| {
         let same = matches!((old, new), (Some(old), Some(new)) if old.spec == new.spec);
         let set = new.or(old).filter(|_| !same).map(|it| it.name_any());
-        set.map(|it| of_sets.read().with_set(&it)).unwrap_or_default()
+        let index = of_sets.read();
+        match (old, new) {
+            (Some(_), Some(_)) => set.map(|it| index.with_set(&it)),
+            _ => set.map(|it| index.where_bound(&it)),
+        }
+        .unwrap_or_default()
     });
     let (of_clusters, sets) = (index.clone(), caches.sets.clone());
     caches.clusters.subscribe(queue, move |old, new| {
