@@ -30,7 +30,9 @@ pub fn configuration(seen: &Seen, addon: &ManagedClusterAddOn, offer: &ClusterMa
             continue;
         };
         // A template that is missing is told as what the add-on is made of.
-        if it.resource == "addontemplates" && find(addon, types::REGISTRATION_APPLIED).is_none() {
+        let is_registered =
+            find(addon, types::REGISTRATION_APPLIED).is_some_and(|it| it.status == Status::True.as_str());
+        if it.resource == "addontemplates" && !is_registered {
             continue;
         }
         let group = if it.group.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use ocm_api::{
     addon::{
-        KubeClientDriver,
+        ConfigSpecHash, KubeClientDriver,
         v1alpha1::{AddOnTemplate, ManagedClusterAddOn, RegistrationConfig},
     },
     cluster::ManagedCluster,
@@ -135,7 +135,7 @@ impl Context {
         let Some(addon) = self.caches.addons.get(cluster, name) else {
             return Look::Gone;
         };
-        if !entry.is_for(&addon) {
+        if !entry.is_for(&addon) && !self.lacks_template(&entry, &addon) {
             return Look::NotOurs;
         }
         let Some(of) = self.caches.clusters.named(cluster) else {
@@ -205,6 +205,19 @@ impl Context {
             });
         }
         Ok(configs)
+    }
+
+    // Whether the template that an add-on is to be made of does not exist. Upstream says nothing of such an add-on; here its
+    // author refuses it, so that the user is told.
+    fn lacks_template(&self, entry: &Entry, addon: &ManagedClusterAddOn) -> bool {
+        let mut references = addon.status.iter().flat_map(|it| &it.config_references);
+        references.any(|it| {
+            let kind = entry.kind(&it.group, &it.resource);
+            let kind = kind.filter(|it| it.is(AddOnTemplate::GROUP, AddOnTemplate::PLURAL));
+            let found = |kind, it: &ConfigSpecHash| self.caches.configs.find(kind, &it.namespace, &it.name);
+            let found = kind.zip(it.desired_config.as_ref()).map(|(kind, it)| found(kind, it));
+            matches!(found, Some(Lookup::Missing))
+        })
     }
 
     /// Whether an add-on on a cluster that is [`Look::NotOurs`] asks for nothing at all: one that is made of a template, where no
