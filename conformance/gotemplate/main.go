@@ -1,7 +1,8 @@
 // The oracle of crates/gotemplate: what Go's text/template, sprig and Helm themselves make of the corpus.
 //
 // It reads one case in JSON from each line of its input and writes the case with its answer. A case has a mode:
-// "go" and "sprig" run a template with data, "helm" puts it into a chart of its own, "chart" renders a chart's files.
+// "go" and "sprig" run a template with data, "helm" puts it into a chart of its own, "chart" renders a chart's files, and
+// "functions" names all functions that a chart may call beside Go's own.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"text/template"
@@ -88,12 +90,38 @@ func answer(it *testCase) (err error) {
 		text := made["c/templates/t.yaml"]
 		it.Output = &text
 		return nil
+	case "functions":
+		it.Made, err = map[string]string{"helm": strings.Join(functions(), " ")}, nil
+		return err
 	case "chart":
 		values, _ := it.Data.(map[string]any)
 		it.Made, err = render(it.Files, values, it.Strict)
 		return err
 	}
 	return fmt.Errorf("no such mode: %q", it.Mode)
+}
+
+// Helm does not say what it adds to sprig's functions and takes away, but its parser knows.
+func functions() []string {
+	candidates := []string{
+		"fromJson", "fromJsonArray", "fromToml", "fromYaml", "fromYamlArray", "include", "lookup", "required", "toJson", "toToml",
+		"toYaml", "toYamlPretty", "tpl",
+	}
+	for name := range sprig.TxtFuncMap() {
+		candidates = append(candidates, name)
+	}
+	sort.Strings(candidates)
+	var known []string
+	for _, name := range slices.Compact(candidates) {
+		_, err := render(map[string]string{
+			"Chart.yaml":       "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+			"templates/t.yaml": "{{ if false }}{{ " + name + " }}{{ end }}",
+		}, nil, false)
+		if err == nil || !strings.Contains(err.Error(), "not defined") {
+			known = append(known, name)
+		}
+	}
+	return known
 }
 
 func render(files map[string]string, values map[string]any, strict bool) (map[string]string, error) {
@@ -147,7 +175,14 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		run(&it)
+		// A template may change its data; the answer goes beside the data that was given.
+		var answered testCase
+		if err := json.Unmarshal(in.Bytes(), &answered); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		run(&answered)
+		it.Output, it.Made, it.Error = answered.Output, answered.Made, answered.Error
 		if err := out.Encode(&it); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

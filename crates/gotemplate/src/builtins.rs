@@ -237,7 +237,7 @@ fn eq(first: &Value, others: &[Value]) -> Result<bool, String> {
                 if a_kind != b_kind {
                     return Err(format!(
                         "non-comparable types {}: {}, {}: {}",
-                        gofmt::display(a),
+                        gofmt::sprintf("%s", std::slice::from_ref(a)),
                         a.type_name(),
                         b.type_name(),
                         gofmt::display(b)

@@ -690,6 +690,7 @@ impl<'a> State<'a> {
             (Param::Str, Value::Str(_) | Value::Binary(_)) => true,
             (Param::Int, Value::Int(_, kind)) => *kind == IntType::Int,
             (Param::Int64, Value::Int(_, kind)) => *kind == IntType::Int64,
+            (Param::Uint32, Value::Int(_, kind)) => *kind == IntType::Uint32,
             (Param::Float, Value::Float(_)) | (Param::Bool, Value::Bool(_)) | (Param::Bytes, Value::Bytes(_)) => true,
             (Param::List, Value::List(list)) => list.elem() == Elem::Any,
             (Param::Strings, Value::List(list)) => list.elem() == Elem::Str,
@@ -741,6 +742,13 @@ impl<'a> State<'a> {
             }
             (Some(Param::Int | Param::Int64), _) => {
                 return self.error(format_args!("expected integer; found {arg}"));
+            }
+            (Some(Param::Uint32), ArgKind::Number(Number { int: Some(value), .. })) if *value >= 0 => {
+                // Go keeps the lower bits of what is too large.
+                Value::Int(value & i64::from(u32::MAX), IntType::Uint32)
+            }
+            (Some(Param::Uint32), _) => {
+                return self.error(format_args!("expected unsigned integer; found {arg}"));
             }
             (Some(Param::Float), ArgKind::Number(Number { float: Some(value), .. })) => Value::Float(*value),
             (Some(Param::Float), _) => return self.error(format_args!("expected float; found {arg}")),

@@ -16,6 +16,7 @@ pub enum Param {
     Str,
     Int,
     Int64,
+    Uint32,
     Float,
     Bool,
     Bytes,
@@ -36,6 +37,7 @@ impl Param {
             Param::Str => "string",
             Param::Int => "int",
             Param::Int64 => "int64",
+            Param::Uint32 => "uint32",
             Param::Float => "float64",
             Param::Bool => "bool",
             Param::Bytes => "[]uint8",
@@ -77,6 +79,7 @@ impl Signature {
                 "string" => Param::Str,
                 "int" => Param::Int,
                 "int64" => Param::Int64,
+                "uint32" => Param::Uint32,
                 "float" => Param::Float,
                 "bool" => Param::Bool,
                 "bytes" => Param::Bytes,
@@ -141,7 +144,7 @@ impl Functions {
     }
 
     /// Adds a function. `parameters` names the Go types of its parameters, separated by spaces: `any`, `string`, `int`,
-    /// `int64`, `float`, `bool`, `bytes`, `list`, `strings`, `dict`; a last one may be variadic: `"string ...any"`.
+    /// `int64`, `uint32`, `float`, `bool`, `bytes`, `list`, `strings`, `dict`; a last one may be variadic: `"string ...any"`.
     /// The arguments that the function gets are of these types.
     pub fn add(
         &mut self,

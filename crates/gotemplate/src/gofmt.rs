@@ -271,9 +271,7 @@ impl Printer {
             self.out.push_str("<nil>");
         } else {
             let _ = write!(self.out, "{}=", value.type_name());
-            let flags = std::mem::take(&mut self.flags);
             self.value(value, 'v', 0);
-            self.flags = flags;
         }
         self.out.push(')');
     }
@@ -520,10 +518,17 @@ impl Printer {
             'g' | 'G' => (verb, -1),
             'e' | 'E' | 'f' => (verb, 6),
             'F' => ('f', 6),
+            'x' | 'X' | 'b' => (verb, -1),
             _ => return self.bad_verb(value, verb),
         };
         let precision = self.flags.precision.map_or(default, |it| it as i32);
-        let mut text = format_float(it, format, precision);
+        let mut text = match format {
+            _ if !it.is_finite() => format_float(it, 'g', -1),
+            'b' => binary_float(it),
+            'x' => hexadecimal_float(it, self.flags.precision),
+            'X' => hexadecimal_float(it, self.flags.precision).to_uppercase(),
+            format => format_float(it, format, precision),
+        };
         if !text.starts_with(['-', '+']) {
             text.insert(0, '+');
         }
@@ -562,6 +567,59 @@ impl Printer {
 }
 
 /// The Go name of an element type, for messages.
+/// The bits of a float: what is multiplied, and the power of two it is multiplied with.
+fn parts(it: f64) -> (u64, i32) {
+    let bits = it.to_bits();
+    let fraction = bits & ((1 << 52) - 1);
+    match (bits >> 52 & 0x7ff) as i32 {
+        0 => (fraction, -1074),
+        exponent => (fraction | 1 << 52, exponent - 1075),
+    }
+}
+
+fn binary_float(it: f64) -> String {
+    let sign = if it.is_sign_negative() { "-" } else { "" };
+    let (digits, exponent) = parts(it);
+    format!("{sign}{digits}p{exponent:+}")
+}
+
+/// `0x1.8p+01`; without a precision as many digits as it takes.
+fn hexadecimal_float(it: f64, precision: Option<usize>) -> String {
+    let sign = if it.is_sign_negative() { "-" } else { "" };
+    let (mut digits, mut exponent) = parts(it);
+    if digits == 0 {
+        exponent = 0;
+    } else {
+        // The first digit is a one, and four bits after it are a digit each.
+        let shift = digits.leading_zeros() as i32 - 11;
+        digits <<= shift;
+        exponent += 52 - shift;
+    }
+    if let Some(precision) = precision.filter(|it| *it < 13) {
+        let cut = 52 - 4 * precision as u32;
+        let (kept, rest) = (digits >> cut, digits & ((1 << cut) - 1));
+        let half = 1 << (cut - 1);
+        let up = rest > half || rest == half && kept & 1 == 1;
+        digits = (kept + u64::from(up)) << cut;
+        if digits >> 53 == 1 {
+            digits >>= 1;
+            exponent += 1;
+        }
+    }
+    let mut fraction = format!("{:013x}", digits & ((1 << 52) - 1));
+    match precision {
+        None => fraction.truncate(fraction.trim_end_matches('0').len()),
+        Some(precision) => fraction = format!("{fraction:0<precision$}")[..precision].to_owned(),
+    }
+    let point = if fraction.is_empty() { "" } else { "." };
+    let (direction, power) = if exponent < 0 {
+        ('-', -exponent)
+    } else {
+        ('+', exponent)
+    };
+    format!("{sign}0x{}{point}{fraction}p{direction}{power:02}", digits >> 52)
+}
+
 pub(crate) fn list_name(elem: Elem) -> &'static str {
     match elem {
         Elem::Any => "[]interface {}",

@@ -109,7 +109,7 @@ pub struct Chart {
     pub metadata: Metadata,
     /// `values.yaml`.
     pub values: JsonMap<String, Json>,
-    /// `values.schema.json`. Values are not checked against it: see [`Chart::render`].
+    /// `values.schema.json`, which [`Chart::render`] holds the values against.
     pub schema: Option<Arc<[u8]>>,
     pub templates: Vec<File>,
     /// Everything else, `crds/` included.

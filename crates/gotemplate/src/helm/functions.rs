@@ -7,6 +7,7 @@ use crate::functions::Functions;
 use crate::gofmt::display;
 use crate::json;
 use crate::limits::INCLUDES_OF_ONE_NAME_MAX;
+use crate::sprig::NO_TYPE;
 use crate::value::{Elem, Numbers, Value};
 use crate::yaml::{self, Dialect};
 
@@ -48,7 +49,10 @@ pub(crate) fn add(functions: &mut Functions) {
     functions.add("fromJsonArray", "string", |_, args| {
         Ok(array(crate::sprig::from_json(&display(&args[0])), ""))
     });
-    functions.add("toToml", "any", |_, args| Ok(Value::from(super::toml::write(&args[0]))));
+    functions.add("toToml", "any", |_, args| match &args[0] {
+        nothing if nothing.is_nil() => Err(NO_TYPE.to_owned()),
+        value => Ok(Value::from(super::toml::write(value))),
+    });
     functions.add("fromToml", "string", |_, args| {
         Ok(match super::toml::read(&display(&args[0])) {
             Ok(value) => value,
@@ -73,11 +77,19 @@ fn include(call: &Call<'_>, name: &str, data: &Value) -> Outcome {
         }
         *count += 1;
     }
-    let outcome = call.execute(name, data.clone());
+    let outcome = call.execute(name, data_of(data));
     if let Some(count) = includes.borrow_mut().get_mut(name) {
         *count -= 1;
     }
     outcome.map(Value::from)
+}
+
+// A template that is executed with a nil has no data, and what has no data has no fields that could be missed.
+fn data_of(value: &Value) -> Value {
+    match value {
+        Value::Nil => Value::Missing,
+        value => value.clone(),
+    }
 }
 
 fn tpl(call: &Call<'_>, text: &str, data: &Value) -> Outcome {
@@ -103,7 +115,7 @@ fn tpl(call: &Call<'_>, text: &str, data: &Value) -> Outcome {
         run: call.run,
         trees: &trees,
     };
-    let made = execute(inner, &tree, data.clone())
+    let made = execute(inner, &tree, data_of(data))
         .map_err(|message| format!("error during tpl function execution for {}: {message}", quoted()))?;
     Ok(Value::from(made.replace("<no value>", "")))
 }

@@ -8,6 +8,7 @@ mod ignore;
 mod load;
 mod objects;
 mod render;
+mod schema;
 mod toml;
 mod values;
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::chart::Chart;
 use super::documents::{self, Document, Hook};
 use super::values::{Values, coalesce};
-use super::{Capabilities, dependencies, objects};
+use super::{Capabilities, dependencies, objects, schema};
 use crate::engine::{Clock, Engine, MissingKey, Random, read};
 use crate::exec::{Call, Run, execute};
 use crate::functions::Functions;
@@ -71,6 +71,9 @@ pub struct Rendered {
 pub enum RenderError {
     #[error("{0}")]
     Values(String),
+    /// The values are not what `values.schema.json` of the chart or of a subchart allows.
+    #[error("{0}")]
+    Schema(String),
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {found}")]
     KubeVersion { wanted: String, found: String },
     #[error("{0}")]
@@ -80,7 +83,8 @@ pub enum RenderError {
 }
 
 impl Chart {
-    /// Renders the chart. `values` lie over those of the chart. A `values.schema.json` is not looked at.
+    /// Renders the chart. `values` lie over those of the chart, and together they have to be what its
+    /// `values.schema.json` allows.
     pub fn render(
         &self,
         release: &Release,
@@ -149,6 +153,7 @@ impl Chart {
         }
         let chart = dependencies::process(self, &values).map_err(RenderError::Values)?;
         let values = coalesce(&chart, &values, false).map_err(RenderError::Values)?;
+        schema::check(&chart, &values).map_err(RenderError::Schema)?;
         let files = render_files(&chart, release, capabilities, values, options)?;
         Ok((chart, files))
     }

@@ -1,8 +1,15 @@
 //! TOML as BurntSushi/toml writes and reads it, as far as charts use it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use toml::de::{DeTable, DeValue};
+use toml::value::{Datetime, Offset};
+
 use crate::gofmt::display;
 use crate::strconv::format_float;
-use crate::value::{Map, Value};
+use crate::value::{Elem, Map, Value};
 
 /// Writes a table. Anything else is refused in the library's words, which then are the result.
 pub(crate) fn write(value: &Value) -> String {
@@ -118,6 +125,9 @@ fn inline(value: &Value, depth: usize) -> Result<String, String> {
             }
         }
         Value::List(list) => {
+            if list.items().iter().any(Value::is_nil) {
+                return Err("toml: cannot encode array with nil element".to_owned());
+            }
             let items: Vec<String> = list
                 .items()
                 .iter()
@@ -138,7 +148,78 @@ fn inline(value: &Value, depth: usize) -> Result<String, String> {
     })
 }
 
-/// Reading TOML is not built: charts that do are rare, and the answer says so where Helm puts a reader's message.
-pub(crate) fn read(_text: &str) -> Result<Value, String> {
-    Err("fromToml is not supported".to_owned())
+/// Reads a document. What is wrong with one is said in the reader's words after Helm's line number.
+pub(crate) fn read(text: &str) -> Result<Value, String> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |it| it.start.min(text.len()));
+        let line = text.as_bytes()[..at].iter().filter(|it| **it == b'\n').count() + 1;
+        format!("toml: line {line}: {}", error.message())
+    })?;
+    made_of_table(document.get_ref())
+}
+
+fn made_of_table(table: &DeTable<'_>) -> Result<Value, String> {
+    let entries: BTreeMap<Arc<str>, Value> = table
+        .iter()
+        .map(|(name, value)| Ok((Arc::from(name.get_ref().as_ref()), made_of(value.get_ref())?)))
+        .collect::<Result<_, String>>()?;
+    Ok(Value::Map(Map::new(entries, Elem::Any)))
+}
+
+// The reader bounds how deep a document is nested, so this recursion is bounded too.
+fn made_of(value: &DeValue<'_>) -> Result<Value, String> {
+    Ok(match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(it) => match i64::from_str_radix(it.as_str(), it.radix()) {
+            Ok(number) => Value::int64(number),
+            Err(_) => return Err(format!("toml: {} is out of range for int64", it.as_str())),
+        },
+        DeValue::Float(it) => match it.as_str().parse() {
+            Ok(number) => Value::Float(number),
+            Err(_) => return Err(format!("toml: {} is no float64", it.as_str())),
+        },
+        DeValue::Boolean(it) => Value::Bool(*it),
+        DeValue::Datetime(it) => time_of(it).ok_or_else(|| format!("toml: {it} is no time"))?,
+        DeValue::Array(items) => {
+            let items = items.iter().map(|it| made_of(it.get_ref()));
+            Value::list(items.collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => made_of_table(table)?,
+    })
+}
+
+/// A time as Go has it: a day without a time begins at midnight, a time without a day is one of the year 0, and one without
+/// a zone is local, which is UTC here.
+fn time_of(it: &Datetime) -> Option<Value> {
+    let (year, month, day) = match &it.date {
+        Some(date) => (i16::try_from(date.year).ok()?, date.month, date.day),
+        None => (0, 1, 1),
+    };
+    let (hour, minute, second, nanos) = match &it.time {
+        Some(time) => (
+            time.hour,
+            time.minute,
+            time.second.unwrap_or(0),
+            time.nanosecond.unwrap_or(0),
+        ),
+        None => (0, 0, 0, 0),
+    };
+    let small = |it: u8| i8::try_from(it).ok();
+    let at = jiff::civil::DateTime::new(
+        year,
+        small(month)?,
+        small(day)?,
+        small(hour)?,
+        small(minute)?,
+        small(second)?,
+        i32::try_from(nanos).ok()?,
+    )
+    .ok()?;
+    let zone = match it.offset {
+        Some(Offset::Custom { minutes }) => {
+            TimeZone::fixed(jiff::tz::Offset::from_seconds(i32::from(minutes) * 60).ok()?)
+        }
+        Some(Offset::Z) | None => TimeZone::UTC,
+    };
+    Some(crate::sprig::time(at.to_zoned(zone).ok()?))
 }

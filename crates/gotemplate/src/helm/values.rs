@@ -41,7 +41,7 @@ fn coalesce_into(chart: &Chart, values: &mut Values, keep_nulls: bool) -> Result
         let globals = values.get(GLOBAL).cloned();
         let below = values.entry(name).or_insert_with(|| Json::Object(Values::new()));
         let Json::Object(below) = below else {
-            return Err(format!("type mismatch on {name}: %!t({})", go_type(below)));
+            return Err(format!("type mismatch on {name}: {}", as_truth(below)));
         };
         hand_down(below, globals.as_ref());
         coalesce_into(subchart, below, keep_nulls)?;
@@ -50,12 +50,8 @@ fn coalesce_into(chart: &Chart, values: &mut Values, keep_nulls: bool) -> Result
 }
 
 // Helm prints the value with a verb for truths; this is what comes out of that.
-fn go_type(value: &Json) -> String {
-    let value = crate::Value::from_json(value, crate::Numbers::Float);
-    if value.is_nil() {
-        return "<nil>".to_owned();
-    }
-    format!("{}={}", value.type_name(), crate::gofmt::display(&value))
+fn as_truth(value: &Json) -> String {
+    crate::gofmt::sprintf("%t", &[crate::Value::from_json(value, crate::Numbers::Float)])
 }
 
 /// The parent's globals win over those of the subchart.

@@ -105,7 +105,7 @@ fn rounded(nanos: u64) -> String {
 /// A Go `time.Time`.
 pub(crate) struct Time(pub Zoned);
 
-fn time(at: Zoned) -> Value {
+pub(crate) fn time(at: Zoned) -> Value {
     Value::Object(Rc::new(Time(at)))
 }
 

@@ -80,7 +80,10 @@ pub(crate) fn add(functions: &mut Functions) {
             Ok(Value::Map(base))
         });
     }
-    functions.add("deepCopy", "any", |_, a| a[0].deep_copy());
+    functions.add("deepCopy", "any", |_, a| match &a[0] {
+        nothing if nothing.is_nil() => Err(super::NO_TYPE.to_owned()),
+        value => value.deep_copy(),
+    });
     functions.alias("mustDeepCopy", "deepCopy");
     functions.add("dig", "...any", |_, a| dig(a));
 }
@@ -144,6 +147,7 @@ fn dig(a: &[Value]) -> Outcome {
             return Err(converted(key, "string"));
         };
         let map = match &at {
+            // Go refuses `.Values` itself, which is a map of another name there. That is nobody's wish.
             Value::Map(map) if map.elem() == Elem::Any => map.clone(),
             other => return Err(converted(other, "map[string]interface {}")),
         };

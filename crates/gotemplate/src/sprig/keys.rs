@@ -82,9 +82,6 @@ pub(crate) fn add(functions: &mut Functions) {
             format!("{user}:{}", bcrypt(call, bytes(&a[1])))
         }))
     });
-    functions.add("derivePassword", "any string string string string", |_, _| {
-        Err("derivePassword is not supported".to_owned())
-    });
 }
 
 fn parsing(message: String) -> String {

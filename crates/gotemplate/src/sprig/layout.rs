@@ -145,7 +145,8 @@ fn abbreviation(time: &Zoned) -> String {
         return text;
     }
     let seconds = info.offset().seconds();
-    if seconds % 3600 == 0 {
+    // A zone that is known by its offset alone has all four digits.
+    if seconds % 3600 == 0 && time.time_zone().to_fixed_offset().is_err() {
         offset(seconds, "-07")
     } else {
         offset(seconds, "-0700")

@@ -193,10 +193,16 @@ fn slice(a: &[Value]) -> Outcome {
 
 fn chunk(a: &[Value]) -> Outcome {
     let items = items(&a[1], "Cannot chunk type")?;
-    let size = match usize::try_from(int(&a[0])) {
-        Ok(size) if size > 0 => size,
-        // Go divides by it: zero or less ends in a panic about the length of a slice.
-        _ => return Err("reflect: slice index out of range".to_owned()),
+    // Go asks for as many lists as the length divided by the size, whatever sign that has.
+    let size = int(&a[0]);
+    let refused = || Err("runtime error: makeslice: len out of range".to_owned());
+    let size = match (usize::try_from(size), items.len()) {
+        (Ok(size), _) if size > 0 => size,
+        (Err(_), 1) if size < -1 => 1,
+        (Err(_), length) if length > 1 && length as u64 - 1 <= size.unsigned_abs() => {
+            return Ok(Value::list(Vec::new()));
+        }
+        _ => return refused(),
     };
     let chunks = items.chunks(size).map(|it| Value::list(it.to_vec()));
     Ok(Value::list(chunks.collect()))

@@ -11,6 +11,7 @@ mod keys;
 mod layout;
 mod lists;
 mod numbers;
+mod passwords;
 mod paths;
 mod random;
 mod regexes;
@@ -18,9 +19,15 @@ pub(crate) mod semver;
 mod strings;
 mod urls;
 
+pub(crate) use dates::time;
+pub(crate) use regexes::go_regex;
 use serde_json::Value as Json;
+pub(crate) use urls::url_scheme;
 
 use crate::functions::Functions;
+
+/// What Go says to a function that asks a nil for its type.
+pub(crate) const NO_TYPE: &str = "reflect: call of reflect.Value.Type on zero Value";
 
 pub(crate) fn add(functions: &mut Functions) {
     strings::add(functions);
@@ -36,6 +43,7 @@ pub(crate) fn add(functions: &mut Functions) {
     dates::add(functions);
     random::add(functions);
     keys::add(functions);
+    passwords::add(functions);
 }
 
 /// Reads JSON as Go's `encoding/json` does.

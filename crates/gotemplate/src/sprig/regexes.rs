@@ -94,11 +94,22 @@ fn check_growth(pattern: &Regex, text: &str, each: usize) -> Result<(), String> 
 }
 
 fn compile(pattern: &Value) -> Result<Regex, String> {
-    let pattern = display(pattern);
-    Regex::new(&translate(&pattern)).map_err(|error| {
+    go_regex(&display(pattern))
+}
+
+/// A pattern as Go reads it.
+pub(crate) fn go_regex(pattern: &str) -> Result<Regex, String> {
+    Regex::new(&translate(pattern)).map_err(|error| {
         let told = error.to_string();
         let told = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        format!("error parsing regexp: {told}: `{pattern}`")
+        let from = |it: char| &pattern[pattern.find(it).unwrap_or(0)..];
+        let (told, shown) = match told {
+            "unclosed character class" => ("missing closing ]", from('[')),
+            "unclosed group" => ("missing closing )", pattern),
+            "unopened group" => ("unexpected )", pattern),
+            told => (told, pattern),
+        };
+        format!("error parsing regexp: {told}: `{shown}`")
     })
 }
 

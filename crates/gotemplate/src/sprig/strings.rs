@@ -237,19 +237,19 @@ fn swap_case(it: &str) -> String {
 
 fn bounds(start: i64, end: i64, length: usize) -> Result<std::ops::Range<usize>, String> {
     // These are Go's own words for a slice that does not fit.
-    let panicked = |what: String| Err(format!("runtime error: slice bounds out of range [{what}]"));
+    let panicked = |what: String| Err(format!("runtime error: slice bounds out of range [{what}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return panicked(if end < 0 {
-            format!(":{end}")
+            format!(":{end}]")
         } else {
-            format!("{start}:")
+            format!("{start}:]")
         });
     };
     if to > length {
-        return panicked(format!(":{to}] with length {length}").replace("]]", "]"));
+        return panicked(format!(":{to}] with length {length}"));
     }
     if from > to {
-        return panicked(format!("{from}:{to}"));
+        return panicked(format!("{from}:{to}]"));
     }
     Ok(from..to)
 }

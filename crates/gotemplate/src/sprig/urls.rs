@@ -52,6 +52,11 @@ pub(crate) fn add(functions: &mut Functions) {
     });
 }
 
+/// The scheme of a URL, or why it is none.
+pub(crate) fn url_scheme(text: &str) -> Result<String, String> {
+    Url::parse(text).map(|it| it.scheme)
+}
+
 fn text(map: &Map, key: &str) -> Result<String, String> {
     match map.get(key) {
         None => Ok(String::new()),

@@ -1,0 +1,3 @@
+{{- define "common.labels" -}}
+app: {{ .Chart.Name | quote }}
+{{- end }}
