@@ -1,10 +1,10 @@
 //! Manifests from a Helm chart.
 
-use gotemplate::helm::{Capabilities, Chart, Hook, KubeVersion, Release, RenderOptions};
+use gotemplate::helm::{Capabilities, Chart, Hook, KubeVersion, Release, RenderError, RenderOptions};
 use ocm_api::annotations;
 use serde_json::Value;
 
-use super::File;
+use super::{File, release_namespace};
 use crate::{Place, Refusal, Values, values, values::built_in};
 
 /// Reads a chart from files that are part of the program; their paths are those inside the chart, after `folder`.
@@ -20,6 +20,15 @@ pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, Refusal> {
     Ok(Chart::from_files(inside)?)
 }
 
+/// Reads a chart that `helm package` has packed: `include_bytes!("agent-1.0.0.tgz")`. No file of it can be forgotten, and its
+/// files and subcharts may hold what is no text.
+///
+/// # Errors
+/// When it is no chart.
+pub fn read_packed_chart(archive: &[u8]) -> Result<Chart, Refusal> {
+    Ok(Chart::from_archive(archive)?)
+}
+
 /// Renders a chart as Helm does when it installs it: the definitions first, then everything in Helm's order.
 ///
 /// The templates find `values`, over those of the chart and the defaults `hubKubeConfigSecret`, `managedKubeConfigSecret` and
@@ -27,10 +36,11 @@ pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, Refusal> {
 /// the add-on's name and namespace, and the capabilities have the cluster's version of Kubernetes.
 ///
 /// Of Helm's hooks, those before a deletion become hooks of the add-on, those around an installation or an upgrade become
-/// ordinary objects, and the others are left out.
+/// ordinary objects, and the others are left out. An object that names no namespace is in the release's, as with Helm; of the
+/// kinds that Kubernetes does not have, those whose definition is in the chart.
 ///
 /// # Errors
-/// When a template fails, in Helm's words.
+/// When a template fails, or the values are not what the chart's `values.schema.json` allows, in Helm's words.
 pub fn chart(chart: &Chart, place: &Place, values: Values) -> Result<Vec<Value>, Refusal> {
     let values = values::merge([
         built_in::defaults_for_charts(place),
@@ -43,19 +53,39 @@ pub fn chart(chart: &Chart, place: &Place, values: Values) -> Result<Vec<Value>,
         &capabilities(place),
         Value::Object(values),
         &RenderOptions::default(),
-    )?;
+    );
+    let rendered = rendered.map_err(|error| match error {
+        RenderError::Schema(said) => Refusal::new(format!("{}\n{WRONG_VALUES}", said.trim_end())),
+        RenderError::KubeVersion { wanted, .. } if version(place).is_none() => Refusal::new(format!(
+            "the chart wants Kubernetes {wanted}, and the cluster has not said yet what it runs"
+        )),
+        other => other.into(),
+    })?;
     let documents = rendered.crds.into_iter().chain(rendered.manifests);
     let objects = documents.map(|it| it.json);
-    Ok(objects.chain(rendered.hooks.into_iter().filter_map(hook)).collect())
+    let mut objects: Vec<Value> = objects.chain(rendered.hooks.into_iter().filter_map(hook)).collect();
+    release_namespace::fill(&mut objects, &place.install_namespace);
+    Ok(objects)
 }
+
+/// What helps when a schema refuses values.
+const WRONG_VALUES: &str = "Change what sets these values: the chart's values.yaml, what the add-on's `manifests` lays over it, \
+    or the configuration of this cluster (customizedVariables of an AddOnDeploymentConfig, the annotation \
+    addon.open-cluster-management.io/values). The values clusterName, addonInstallNamespace, installMode, hubKubeConfigSecret, \
+    managedKubeConfigSecret and hostingClusterCapabilities are always there: a schema has to allow them.";
 
 fn capabilities(place: &Place) -> Capabilities {
     let mut capabilities = Capabilities::default();
-    let version = place.cluster.status.as_ref().map(|it| it.version.kubernetes.as_str());
-    if let Some(version) = version.filter(|it| !it.is_empty()) {
+    if let Some(version) = version(place) {
         capabilities.kube_version = KubeVersion::parse(version);
     }
     capabilities
+}
+
+/// The cluster's version of Kubernetes, once it has said it.
+fn version(place: &Place) -> Option<&str> {
+    let status = place.cluster.status.as_ref()?;
+    Some(status.version.kubernetes.as_str()).filter(|it| !it.is_empty())
 }
 
 fn hook(it: Hook) -> Option<Value> {
@@ -173,6 +203,80 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
         let broken = read_chart("chart", &broken).unwrap();
         let refused = chart(&broken, &place(), Values::new()).unwrap_err();
         assert!(refused.message().contains("no image"), "{refused}");
+    }
+
+    /// A chart with all that `helm create` writes and more; what Helm makes of it is a test of the crate that renders it.
+    fn web() -> Chart {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../gotemplate/tests/charts/web");
+        Chart::load_dir(std::path::Path::new(folder)).unwrap()
+    }
+
+    #[test]
+    fn a_chart_as_helm_creates_it_becomes_manifests_in_the_add_ons_namespace() {
+        let values =
+            json!({"ingress": {"enabled": true}, "autoscaling": {"enabled": true}, "cache": {"enabled": true}});
+        let made = chart(&web(), &place(), values::of(&values).unwrap()).unwrap();
+        let namespace = "open-cluster-management-agent-addon";
+        let named: Vec<_> = made
+            .iter()
+            .map(|it| (it["kind"].as_str().unwrap(), it["metadata"]["name"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("CustomResourceDefinition", "widgets.web.example.com"),
+                ("ServiceAccount", "hello-web"),
+                ("Secret", "hello-web"),
+                ("ConfigMap", "hello-web"),
+                ("Service", "hello-web"),
+                ("Deployment", "hello-web"),
+                ("HorizontalPodAutoscaler", "hello-web"),
+                ("StatefulSet", "hello-cache"),
+                ("Ingress", "hello-web"),
+                // Helm's hooks: one that runs before an installation, one that runs before the end. Tests and rollbacks are not.
+                ("Job", "hello-web-migrate"),
+                ("Job", "hello-web-cleanup"),
+            ]
+        );
+        for object in &made[1..] {
+            assert_eq!(object["metadata"]["namespace"], namespace, "{object}");
+        }
+        assert_eq!(made[0]["metadata"]["namespace"], Value::Null);
+        let hook = |it: &Value| {
+            it["metadata"]["annotations"]
+                .get(annotations::ADDON_PRE_DELETE)
+                .is_some()
+        };
+        assert_eq!(made.iter().map(hook).filter(|it| *it).count(), 1);
+        assert!(hook(&made[10]));
+    }
+
+    #[test]
+    fn values_that_a_schema_does_not_allow_are_refused_with_chart_path_and_fix() {
+        let values = json!({"service": {"port": 0}, "cache": {"enabled": true, "size": "big"}});
+        let refused = chart(&web(), &place(), values::of(&values).unwrap()).unwrap_err();
+        let said = refused.message();
+        for part in [
+            "web:\n- at '/service/port': minimum: got 0, want 1",
+            "cache:\n- at '/size': 'big' does not match pattern",
+            "customizedVariables of an AddOnDeploymentConfig",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_has_not_said_its_version_is_waited_for() {
+        let refused = chart(&web(), &Place::new("cluster1", "hello"), Values::new()).unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "the chart wants Kubernetes >=1.25.0-0, and the cluster has not said yet what it runs"
+        );
+    }
+
+    #[test]
+    fn what_is_no_packed_chart_is_refused() {
+        assert!(read_packed_chart(b"no archive").is_err());
     }
 
     #[test]

@@ -24,13 +24,14 @@
 //! ```
 
 mod chart;
+mod release_namespace;
 mod templates;
 
 use kube::{Resource, core::TypeMeta};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use chart::{chart, read_chart};
+pub use chart::{chart, read_chart, read_packed_chart};
 pub use gotemplate::helm::Chart;
 pub use templates::templates;
 
