@@ -15,7 +15,7 @@ pub struct New {
     /// The directory to write [default: the add-on's name]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Where the SDK's sources are [default: those around the directory, or the published ones]
+    /// Where Drover's sources are, or its SDK's [default: those that the directory lies in]
     #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
 }
@@ -48,15 +48,17 @@ impl New {
             );
         }
         let sdk = match &self.sdk {
-            Some(sdk) => Some(sdk.canonicalize().with_context(|| format!("--sdk {}", sdk.display()))?),
-            None => around(&std::env::current_dir()?.join(&directory)),
+            Some(given) => in_sources(given).with_context(|| format!("--sdk {}", given.display()))?,
+            // An SDK that no registry has yet would make a project that does not build.
+            None => around(&std::env::current_dir()?.join(&directory))
+                .context("the SDK comes with Drover's sources: say where they are with --sdk DIR")?,
         };
         for (file, text) in FILES {
             let path = directory.join(file);
             let failed = || format!("could not write {}", path.display());
             let parent = path.parent().expect("every file is in the directory");
             std::fs::create_dir_all(parent).with_context(failed)?;
-            std::fs::write(&path, filled(text, &self.name, sdk.as_deref())).with_context(failed)?;
+            std::fs::write(&path, filled(text, &self.name, &sdk)).with_context(failed)?;
         }
         output::say(format_args!(
             "{} has a working add-on; its README.md says how to try it.",
@@ -65,23 +67,38 @@ impl New {
     }
 }
 
+/// The SDK inside Drover's sources, whose root is.
+const SDK: &str = "crates/ocm-addon-sdk";
+
 /// The SDK in a checkout of this project that the directory lies in.
 fn around(directory: &Path) -> Option<PathBuf> {
-    let mut sdks = directory.ancestors().map(|it| it.join("crates/ocm-addon-sdk"));
+    let mut sdks = directory.ancestors().map(|it| it.join(SDK));
     sdks.find(|it| it.join("Cargo.toml").exists())
 }
 
-fn filled(text: &str, name: &str, sdk: Option<&Path>) -> String {
+/// The SDK that a user has named: itself, or the sources that it is part of.
+fn in_sources(given: &Path) -> Result<PathBuf> {
+    let given = given.canonicalize()?;
+    let sdk = if given.join(SDK).exists() {
+        given.join(SDK)
+    } else {
+        given
+    };
+    let manifest = std::fs::read_to_string(sdk.join("Cargo.toml")).unwrap_or_default();
+    if !manifest.contains("name = \"ocm-addon-sdk\"") {
+        bail!("there are neither Drover's sources nor its SDK");
+    }
+    Ok(sdk)
+}
+
+fn filled(text: &str, name: &str, sdk: &Path) -> String {
     let words = name.split('-').map(|word| {
         let mut letters = word.chars();
         let first = letters.next().map(|it| it.to_ascii_uppercase());
         first.into_iter().chain(letters).collect::<String>()
     });
     let type_name: String = words.collect();
-    let sdk = match sdk {
-        Some(path) => format!("{{ path = {:?} }}", path.display().to_string()),
-        None => format!("{:?}", env!("CARGO_PKG_VERSION")),
-    };
+    let sdk = format!("{{ path = {:?} }}", sdk.display().to_string());
     text.replace("NAME", name)
         .replace("TYPE", &type_name)
         .replace("K8S_OPENAPI", K8S_OPENAPI)
@@ -95,18 +112,38 @@ mod tests {
     #[test]
     fn a_name_becomes_a_type() {
         assert_eq!(
-            filled("struct TYPE; NAME", "my-add-on", None),
+            filled("struct TYPE; NAME", "my-add-on", Path::new("/x")),
             "struct MyAddOn; my-add-on"
         );
     }
 
     #[test]
-    fn the_sdk_is_a_path_or_a_version() {
+    fn the_sdk_is_a_path() {
         assert_eq!(
-            filled("ocm-addon-sdk = SDK\n", "a", Some(Path::new("/x/y"))),
+            filled("ocm-addon-sdk = SDK\n", "a", Path::new("/x/y")),
             "ocm-addon-sdk = { path = \"/x/y\" }\n"
         );
-        assert!(filled("ocm-addon-sdk = SDK\n", "a", None).starts_with("ocm-addon-sdk = \"0."));
+    }
+
+    #[test]
+    fn the_sdk_may_be_named_by_the_sources_it_is_part_of() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sdk = in_sources(&sources).expect("the sources of this test");
+        assert_eq!(sdk, in_sources(&sdk).expect("the SDK itself"));
+        assert!(in_sources(Path::new(env!("CARGO_MANIFEST_DIR"))).is_err());
+    }
+
+    #[test]
+    fn a_project_whose_sdk_is_nowhere_is_not_written() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let new = New {
+            name: "hello".into(),
+            dir: Some(directory.path().join("hello")),
+            sdk: None,
+        };
+        let error = format!("{:#}", new.run().expect_err("there are no sources around it"));
+        assert!(error.contains("--sdk"), "{error}");
+        assert!(!directory.path().join("hello").exists());
     }
 
     #[test]
