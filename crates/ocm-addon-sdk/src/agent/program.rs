@@ -147,23 +147,25 @@ impl Program {
     }
 
     fn command(&self) -> clap::Command {
-        let sub = |name: &'static str, about: &'static str| clap::Command::new(name).about(about);
+        // What the flags say of themselves would take the place of what the sub-command does.
+        let sub = |name: &'static str, flags: fn(clap::Command) -> clap::Command, about: &'static str| {
+            flags(clap::Command::new(name)).about(about)
+        };
         let mut command = clap::Command::new("add-on")
             .bin_name(self.add_on.name().to_owned())
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommand(ControllerFlags::augment_args(sub(
+            .subcommand(sub(
                 "controller",
+                ControllerFlags::augment_args,
                 "Look after the add-on on the hub: deliver it, let its agents in, judge their health",
-            )));
+            ));
+        let flags = Flags::augment_args;
         if self.agent.is_some() {
-            command = command.subcommand(Flags::augment_args(sub("agent", "Be the add-on's agent on a cluster")));
+            command = command.subcommand(sub("agent", flags, "Be the add-on's agent on a cluster"));
         }
         if self.cleanup.is_some() {
-            command = command.subcommand(Flags::augment_args(sub(
-                "cleanup",
-                "Clean up on a cluster before the add-on goes",
-            )));
+            command = command.subcommand(sub("cleanup", flags, "Clean up on a cluster before the add-on goes"));
         }
         command
     }
