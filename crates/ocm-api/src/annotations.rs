@@ -53,3 +53,10 @@ pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
 pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
 /// `"true"` on a Placement whose decisions shall stay as they are.
 pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+/// `"true"` on a ManifestWorkReplicaSet whose template shall reach no further cluster for now. Ours; upstream takes no notice.
+pub const ROLLOUT_PAUSED: &str = "work.open-cluster-management.io/rollout-paused";
+/// `"true"` on a ManifestWorkReplicaSet whose works shall be as its template was before. Ours; upstream takes no notice.
+pub const ROLL_BACK: &str = "work.open-cluster-management.io/roll-back";
+/// On a ManifestWork: which of its labels came from its ManifestWorkReplicaSet, comma-separated. Ours; upstream keeps no such
+/// record.
+pub const LABELS_FROM_REPLICA_SET: &str = "work.open-cluster-management.io/labels-from-replicaset";

@@ -49,8 +49,11 @@ impl<K> Clone for Cache<K> {
 
 type Name = (String, String);
 type Listener<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
+type Shape<K> = Box<dyn Fn(Option<&K>, &mut K) + Send + Sync>;
 
 struct Inner<K> {
+    /// What is done to an object before it is kept.
+    shape: Option<Shape<K>>,
     store: RwLock<BTreeMap<Name, Arc<K>>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
@@ -121,6 +124,16 @@ where
         Self::start_with(api, watcher::Config::default(), cancel)
     }
 
+    /// [`start`](Self::start), and `shape` is called with each object, and with the one it replaces, before it is kept: to let
+    /// objects share what they have in common.
+    pub fn start_shaped(
+        api: Api<K>,
+        cancel: CancellationToken,
+        shape: impl Fn(Option<&K>, &mut K) + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_shape(Some(Box::new(shape))).run(api, Watching::default(), cancel)
+    }
+
     /// Starts one watch with label or field selectors.
     pub fn start_with(api: Api<K>, selection: watcher::Config, cancel: CancellationToken) -> Self {
         Self::start_watching(
@@ -135,15 +148,14 @@ where
 
     /// Starts one watch with everything chosen.
     pub fn start_watching(api: Api<K>, watching: Watching, cancel: CancellationToken) -> Self {
-        let cache = Self::empty();
+        Self::empty().run(api, watching, cancel)
+    }
+
+    fn run(self, api: Api<K>, watching: Watching, cancel: CancellationToken) -> Self {
         let kind = K::kind(&K::DynamicType::default()).into_owned();
-        tokio::spawn(
-            cache
-                .clone()
-                .feed(api, watching, cancel)
-                .instrument(info_span!("watch", %kind)),
-        );
-        cache
+        let feeding = self.clone().feed(api, watching, cancel);
+        tokio::spawn(feeding.instrument(info_span!("watch", %kind)));
+        self
     }
 }
 
@@ -153,8 +165,13 @@ where
 {
     /// A cache that nothing feeds yet; for tests, or to hand to [`feed`](Self::feed).
     pub fn empty() -> Self {
+        Self::with_shape(None)
+    }
+
+    fn with_shape(shape: Option<Shape<K>>) -> Self {
         Self {
             inner: Arc::new(Inner {
+                shape,
                 store: RwLock::new(BTreeMap::new()),
                 listeners: RwLock::new(Vec::new()),
                 synced: watch::Sender::new(false),
@@ -191,7 +208,10 @@ where
                 Some(Ok(Event::Init)) => arriving = Some(HashMap::new()),
                 Some(Ok(Event::InitApply(object))) => {
                     if let Some(arriving) = &mut arriving {
-                        arriving.insert(name_of(&object), object);
+                        // Shaped at once: what objects have in common would otherwise be there many times until the last one.
+                        let name = name_of(&object);
+                        let object = self.shaped(&name, object);
+                        arriving.insert(name, object);
                     }
                 }
                 Some(Ok(Event::InitDone)) => {
@@ -243,12 +263,21 @@ where
         {
             return;
         }
+        let object = self.shaped(&name, object);
         self.insert(name, object);
     }
 
-    fn insert(&self, name: Name, mut object: K) {
+    fn shaped(&self, name: &Name, mut object: K) -> K {
         // managedFields are often half of an object, and nobody here reads them.
         object.meta_mut().managed_fields = None;
+        if let Some(shape) = &self.inner.shape {
+            let present = self.inner.store.read().get(name).cloned();
+            shape(present.as_deref(), &mut object);
+        }
+        object
+    }
+
+    fn insert(&self, name: Name, object: K) {
         let new = Arc::new(object);
         let old = self.inner.store.write().insert(name, new.clone());
         self.announce(old.as_ref(), Some(&new));

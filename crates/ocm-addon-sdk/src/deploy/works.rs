@@ -119,7 +119,7 @@ fn side(from: &Ingredients<'_>, side: Side, share: Share) -> Vec<WantedWork> {
         .into_iter()
         .map(|load| {
             let mut spec = deployed.clone();
-            spec.workload.manifests = load.manifests;
+            spec.workload.manifests = load.manifests.into();
             work(from.addon, namespace, Part::Deployed(side, load.index), spec)
         })
         .collect();

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Manifests;
 use crate::condition::Condition;
-use crate::object::RawObject;
 
 crate::kind::kind! {
     /// Objects that the agent of one cluster applies there, keeps as they are, reports on, and removes with the work.
@@ -46,11 +46,11 @@ pub struct ManifestsTemplate {
     /// Whole objects, as one would apply them by hand.
     #[serde(
         default,
-        skip_serializing_if = "Vec::is_empty",
+        skip_serializing_if = "Manifests::is_empty",
         deserialize_with = "crate::null::to_default"
     )]
     #[schemars(schema_with = "crate::schema::manifests")]
-    pub manifests: Vec<RawObject>,
+    pub manifests: Manifests,
 }
 
 /// What happens to the objects when the work goes.
