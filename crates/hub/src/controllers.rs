@@ -31,7 +31,11 @@ pub async fn start(
         clusters: caches.clusters.clone(),
         addons: Cache::start(Api::all(client.clone()), cancel.clone()),
         cluster_management_addons: Cache::start(Api::all(client.clone()), cancel.clone()),
-        works: Cache::start(Api::all(client.clone()), cancel.clone()),
+        works: Cache::start_shaped(
+            Api::all(client.clone()),
+            cancel.clone(),
+            work::hub::replica_set::sharing::shape(),
+        ),
         placements: Cache::start(Api::all(client.clone()), cancel.clone()),
         decisions: Cache::start(Api::all(client.clone()), cancel.clone()),
     };
@@ -43,7 +47,12 @@ pub async fn start(
         decisions: shared.decisions.clone(),
     };
     let of_placements = placement::hub::Caches::start(of_placements, &client, &cancel);
-    let of_works = work::hub::controllers(client.clone(), &shared.works, cancel.clone());
+    let of_works = work::hub::Shared {
+        works: shared.works.clone(),
+        placements: shared.placements.clone(),
+        decisions: shared.decisions.clone(),
+    };
+    let of_works = work::hub::controllers(client.clone(), of_works, options.works, cancel.clone()).await;
     let of_clusters =
         registration::hub::controllers(client.clone(), caches, options.registration, cancel.clone()).await;
     let of_clusters = of_clusters.into_iter().map(|it| it.finished);

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Options {
     /// Of registration.
     pub registration: HubOptions,
+    /// Of works.
+    pub works: work::hub::Options,
     /// The add-ons that run inside the hub, rather than in a program of their own.
     pub addons: Vec<Arc<dyn AddOn>>,
 }

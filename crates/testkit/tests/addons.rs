@@ -66,6 +66,7 @@ impl World {
                 ..HubOptions::default()
             },
             addons: vec![program.add_on()],
+            ..hub::Options::default()
         };
         hub::start(hub.client(), options, cancel.clone()).await.unwrap();
         Self {

@@ -22,6 +22,8 @@ pub struct Rules {
     pub manifests_bytes_max: usize,
     /// Gate `NilExecutorValidating`: a work without an executor is checked like one with the agent's own account.
     pub nil_executor_is_checked: bool,
+    /// Gate `ManifestWorkReplicaSet`.
+    pub replica_sets_are_taken: bool,
 }
 
 impl Default for Rules {
@@ -29,6 +31,7 @@ impl Default for Rules {
         Self {
             manifests_bytes_max: MANIFESTS_BYTES_MAX,
             nil_executor_is_checked: false,
+            replica_sets_are_taken: true,
         }
     }
 }
@@ -92,7 +95,46 @@ pub fn check(
             .and_then(Value::as_array)
             .unwrap_or(&none),
     )?;
-    executor(rules, user, operation, object, old)
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+    let spec = |it: &Value| it.get("spec").cloned().unwrap_or_default();
+    executor(
+        rules,
+        user,
+        operation,
+        namespace.unwrap_or_default(),
+        &spec(object),
+        old.map(spec).as_ref(),
+    )
+}
+
+/// Checks a ManifestWorkReplicaSet, as [`review`] does a work. Upstream has the rules for its manifests and, in a standard
+/// installation, nothing that asks them; and whoever could write a set could have its controller name any executor on every
+/// cluster. Here an executor in the template needs the right to execute as it in all namespaces.
+pub fn review_replica_set(
+    rules: &Rules,
+    user: &str,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    may: impl FnOnce(&Attributes) -> bool,
+) -> Result<(), Denial> {
+    let is_leaving = !object["metadata"]["deletionTimestamp"].is_null();
+    if operation == Operation::Update && is_leaving {
+        // Its finalizer has to come off, whatever the rules are by now.
+        return Ok(());
+    }
+    if !rules.replica_sets_are_taken {
+        return Err(Denial::new("ManifestWorkReplicaSet feature is disabled"));
+    }
+    let template = |it: &Value| it.pointer("/spec/manifestWorkTemplate").cloned().unwrap_or_default();
+    let (wanted, before) = (template(object), old.map(template));
+    let none = Vec::new();
+    let list = wanted.pointer("/workload/manifests").and_then(Value::as_array);
+    manifests(rules, list.unwrap_or(&none))?;
+    match executor(rules, user, operation, "", &wanted, before.as_ref())? {
+        Some(question) if !may(&question.attributes) => Err(question.denial),
+        _ => Ok(()),
+    }
 }
 
 /// Checks the manifests of a work, or of the template of a ManifestWorkReplicaSet.
@@ -137,15 +179,17 @@ fn size_of(manifest: &Value) -> usize {
     1 + bits.div_ceil(7) as usize + length
 }
 
+/// `namespace` is empty for the right to do so everywhere.
 fn executor(
     rules: &Rules,
     user: &str,
     operation: Operation,
-    object: &Value,
+    namespace: &str,
+    spec: &Value,
     old: Option<&Value>,
 ) -> Result<Option<Question>, Denial> {
-    let of = |work: &Value| work.pointer("/spec/executor").filter(|it| !it.is_null()).cloned();
-    let wanted = of(object);
+    let of = |spec: &Value| spec.get("executor").filter(|it| !it.is_null()).cloned();
+    let wanted = of(spec);
     if operation == Operation::Update && wanted == old.and_then(of) {
         return Ok(None);
     }
@@ -161,10 +205,10 @@ fn executor(
     };
     let text = |field: &str| account[field].as_str().unwrap_or_default();
     let (account_namespace, account_name) = (text("namespace"), text("name"));
-    let namespace = object
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let place = match namespace {
+        "" => "all namespaces".to_owned(),
+        one => format!("namespace {one}"),
+    };
     Ok(Some(Question {
         attributes: Attributes {
             verb: "execute-as".to_owned(),
@@ -175,7 +219,7 @@ fn executor(
             name: Some(format!("system:serviceaccount:{account_namespace}:{account_name}")),
         },
         denial: Denial::new(format!(
-            "user {user} cannot manipulate the Manifestwork with executor {account_namespace}/{account_name} in namespace {namespace}"
+            "user {user} cannot manipulate the Manifestwork with executor {account_namespace}/{account_name} in {place}"
         )),
     }))
 }
@@ -282,5 +326,50 @@ mod tests {
                 .message,
             "executor service account can not be nil"
         );
+    }
+
+    #[test]
+    fn a_template_is_checked_like_a_work() {
+        let set = |manifests: &[Value], executor: Value| {
+            json!({"metadata": {"namespace": "default"}, "spec": {"manifestWorkTemplate": {
+                "workload": {"manifests": manifests}, "executor": executor
+            }}})
+        };
+        let review = |rules: &Rules, object: &Value, may: bool| {
+            let said = review_replica_set(rules, "bob", Operation::Create, object, None, |asked| {
+                assert_eq!(asked.namespace.as_deref(), Some(""));
+                may
+            });
+            said.map_or_else(|it| it.message, |()| "taken".to_owned())
+        };
+        let rules = Rules::default();
+        assert_eq!(review(&rules, &set(&[config_map("a")], Value::Null), false), "taken");
+        assert_eq!(
+            review(&rules, &set(&[], Value::Null), true),
+            "manifests should not be empty"
+        );
+        let off = Rules {
+            replica_sets_are_taken: false,
+            ..Rules::default()
+        };
+        let plain = set(&[config_map("a")], Value::Null);
+        assert_eq!(review(&off, &plain, true), "ManifestWorkReplicaSet feature is disabled");
+        // One that goes may always go.
+        let mut leaving = plain.clone();
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(
+            review_replica_set(&off, "bob", Operation::Update, &leaving, Some(&plain), |_| false),
+            Ok(())
+        );
+        let executor =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "sa"}}});
+        let executed = set(&[config_map("a")], executor);
+        assert_eq!(review(&rules, &executed, true), "taken");
+        assert_eq!(
+            review(&rules, &executed, false),
+            "user bob cannot manipulate the Manifestwork with executor ns/sa in all namespaces"
+        );
+        let again = review_replica_set(&rules, "bob", Operation::Update, &executed, Some(&executed), |_| false);
+        assert_eq!(again, Ok(()));
     }
 }

@@ -1,21 +1,49 @@
-//! The hub half: what may be asked for, and when a completed work is removed.
+//! The hub half: what may be asked for, when a completed work is removed, and one work on many clusters.
 
 pub mod admission;
 pub mod completed;
+pub mod replica_set;
 
-use ocm_api::work::ManifestWork;
-use ocm_reconcile::{Cache, Clients, Queue, Running, spawn};
+use ocm_reconcile::{Clients, Queue, Running, spawn};
 use tokio_util::sync::CancellationToken;
 
 use completed::CompletedWorks;
+pub use replica_set::Shared;
 
-/// Starts the hub's controllers for works on the hub's one cache of them. They stop with `cancel`.
-pub fn controllers(hub: kube::Client, works: &Cache<ManifestWork>, cancel: CancellationToken) -> Vec<Running> {
+/// What an administrator can choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Gate `ManifestWorkReplicaSet`: whether ManifestWorkReplicaSets have works. Upstream has it off unless it is asked for.
+    pub manifest_work_replica_set: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            manifest_work_replica_set: true,
+        }
+    }
+}
+
+/// Starts the hub's controllers for works on the hub's caches, when those have arrived. They stop with `cancel`.
+pub async fn controllers(
+    hub: kube::Client,
+    shared: Shared,
+    options: Options,
+    cancel: CancellationToken,
+) -> Vec<Running> {
     let queue = Queue::new();
-    works.subscribe(&queue, |_, new| {
+    shared.works.subscribe(&queue, |_, new| {
         new.filter(|it| completed::concerns(it))
             .map(ocm_reconcile::cache::key_of)
     });
-    let reconciler = CompletedWorks { works: works.clone() };
-    vec![spawn(reconciler, Clients::hub(hub), queue, 5, cancel)]
+    let reconciler = CompletedWorks {
+        works: shared.works.clone(),
+    };
+    let completed = spawn(reconciler, Clients::hub(hub.clone()), queue, 5, cancel.clone());
+    let mut running = vec![completed];
+    if options.manifest_work_replica_set {
+        running.extend(replica_set::controllers(hub, shared, cancel).await);
+    }
+    running
 }
