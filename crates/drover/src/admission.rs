@@ -13,20 +13,23 @@ use ocm_reconcile::access;
 /// All rules of a hub.
 pub struct Rules {
     registration: Arc<registration::Registration>,
+    work: Arc<work::Work>,
 }
 
 impl Rules {
-    /// The rules, which do not see the hub's objects yet. With `default_sets`, a cluster that names no set is put into the
-    /// set `default`.
-    pub fn new(default_sets: bool) -> Self {
+    /// The rules of a hub with these options, which do not see the hub's objects yet.
+    pub fn new(options: &hub::Options) -> Self {
+        // With default sets, a cluster that names no set is put into the set `default`.
+        let registration = registration::Registration::new(options.registration.default_sets);
         Self {
-            registration: Arc::new(registration::Registration::new(default_sets)),
+            registration: Arc::new(registration),
+            work: Arc::new(work::Work::new(options.works.manifest_work_replica_set)),
         }
     }
 
     /// For the server, in order.
     pub fn plugins(&self) -> Vec<Arc<dyn Admission>> {
-        vec![self.registration.clone(), Arc::new(work::Work)]
+        vec![self.registration.clone(), self.work.clone()]
     }
 
     /// Lets the rules see the hub's objects. The server that holds them does not exist yet when it is handed the rules.

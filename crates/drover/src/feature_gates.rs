@@ -1,7 +1,8 @@
 //! `--feature-gates A=true,B=false`: upstream's switches of a hub, by their names.
-//! Upstream: api `feature/feature.go`, `DefaultHubRegistrationFeatureGates`.
+//! Upstream: api `feature/feature.go`, `DefaultHubRegistrationFeatureGates` and `DefaultHubWorkFeatureGates`.
 
-use registration::hub::{GarbageKind, HubOptions};
+use hub::Options;
+use registration::hub::GarbageKind;
 
 /// One switch, turned on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +16,12 @@ const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
 const RESOURCE_CLEANUP: &str = "ResourceCleanup";
 const MANAGED_CLUSTER_AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 const CLUSTER_PROFILE: &str = "ClusterProfile";
-const OURS: [&str; 4] = [
+const MANIFEST_WORK_REPLICA_SET: &str = "ManifestWorkReplicaSet";
+const OURS: [&str; 5] = [
     CLUSTER_PROFILE,
     DEFAULT_CLUSTER_SET,
     MANAGED_CLUSTER_AUTO_APPROVAL,
+    MANIFEST_WORK_REPLICA_SET,
     RESOURCE_CLEANUP,
 ];
 /// Switches of upstream's for what we do not do: they may be off.
@@ -50,13 +53,17 @@ pub fn parse(text: &str) -> Result<Gate, String> {
 }
 
 /// Turns the switches.
-pub fn apply(gates: &[Gate], options: &mut HubOptions) {
+pub fn apply(gates: &[Gate], options: &mut Options) {
+    let Options {
+        registration, works, ..
+    } = options;
     for Gate { name, on } in gates {
         match *name {
-            DEFAULT_CLUSTER_SET => options.default_sets = *on,
-            RESOURCE_CLEANUP => options.garbage = on.then(GarbageKind::defaults),
-            MANAGED_CLUSTER_AUTO_APPROVAL => options.auto_accept = *on,
-            CLUSTER_PROFILE => options.cluster_profiles = *on,
+            DEFAULT_CLUSTER_SET => registration.default_sets = *on,
+            RESOURCE_CLEANUP => registration.garbage = on.then(GarbageKind::defaults),
+            MANAGED_CLUSTER_AUTO_APPROVAL => registration.auto_accept = *on,
+            CLUSTER_PROFILE => registration.cluster_profiles = *on,
+            MANIFEST_WORK_REPLICA_SET => works.manifest_work_replica_set = *on,
             _ => {}
         }
     }
@@ -66,9 +73,9 @@ pub fn apply(gates: &[Gate], options: &mut HubOptions) {
 mod tests {
     use super::*;
 
-    fn turned(gates: &[&str]) -> Result<HubOptions, String> {
+    fn turned(gates: &[&str]) -> Result<Options, String> {
         let gates = gates.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>()?;
-        let mut options = HubOptions::default();
+        let mut options = Options::default();
         apply(&gates, &mut options);
         Ok(options)
     }
@@ -76,18 +83,24 @@ mod tests {
     #[test]
     fn what_is_not_named_is_as_upstream_has_it() {
         let it = turned(&["ClusterImporter=false"]).unwrap();
+        // All but this one, which upstream has off.
+        assert!(it.works.manifest_work_replica_set);
+        let it = it.registration;
         assert!(it.default_sets && it.garbage.is_some() && !it.auto_accept && !it.cluster_profiles);
         let it = turned(&["ClusterProfile=true", "DefaultClusterSet=0", "ResourceCleanup=false"]).unwrap();
+        let it = it.registration;
         assert!(!it.default_sets && it.garbage.is_none() && !it.auto_accept && it.cluster_profiles);
+        let it = turned(&["ManifestWorkReplicaSet=false"]).unwrap();
+        assert!(!it.works.manifest_work_replica_set);
     }
 
     #[test]
     fn a_gate_that_is_not_there_is_refused_by_name() {
-        let refused = |it: &str| turned(&[it]).unwrap_err();
+        let refused = |it: &str| turned(&[it]).err().unwrap();
         assert_eq!(
             refused("Nonsense=true"),
             "unrecognized feature gate: Nonsense; there are ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, \
-             ResourceCleanup"
+             ManifestWorkReplicaSet, ResourceCleanup"
         );
         assert!(refused("ClusterProfile").starts_with("missing bool value for ClusterProfile"));
         assert!(refused("ClusterProfile=yes").starts_with("invalid value of ClusterProfile=yes"));

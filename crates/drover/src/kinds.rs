@@ -55,6 +55,16 @@ pub fn manifest_work() -> ApiResource {
     kind("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks")
 }
 
+/// work.open-cluster-management.io/v1alpha1 ManifestWorkReplicaSet
+pub fn manifest_work_replica_set() -> ApiResource {
+    kind(
+        "work.open-cluster-management.io",
+        "v1alpha1",
+        "ManifestWorkReplicaSet",
+        "manifestworkreplicasets",
+    )
+}
+
 /// addon.open-cluster-management.io/v1alpha1 ClusterManagementAddOn, in the version that is stored
 pub fn cluster_management_add_on() -> ApiResource {
     kind(ADD_ONS, "v1alpha1", "ClusterManagementAddOn", "clustermanagementaddons")

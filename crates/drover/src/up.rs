@@ -85,8 +85,8 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         addons: examples::add_ons(),
         ..hub::Options::default()
     };
-    feature_gates::apply(&wanted.gates, &mut options.registration);
-    let rules = admission::Rules::new(options.registration.default_sets);
+    feature_gates::apply(&wanted.gates, &mut options);
+    let rules = admission::Rules::new(&options);
     let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), rules.plugins()).await?;
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;

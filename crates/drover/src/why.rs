@@ -6,4 +6,5 @@ pub mod cluster_set;
 pub mod csr;
 pub mod managed_cluster;
 pub mod managed_cluster_add_on;
+pub mod manifest_work_replica_set;
 pub mod placement;

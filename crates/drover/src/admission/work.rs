@@ -1,23 +1,40 @@
-//! Work's rules for those who write ManifestWorks.
+//! Work's rules for those who write ManifestWorks and ManifestWorkReplicaSets.
 
 use kube_api::admission::{Admission, Operation as Verb, Review};
 use kube_store::status::Status;
+use ocm_reconcile::access;
 use serde_json::Value;
 use work::hub::admission::{self, Operation, Rules};
 
 use super::{asked_of, refusal};
 
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
+const REPLICA_SETS: &str = "manifestworkreplicasets.work.open-cluster-management.io";
 
 /// The name that upstream's webhook has.
 const WEBHOOK: &str = "manifestworkvalidators.admission.work.open-cluster-management.io";
+/// Upstream's program serves this one, and no configuration of upstream's names it; the name follows the other's.
+const REPLICA_SET_WEBHOOK: &str = "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io";
 
 /// The rules.
-pub struct Work;
+pub struct Work {
+    rules: Rules,
+}
+
+impl Work {
+    /// The rules of a hub that looks after ManifestWorkReplicaSets, or does not.
+    pub fn new(replica_sets_are_taken: bool) -> Self {
+        let rules = Rules {
+            replica_sets_are_taken,
+            ..Rules::default()
+        };
+        Self { rules }
+    }
+}
 
 impl Admission for Work {
     fn wants(&self, resource: &str) -> bool {
-        resource == WORKS
+        resource == WORKS || resource == REPLICA_SETS
     }
 
     fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status> {
@@ -27,16 +44,18 @@ impl Admission for Work {
             Verb::Update => Operation::Update,
             Verb::Delete => return Ok(vec![]),
         };
-        let may = |asked: &ocm_reconcile::access::Attributes| (review.may)(&asked_of(asked));
-        admission::review(
-            &Rules::default(),
-            &review.user.username,
-            operation,
-            object,
-            review.old,
-            may,
-        )
-        .map(|()| vec![])
-        .map_err(|denial| refusal(WEBHOOK, denial.code, &denial.message))
+        let may = |asked: &access::Attributes| (review.may)(&asked_of(asked));
+        let (rules, user) = (&self.rules, &review.user.username);
+        let (webhook, said) = if review.resource == REPLICA_SETS {
+            let said = admission::review_replica_set(rules, user, operation, object, review.old, may);
+            (REPLICA_SET_WEBHOOK, said)
+        } else {
+            (
+                WEBHOOK,
+                admission::review(rules, user, operation, object, review.old, may),
+            )
+        };
+        said.map(|()| vec![])
+            .map_err(|denial| refusal(webhook, denial.code, &denial.message))
     }
 }

@@ -13,7 +13,8 @@ pub struct Hub {
     /// Accept clusters and approve their first certificate request without a human, if these users ask for it
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
-    /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ResourceCleanup
+    /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval,
+    /// ManifestWorkReplicaSet, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
     feature_gates: Vec<crate::feature_gates::Gate>,
 }
@@ -33,7 +34,7 @@ impl Hub {
         };
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
-        feature_gates::apply(&self.feature_gates, &mut options.registration);
+        feature_gates::apply(&self.feature_gates, &mut options);
         let started = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             started = hub::start(target.client.clone(), options, stop.child_token()) => started,

@@ -27,14 +27,14 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Why {
     /// managedcluster/NAME, clustermanagementaddon/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME,
-    /// managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME or csr/NAME; a space may stand for the
-    /// first slash
+    /// manifestworkreplicaset/NAME, managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME or csr/NAME;
+    /// a space may stand for the first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
-    /// The namespace of a placement
+    /// The namespace of a placement or a manifestworkreplicaset
     #[arg(short, long, default_value = "default")]
     namespace: String,
-    /// Of a placement: only what became of this cluster
+    /// Of a placement or a manifestworkreplicaset: only what became of this cluster
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     /// How to print it
@@ -59,6 +59,12 @@ pub enum Object {
     ManagedClusterSetBinding {
         namespace: String,
         name: String,
+    },
+    ManifestWorkReplicaSet {
+        name: String,
+        /// Said with the name; `-n` otherwise.
+        namespace: Option<String>,
+        cluster: Option<String>,
     },
     Csr(String),
     Placement {
@@ -113,6 +119,20 @@ impl FromStr for Object {
             ("managedclustersetbinding" | "managedclustersetbindings" | "mclsetbinding" | "mclsetbindings", _) => {
                 bail!("write managedclustersetbinding/NAMESPACE/NAME: it lets one namespace use a set")
             }
+            ("manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs", [name]) => {
+                Ok(Self::ManifestWorkReplicaSet {
+                    name: (*name).into(),
+                    namespace: None,
+                    cluster: None,
+                })
+            }
+            ("manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs", [namespace, name]) => {
+                Ok(Self::ManifestWorkReplicaSet {
+                    name: (*name).into(),
+                    namespace: Some((*namespace).into()),
+                    cluster: None,
+                })
+            }
             ("placement" | "placements", [name]) => Ok(Self::Placement {
                 name: (*name).into(),
                 namespace: "default".into(),
@@ -128,7 +148,7 @@ impl FromStr for Object {
                 _,
             ) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a placement, a managedclusterset, a managedclustersetbinding or a csr"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding or a csr"
             ),
         }
     }
@@ -145,6 +165,7 @@ impl std::fmt::Display for Object {
             Self::ManagedClusterSetBinding { namespace, name } => {
                 write!(f, "managedclustersetbinding/{namespace}/{name}")
             }
+            Self::ManifestWorkReplicaSet { name, .. } => write!(f, "manifestworkreplicaset/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
             Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
@@ -157,6 +178,11 @@ impl Why {
             Ok(Object::Placement { name, .. }) => Object::Placement {
                 name,
                 namespace: self.namespace,
+                cluster: self.cluster,
+            },
+            Ok(Object::ManifestWorkReplicaSet { name, namespace, .. }) => Object::ManifestWorkReplicaSet {
+                name,
+                namespace: namespace.or(Some(self.namespace)),
                 cluster: self.cluster,
             },
             Ok(object) => object,
@@ -201,6 +227,14 @@ pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Re
         Object::ManagedClusterSet(name) => why::cluster_set::of_set(&hub, name).await?,
         Object::ManagedClusterSetBinding { namespace, name } => {
             why::cluster_set::of_binding(&hub, namespace, name).await?
+        }
+        Object::ManifestWorkReplicaSet {
+            name,
+            namespace,
+            cluster,
+        } => {
+            let namespace = namespace.as_deref().unwrap_or("default");
+            why::manifest_work_replica_set::sentences(&hub, namespace, name, cluster.as_deref()).await?
         }
         Object::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());

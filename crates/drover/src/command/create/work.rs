@@ -1,4 +1,4 @@
-//! `drover create work NAME -f FILE|DIR --clusters a,b`
+//! `drover create work NAME -f FILE|DIR --clusters a,b | --placement NAMESPACE/NAME [--replicaset]`
 //! Upstream: clusteradm `create work`, whose lines we print. We differ in three things: everything is checked before
 //! anything is written, `--dry-run` writes nothing, and a work that exists is an error unless `--overwrite` is given.
 
@@ -6,7 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use ocm_api::{cluster::PlacementDecision, labels};
 use serde_json::{Value, json};
 
 use crate::{
@@ -41,10 +45,17 @@ pub struct Work {
         long,
         visible_alias = "cluster",
         value_delimiter = ',',
-        required = true,
+        required_unless_present = "placement",
+        conflicts_with = "placement",
         value_name = "CLUSTERS"
     )]
     clusters: Vec<String>,
+    /// The placement that chooses the clusters: those it has chosen by now, or with --replicaset whichever it will choose
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    placement: Option<String>,
+    /// Create a ManifestWorkReplicaSet, which keeps a work on every cluster that the placement chooses
+    #[arg(short, long, requires = "placement")]
+    replicaset: bool,
     /// Replace the manifests of a work that exists
     #[arg(long)]
     overwrite: bool,
@@ -58,15 +69,22 @@ pub struct Work {
 
 impl Work {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let mut clusters = self.clusters.clone();
-        clusters.sort();
-        clusters.dedup();
-        for cluster in &clusters {
+        for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
         check_work_name(&self.name)?;
+        let placement = self.placement.as_deref().map(placement_of).transpose()?;
         let manifests = manifests::read(&self.filename, self.recursive)?;
         let hub = Target::connect(global).await?;
+        let mut clusters = match placement {
+            Some((namespace, placement)) if self.replicaset => {
+                return self.replica_set(&hub, namespace, placement, &manifests).await;
+            }
+            Some((namespace, placement)) => chosen(&hub, namespace, placement).await?,
+            None => self.clusters.clone(),
+        };
+        clusters.sort();
+        clusters.dedup();
 
         let mut plan = Vec::new();
         for cluster in &clusters {
@@ -111,6 +129,48 @@ impl Work {
         Ok(())
     }
 
+    async fn replica_set(&self, hub: &Target, namespace: &str, placement: &str, manifests: &[Value]) -> Result<()> {
+        placement_exists(hub, namespace, placement).await?;
+        let api = hub.namespaced(&kinds::manifest_work_replica_set(), namespace);
+        let (name, dry_run) = (&self.name, self.dry_run);
+        let doing = |verb: &str| format!("could not {verb} manifestworkreplicaset {name} in namespace {namespace}");
+        let found = api.get_opt(name).await;
+        let (verb, set) = match found.map_err(|error| hub.explain(&doing("get"), &error))? {
+            None => {
+                let set = serde_json::from_value(replica_set(name, namespace, placement, manifests))?;
+                let parameters = PostParams {
+                    dry_run,
+                    ..PostParams::default()
+                };
+                let made = api.create(&parameters, &set).await;
+                ("create", made.map_err(|error| hub.explain(&doing("create"), &error))?)
+            }
+            Some(_) if !self.overwrite => bail!(
+                "manifestworkreplicaset {name} in namespace {namespace} already exists; add --overwrite to replace its \
+                 manifests"
+            ),
+            Some(_) => {
+                let template = json!({ "workload": { "manifests": manifests } });
+                let patch = Patch::Merge(json!({ "spec": { "manifestWorkTemplate": template } }));
+                let parameters = PatchParams {
+                    dry_run,
+                    ..PatchParams::default()
+                };
+                let made = api.patch(name, &parameters, &patch).await;
+                ("update", made.map_err(|error| hub.explain(&doing("update"), &error))?)
+            }
+        };
+        let note = if dry_run { " (dry run)" } else { "" };
+        let line = format!("{verb} manifestworkreplicaset {name} in namespace {namespace}{note}");
+        match self.output {
+            None => output::say(line),
+            Some(data) => {
+                eprintln!("{line}");
+                output::print(&output::encode(&output::objects(&[set])?, data)?)
+            }
+        }
+    }
+
     /// What has to be done for one cluster; asks, writes nothing.
     async fn step(&self, hub: &Target, cluster: &str) -> Result<Step> {
         let found = hub.all(&kinds::managed_cluster()).get_opt(cluster).await;
@@ -146,6 +206,46 @@ impl Work {
     }
 }
 
+/// The two halves of `NAMESPACE/NAME`.
+fn placement_of(text: &str) -> Result<(&str, &str)> {
+    match text.split('/').collect::<Vec<_>>().as_slice() {
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok((namespace, name)),
+        _ => bail!("{text:?} is no placement: write NAMESPACE/NAME, for example default/placement-aws"),
+    }
+}
+
+async fn placement_exists(hub: &Target, namespace: &str, name: &str) -> Result<()> {
+    let found = hub.namespaced(&kinds::placement(), namespace).get_opt(name).await;
+    let found = found.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;
+    anyhow::ensure!(
+        found.is_some(),
+        "there is no placement {name} in namespace {namespace}; `drover get placements` lists those there are"
+    );
+    Ok(())
+}
+
+/// The clusters that a placement has chosen by now.
+async fn chosen(hub: &Target, namespace: &str, name: &str) -> Result<Vec<String>> {
+    placement_exists(hub, namespace, name).await?;
+    let decisions: Api<PlacementDecision> = Api::namespaced(hub.client.clone(), namespace);
+    let its = ListParams::default().labels(&format!("{}={name}", labels::PLACEMENT));
+    let decisions = decisions.list(&its).await;
+    let decisions =
+        decisions.map_err(|error| hub.explain(&format!("could not list the decisions of placement {name}"), &error))?;
+    let of = |it: PlacementDecision| it.status.map(|it| it.decisions).unwrap_or_default();
+    let clusters: Vec<String> = decisions
+        .items
+        .into_iter()
+        .flat_map(of)
+        .map(|it| it.cluster_name)
+        .collect();
+    anyhow::ensure!(
+        !clusters.is_empty(),
+        "placement {name} chooses no cluster; `drover why placement/{name} -n {namespace}` says why"
+    );
+    Ok(clusters)
+}
+
 enum Step {
     Create,
     Update,
@@ -175,9 +275,30 @@ fn work(name: &str, cluster: &str, manifests: &[Value]) -> Value {
     })
 }
 
+/// The set that keeps such works wherever the placement says.
+fn replica_set(name: &str, namespace: &str, placement: &str, manifests: &[Value]) -> Value {
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": {
+            "placementRefs": [{ "name": placement }],
+            "manifestWorkTemplate": { "workload": { "manifests": manifests } },
+        },
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_placement_is_written_with_its_namespace() {
+        assert_eq!(placement_of("default/aws").unwrap(), ("default", "aws"));
+        for bad in ["aws", "/aws", "a/b/c", "default/"] {
+            assert!(placement_of(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_work_name_is_an_object_name() {
