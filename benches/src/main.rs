@@ -9,6 +9,7 @@ mod drover;
 mod fleet;
 mod placement;
 mod probe;
+mod replica_set;
 mod start;
 mod statistics;
 mod works;
@@ -27,7 +28,7 @@ struct Arguments {
     /// Small sizes and few runs, to see that everything works.
     #[arg(long)]
     quick: bool,
-    /// Which to measure: probe, start, works, fleet, addon, addons, placement. All of them without a name.
+    /// Which to measure: probe, start, works, fleet, addon, addons, placement, replicaset. All of them without a name.
     names: Vec<String>,
 }
 
@@ -54,6 +55,8 @@ pub struct Size {
     pub placements: usize,
     /// Labels that change one after the other.
     pub placement_changes: usize,
+    /// Clusters of one work replica set, and the milliseconds promised for them.
+    pub replica_set_clusters: &'static [(usize, f64)],
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
 }
@@ -75,6 +78,7 @@ async fn main() -> Result<()> {
             placement_clusters: 300,
             placements: 40,
             placement_changes: 10,
+            replica_set_clusters: &[(50, 3000.0)],
             idle_seconds: 3,
         }
     } else {
@@ -89,6 +93,7 @@ async fn main() -> Result<()> {
             placement_clusters: 10_000,
             placements: 1000,
             placement_changes: 240,
+            replica_set_clusters: &[(1000, 3000.0), (5000, 15_000.0)],
             idle_seconds: 30,
         }
     };
@@ -126,6 +131,9 @@ async fn main() -> Result<()> {
     }
     if wanted("addons") {
         report.insert("addons".into(), addons::fleet(&binary, size).await?);
+    }
+    if wanted("replicaset") {
+        report.insert("replicaset".into(), replica_set::measure(&binary, size).await?);
     }
     println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
     Ok(())
