@@ -77,8 +77,8 @@ impl World {
         }
     }
 
-    /// Joins a cluster, with its agent's own objects on `management` if that is another one.
-    async fn join(&mut self, name: &str, cluster: Client, management: Option<Client>) {
+    /// Joins a cluster, with its agent's own objects on `management` if that is another one. The token stops its agent.
+    async fn join(&mut self, name: &str, cluster: Client, management: Option<Client>) -> CancellationToken {
         let bootstrap = self
             .hub
             .kubeconfig(JOINER, &["system:bootstrappers:managedcluster"])
@@ -93,13 +93,14 @@ impl World {
             options.component_namespace = format!("{name}-agent");
         }
         let mut sessions = options.sessions.subscribe();
-        self.agents
-            .push(agent::start(options, self.cancel.child_token()).await.unwrap());
+        let stop = self.cancel.child_token();
+        self.agents.push(agent::start(options, stop.clone()).await.unwrap());
         let session = sessions.wait_for(Option::is_some);
         tokio::time::timeout(wait::PATIENCE, session)
             .await
             .expect("a session")
             .unwrap();
+        stop
     }
 
     fn addons(&self) -> Api<ManagedClusterAddOn> {
@@ -145,7 +146,7 @@ impl World {
         Running {
             stop,
             finished: tokio::spawn(program.be(agent)),
-            _folder: folder,
+            folder: folder,
         }
     }
 
@@ -160,7 +161,7 @@ impl World {
 struct Running {
     stop: CancellationToken,
     finished: JoinHandle<ocm_addon_sdk::agent::Result<()>>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,6 +243,49 @@ async fn the_walk_through_of_the_founding_documents() {
     wait::gone(&leases, "helloworld").await;
     let bindings: Api<RoleBinding> = Api::namespaced(world.hub.client(), "cluster1");
     wait::gone(&bindings, "open-cluster-management:helloworld:agent").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_removed_while_the_cluster_is_away_is_worth_nothing_at_once_and_gone_when_it_is_back() {
+    let mut world = World::hub(&addon_helloworld::program()).await;
+    let cluster = world.cluster.client();
+    let away = world.join("cluster1", cluster.clone(), None).await;
+    world.hub.apply(HELLO_WORLD).await;
+    let running = world
+        .run_agent(addon_helloworld::program(), &world.cluster, "default")
+        .await;
+    world.until("helloworld", "Available", "True").await;
+    let deployments: Api<Deployment> = Api::namespaced(cluster.clone(), "default");
+    wait::until(&deployments, "helloworld-agent", "exists", |it| it.is_some()).await;
+    let kubeconfig = running.folder.path().join("kubeconfig");
+    let agents = hub_client(&kubeconfig, &world.cancel).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(agents, "cluster1");
+    maps.list(&ListParams::default()).await.unwrap();
+
+    away.cancel();
+    world.agents.pop().unwrap().finished().await;
+    running.stop.cancel();
+    running.finished.await.unwrap().unwrap();
+    world
+        .addons()
+        .delete("helloworld", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::gone(&world.addons(), "helloworld").await;
+    let bindings: Api<RoleBinding> = Api::namespaced(world.hub.client(), "cluster1");
+    wait::gone(&bindings, "open-cluster-management:helloworld:agent").await;
+    let refused = maps.list(&ListParams::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("cannot list"), "{refused}");
+
+    let secrets: Api<Secret> = Api::namespaced(cluster.clone(), "default");
+    let leases: Api<Lease> = Api::namespaced(cluster.clone(), "default");
+    assert!(secrets.get_opt("helloworld-hub-kubeconfig").await.unwrap().is_some());
+    assert!(leases.get_opt("helloworld").await.unwrap().is_some());
+    world.join("cluster1", cluster, None).await;
+    wait::gone(&secrets, "helloworld-hub-kubeconfig").await;
+    wait::gone(&leases, "helloworld").await;
+    wait::gone(&deployments, "helloworld-agent").await;
     world.stop().await;
 }
 

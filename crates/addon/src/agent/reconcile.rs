@@ -304,15 +304,19 @@ impl AddOnAgents {
             Some(addon) => seen.is_here.then(|| home(addon).namespace),
             None => None,
         };
-        let mut places = {
+        let places = {
             let mut memory = self.memory.lock();
             if let Some(now) = &now {
                 memory.homes.entry(seen.name.clone()).or_default().insert(now.clone());
             }
+            // After a restart it is the Secrets that tell where an add-on has lived. That is remembered too: they may be gone
+            // while the lease is still there.
+            let told: Vec<String> = seen.secrets.iter().filter_map(|it| it.namespace()).collect();
+            if !told.is_empty() {
+                memory.homes.entry(seen.name.clone()).or_default().extend(told);
+            }
             memory.homes.get(&seen.name).cloned().unwrap_or_default()
         };
-        // After a restart it is the Secrets that tell where an add-on has lived.
-        places.extend(seen.secrets.iter().filter_map(|it| it.namespace()));
         let mut left = Vec::new();
         for place in places.iter().filter(|it| Some(*it) != now.as_ref()) {
             let api: Api<Lease> = Api::namespaced(self.here.clone(), place);

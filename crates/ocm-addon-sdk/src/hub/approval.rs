@@ -93,3 +93,33 @@ impl Reconciler for Approval {
         plan
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_for_an_add_on_that_is_gone_is_not_approved() {
+        let request = json!({
+            "metadata": {"name": "addon-c1-greeter-1"},
+            "spec": {"request": "", "signerName": identity::CLIENT_SIGNER, "usages": []},
+        });
+        let planned = |look| {
+            let seen = Seen {
+                now: "2026-01-01T12:00:00Z".parse().unwrap(),
+                request: Some(Arc::new(serde_json::from_value(request.clone()).unwrap())),
+                look,
+                grpc_user: String::new(),
+            };
+            Approval::plan(&seen).to_string()
+        };
+        assert_eq!(
+            planned(Look::Gone),
+            "nothing to do\nrefuses: there is no such add-on on the cluster that its labels name\n"
+        );
+        // It may be another process's.
+        assert_eq!(planned(Look::NotOurs), "nothing to do\n");
+    }
+}
