@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet},
@@ -499,6 +499,82 @@ async fn an_idle_hub_plans_empty_pages() {
             none
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_in_a_bound_set_settles_with_a_profile_that_says_what_it_says() {
+    use ocm_api::{cluster::ManagedClusterSetBinding, multicluster::ClusterProfile};
+    use ocm_reconcile::{Clients, settle::settle};
+    use registration::hub::{
+        cluster_profiles::ClusterProfiles, cluster_sets::ClusterSets, managed_namespaces::ManagedNamespaces,
+        set_bindings::SetBindings,
+    };
+
+    // No hub runs here: each reconciler is turned by hand.
+    let hub = Site::start().await.unwrap();
+    let client = hub.client();
+    ocm_reconcile::install::install_crds(&client, ocm_api::crds::hub())
+        .await
+        .unwrap();
+    let create = PostParams::default();
+    let set = json!({"metadata": {"name": "prod"}, "spec": {"managedNamespaces": [{"name": "team"}]}});
+    let sets: Api<ManagedClusterSet> = Api::all(client.clone());
+    sets.create(&create, &serde_json::from_value(set).unwrap())
+        .await
+        .unwrap();
+    let binding = json!({"metadata": {"name": "prod"}, "spec": {"clusterSet": "prod"}});
+    let bindings: Api<ManagedClusterSetBinding> = Api::namespaced(client.clone(), "default");
+    bindings
+        .create(&create, &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    let label = json!({"cluster.open-cluster-management.io/clusterset": "prod"});
+    let cluster = json!({"metadata": {"name": "cluster1", "labels": label}, "spec": {}});
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    clusters
+        .create(&create, &serde_json::from_value(cluster).unwrap())
+        .await
+        .unwrap();
+    let said =
+        json!({"status": {"version": {"kubernetes": "v1.34.1"}, "clusterClaims": [{"name": "region", "value": "eu"}]}});
+    clusters
+        .patch_status("cluster1", &PatchParams::default(), &Patch::Merge(said))
+        .await
+        .unwrap();
+
+    let stop = CancellationToken::new();
+    let clients = Clients::hub(client.clone());
+    // Fresh caches for each round, which have seen what the one before wrote.
+    let fresh = async || {
+        let caches = registration::hub::Caches::start(&client, &stop);
+        caches.synced().await;
+        let profiles: Cache<ClusterProfile> = Cache::start(Api::all(client.clone()), stop.clone());
+        profiles.synced().await;
+        (caches, profiles)
+    };
+    let mut written = Vec::new();
+    for _ in 0..4 {
+        let (caches, profiles) = fresh().await;
+        let once = |it: Result<Vec<String>, _>| it.map_or_else(|_: ocm_reconcile::ObserveError| 1, |it| it.len());
+        // First, because the caches may hear of the others' writes while they go on.
+        let shown = ClusterProfiles::new(client.clone(), &caches, &profiles);
+        let shown = once(settle(&shown, &clients, "default/cluster1", 1).await);
+        let bound = once(settle(&SetBindings::new(&caches), &clients, "default/prod", 1).await);
+        let counted = once(settle(&ClusterSets::new(&caches), &clients, "prod", 1).await);
+        let told = once(settle(&ManagedNamespaces::new(&caches), &clients, "cluster1", 1).await);
+        written.push((bound, counted, told, shown));
+    }
+    // The profile waits for the binding to hold, is made, and told what its cluster says.
+    assert_eq!(written, [(1, 1, 1, 0), (0, 0, 0, 1), (0, 0, 0, 1), (0, 0, 0, 0)]);
+    let profiles: Api<ClusterProfile> = Api::namespaced(client.clone(), "default");
+    let status = profiles.get("cluster1").await.unwrap().status.unwrap();
+    assert_eq!(status.version.kubernetes, "v1.34.1");
+    assert_eq!(
+        (status.properties[0].name.as_str(), status.properties[0].value.as_str()),
+        ("region", "eu")
+    );
+    stop.cancel();
+    hub.stop().await;
 }
 
 /// A way to the hub that counts connections and can be cut.
