@@ -15,7 +15,7 @@ file patient.yaml
     metadata: {name: patient, namespace: default}
     spec:
       tolerations:
-        - {key: gpu, operator: Exists, tolerationSeconds: 6}
+        - {key: gpu, operator: Exists, tolerationSeconds: 8}
 
 start up $ drover up --clusters 1
 

@@ -48,13 +48,15 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         {
             return Vec::new();
         }
-        let either = |set: &ManagedClusterSet| {
+        // Who was and stays a member changes no number: the set of all clusters is not counted anew for a label.
+        let differs = |set: &ManagedClusterSet| {
             let members = Membership::of([set]);
-            [old, new].into_iter().flatten().any(|it| members.has(it))
+            let [before, after] = [old, new].map(|it| it.is_some_and(|it| members.has(it)));
+            before != after
         };
         sets.list()
             .iter()
-            .filter(|set| either(set))
+            .filter(|set| differs(set))
             .map(|set| set.name_any())
             .collect()
     });

@@ -43,7 +43,10 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
     let clusters = caches.clusters.clone();
     caches.sets.subscribe(queue, move |old, new| {
         let wants = |set: Option<&ManagedClusterSet>| set.is_some_and(|it| !it.spec.managed_namespaces.is_empty());
-        if !wants(old) && !wants(new) {
+        let same = old.zip(new).is_some_and(|(old, new)| {
+            old.spec == new.spec && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        });
+        if same || !wants(old) && !wants(new) {
             return Vec::new();
         }
         let either = Membership::of([old, new].into_iter().flatten());
