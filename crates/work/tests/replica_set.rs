@@ -327,3 +327,47 @@ async fn overlapping_placements_come_and_go_without_a_second_work() {
     );
     hub.stop().await;
 }
+
+#[tokio::test]
+async fn labels_reach_works_that_wait_for_their_turn_and_give_them_no_turn() {
+    let mut hub = Hub::start(&names(3)).await;
+    hub.create("web", &["all"], "hello").await;
+    hub.until_total("web", 3).await;
+    hub.report("web").await;
+    hub.until_complete("web").await;
+    let patch = |patch: Value| {
+        let sets = hub.sets();
+        async move {
+            sets.patch("web", &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .unwrap()
+        }
+    };
+    let progressive = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1}});
+    patch(json!({"spec": {
+        "placementRefs": [{"name": "all", "rolloutStrategy": progressive}],
+        "manifestWorkTemplate": template("good morning")
+    }}))
+    .await;
+    let count = |greeting: &'static str, label: Option<&'static str>, wanted: usize| {
+        move |it: &Cache<ManifestWork>| {
+            let works = it.list();
+            let said = works.iter().filter(|it| {
+                it.spec.workload.manifests[0].0["data"]["greeting"] == greeting
+                    && it.labels().get("team").map(String::as_str) == label
+            });
+            (said.count() == wanted).then_some(())
+        }
+    };
+    hub.works.until(count("good morning", None, 1)).await;
+    patch(json!({"metadata": {"labels": {"team": "a"}}})).await;
+    hub.works.until(count("hello", Some("a"), 2)).await;
+    hub.works.until(count("good morning", Some("a"), 1)).await;
+    hub.until_total("web", 1).await;
+    // And they leave with the set's.
+    patch(json!({"metadata": {"labels": {"team": null}}})).await;
+    hub.works.until(count("hello", None, 2)).await;
+    let set = hub.until_total("web", 1).await;
+    assert_eq!(set.status.unwrap().summary.desired_total, 3);
+    hub.stop().await;
+}

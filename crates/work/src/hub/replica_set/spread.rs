@@ -76,6 +76,49 @@ impl Spread {
             })
             .collect()
     }
+
+    /// Sees at once what it has written, without waiting for the watches.
+    fn learn(&self, key: &str, set: &ManifestWorkReplicaSet, seen: &Seen, plan: &Plan, outcome: &Outcome) {
+        let wanted = revision::template(set, &seen.revisions).fingerprint;
+        let steps = plan.stages.iter().flatten();
+        for (step, answer) in steps.zip(outcome.stages.iter().flatten()) {
+            let Some(target) = step.target() else { continue };
+            let cluster = target.namespace.as_deref().unwrap_or_default();
+            match (target.api_resource.kind.as_str(), answer) {
+                (ManifestWork::KIND, Ok(Done::Object(object))) => {
+                    if let Ok(work) = object.as_ref().clone().try_parse::<ManifestWork>() {
+                        let answered = Fingerprint::of(&work.spec);
+                        if answered != wanted && is_final(step, answered, seen) {
+                            self.caches.fleet.answered(&names::label_value(set), wanted, answered);
+                        }
+                        self.caches.works.put(work);
+                    }
+                }
+                (ManifestWork::KIND, Ok(Done::AlreadyExists)) => self.board.met(key, cluster, &target.name),
+                ("ControllerRevision", Ok(Done::Object(object))) => {
+                    if let Ok(revision) = object.as_ref().clone().try_parse::<ControllerRevision>() {
+                        self.caches.revisions.put(revision);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a server that answered something else than it was given would answer the same again: what was made new says so at
+/// once; what was changed, when the change changed nothing, for otherwise somebody else may have been at it.
+fn is_final(step: &Step, answered: Fingerprint, seen: &Seen) -> bool {
+    match step {
+        Step::Create { .. } => true,
+        Step::MergePatch { target, patch, .. } if patch.get("spec").is_some() => {
+            let cluster = target.namespace.as_deref().unwrap_or_default();
+            let mut members = seen.members.iter();
+            let before = members.find(|it| it.cluster() == cluster && it.name() == target.name);
+            before.is_some_and(|it| it.spec == answered)
+        }
+        _ => false,
+    }
 }
 
 #[async_trait]
@@ -142,50 +185,6 @@ impl Reconciler for Spread {
         writer.finish()
     }
 
-    fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        let Some(set) = seen.set.as_deref() else {
-            return;
-        };
-        let key = ocm_reconcile::cache::key_of(set);
-        let wanted = Scene::of(set, seen).fingerprint();
-        let answers = outcome.stages.iter().flatten();
-        let mut taken = false;
-        for answer in answers {
-            match answer {
-                Ok(Done::Object(object)) => {
-                    let kind = object.types.as_ref().map(|it| it.kind.as_str());
-                    if kind == Some(ManifestWork::KIND)
-                        && let Ok(work) = object.as_ref().clone().try_parse::<ManifestWork>()
-                    {
-                        if set.metadata.deletion_timestamp.is_none() && work.metadata.deletion_timestamp.is_none() {
-                            let answered = Fingerprint::of(&work.spec);
-                            self.caches.fleet.answered(&names::label_value(set), wanted, answered);
-                        }
-                        self.caches.works.put(work);
-                    } else if kind == Some("ControllerRevision")
-                        && let Ok(revision) = object.as_ref().clone().try_parse::<ControllerRevision>()
-                    {
-                        self.caches.revisions.put(revision);
-                    }
-                }
-                Ok(Done::AlreadyExists) => taken = true,
-                _ => {}
-            }
-        }
-        if taken {
-            // The plan is a plain function: made once more, it says which of its steps met somebody.
-            let plan = Self::plan(seen);
-            for (step, answer) in plan.stages.iter().flatten().zip(outcome.stages.iter().flatten()) {
-                if let (Step::Create { target, .. }, Ok(Done::AlreadyExists)) = (step, answer)
-                    && target.api_resource.kind == ManifestWork::KIND
-                    && let Some(cluster) = &target.namespace
-                {
-                    self.board.met(&key, cluster, &target.name);
-                }
-            }
-        }
-    }
-
     async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
         let mut failed = BTreeSet::new();
         let mut errors: Vec<String> = Vec::new();
@@ -196,7 +195,9 @@ impl Reconciler for Spread {
             let plan = Self::plan(&seen);
             debug!(steps = plan.len(), notes = ?plan.notes, "a round");
             let outcome = execute_with(clients, &plan, Self::AT_ONCE).await;
-            self.remember(&seen, &outcome);
+            if let Some(set) = seen.set.as_deref() {
+                self.learn(key, set, &seen, &plan, &outcome);
+            }
             for (id, error) in outcome.errors() {
                 let step = plan.stages.get(id.stage).and_then(|it| it.get(id.step));
                 let target = step.and_then(Step::target);
