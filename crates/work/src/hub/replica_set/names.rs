@@ -7,6 +7,7 @@ use ocm_api::{
     annotations, labels,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
+use serde_json::{Map, Value, json};
 
 use super::fingerprint::five_letters;
 
@@ -62,58 +63,72 @@ pub fn says(set: &ManifestWorkReplicaSet, annotation: &str) -> bool {
     annotations.is_some_and(|it| it.get(annotation).is_some_and(|it| it == "true"))
 }
 
-/// The labels of a work of the set.
-pub fn labels(set: &ManifestWorkReplicaSet, placement: &str) -> BTreeMap<String, String> {
-    let mut all = set.labels().clone();
-    all.insert(labels::MANIFEST_WORK_REPLICA_SET.to_owned(), label_value(set));
-    all.insert(labels::MANIFEST_WORK_PLACEMENT.to_owned(), placement.to_owned());
-    all
+/// What the metadata of the works of one placement of a set shall say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The set's labels, and whose the work is.
+    pub labels: BTreeMap<String, String>,
+    /// Which labels are the set's.
+    pub annotations: BTreeMap<String, String>,
 }
 
-/// The annotations of a work of the set: which of its labels are the set's.
-pub fn annotations(set: &ManifestWorkReplicaSet) -> BTreeMap<String, String> {
-    let keys: Vec<&str> = set.labels().keys().map(String::as_str).collect();
-    if keys.is_empty() {
-        return BTreeMap::new();
+impl Marks {
+    /// Of the works that are made for this placement.
+    pub fn of(set: &ManifestWorkReplicaSet, placement: &str) -> Self {
+        let mut marks = Self {
+            labels: set.labels().clone(),
+            annotations: BTreeMap::new(),
+        };
+        let keys: Vec<&str> = set.labels().keys().map(String::as_str).collect();
+        if !keys.is_empty() {
+            let note = annotations::LABELS_FROM_REPLICA_SET.to_owned();
+            marks.annotations.insert(note, keys.join(","));
+        }
+        let whose = [
+            (labels::MANIFEST_WORK_REPLICA_SET, label_value(set)),
+            (labels::MANIFEST_WORK_PLACEMENT, placement.to_owned()),
+        ];
+        marks.labels.extend(whose.map(|(key, value)| (key.to_owned(), value)));
+        marks
     }
-    [(annotations::LABELS_FROM_REPLICA_SET.to_owned(), keys.join(","))].into()
-}
 
-/// What has to change of the labels and annotations of a work, as a merge patch of its metadata. What others put there stays.
-pub fn metadata_patch(set: &ManifestWorkReplicaSet, placement: &str, work: &ManifestWork) -> Option<serde_json::Value> {
-    use serde_json::{Map, Value};
-    let (wanted, notes) = (labels(set, placement), annotations(set));
-    let mut changed = Map::new();
-    for (key, value) in &wanted {
-        if work.labels().get(key) != Some(value) {
-            changed.insert(key.clone(), Value::from(value.clone()));
+    /// What has to change of a work, as a merge patch of its metadata. What others put there stays.
+    pub fn patch(&self, work: &ManifestWork) -> Option<Value> {
+        let present = work.labels();
+        let recorded = work.annotations().get(annotations::LABELS_FROM_REPLICA_SET);
+        let note = self.annotations.get(annotations::LABELS_FROM_REPLICA_SET);
+        let has = |(key, value): (&String, &String)| present.get(key) == Some(value);
+        // Nearly always, and asked of every work in every look.
+        if note == recorded && self.labels.iter().all(has) {
+            return None;
         }
-    }
-    let recorded = work.annotations().get(annotations::LABELS_FROM_REPLICA_SET);
-    for key in recorded.iter().flat_map(|it| it.split(',')) {
-        if work.labels().contains_key(key) && !wanted.contains_key(key) {
-            changed.insert(key.to_owned(), Value::Null);
-        }
-    }
-    let mut patch = Map::new();
-    if !changed.is_empty() {
-        patch.insert("labels".to_owned(), Value::Object(changed));
-    }
-    let note = notes.get(annotations::LABELS_FROM_REPLICA_SET);
-    if note != recorded {
-        let note = note.map_or(Value::Null, |it| Value::from(it.clone()));
-        let notes: Map<_, _> = [(annotations::LABELS_FROM_REPLICA_SET.to_owned(), note)]
-            .into_iter()
+        let mut changed: Map<_, _> = self
+            .labels
+            .iter()
+            .filter(|it| !has(*it))
+            .map(|(key, value)| (key.clone(), Value::from(value.clone())))
             .collect();
-        patch.insert("annotations".to_owned(), Value::Object(notes));
+        for key in recorded.iter().flat_map(|it| it.split(',')) {
+            if present.contains_key(key) && !self.labels.contains_key(key) {
+                changed.insert(key.to_owned(), Value::Null);
+            }
+        }
+        let mut patch = Map::new();
+        if !changed.is_empty() {
+            patch.insert("labels".to_owned(), Value::Object(changed));
+        }
+        if note != recorded {
+            patch.insert(
+                "annotations".to_owned(),
+                json!({ annotations::LABELS_FROM_REPLICA_SET: note }),
+            );
+        }
+        (!patch.is_empty()).then_some(Value::Object(patch))
     }
-    (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn set(name: &str, labels: Value) -> ManifestWorkReplicaSet {
@@ -147,19 +162,20 @@ mod tests {
     fn labels_of_the_set_come_and_go_and_those_of_others_stay() {
         let mut work = ManifestWork::default();
         let before = set("web", json!({"tier": "a", "old": "x"}));
-        work.metadata.labels = Some(labels(&before, "p"));
-        work.metadata.annotations = Some(annotations(&before));
+        let marks = Marks::of(&before, "p");
+        work.metadata.labels = Some(marks.labels.clone());
+        work.metadata.annotations = Some(marks.annotations.clone());
         work.labels_mut().insert("mine".into(), "stays".into());
-        assert_eq!(metadata_patch(&before, "p", &work), None);
+        assert_eq!(marks.patch(&work), None);
         assert_eq!(
-            metadata_patch(&set("web", json!({"tier": "b"})), "q", &work).unwrap(),
+            Marks::of(&set("web", json!({"tier": "b"})), "q").patch(&work).unwrap(),
             json!({
                 "labels": {"tier": "b", "old": null, "work.open-cluster-management.io/placementname": "q"},
                 "annotations": {"work.open-cluster-management.io/labels-from-replicaset": "tier"}
             })
         );
         assert_eq!(
-            metadata_patch(&set("web", Value::Null), "p", &work).unwrap(),
+            Marks::of(&set("web", Value::Null), "p").patch(&work).unwrap(),
             json!({
                 "labels": {"tier": null, "old": null},
                 "annotations": {"work.open-cluster-management.io/labels-from-replicaset": null}

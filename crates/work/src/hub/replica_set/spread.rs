@@ -44,7 +44,8 @@ use super::{
     board::{Board, Verdict},
     fingerprint::Fingerprint,
     fleet::Member,
-    names, revision,
+    names::{self, Marks},
+    revision,
     scene::{Chosen, Problem, Scene, Seen, of_placement},
 };
 
@@ -318,14 +319,15 @@ impl<'s> Writer<'s> {
                     continue;
                 }
             };
+            let marks = Marks::of(scene.set, name);
             let mut waits = 0;
             for it in &rollout.clusters {
                 match (scene.kept.get(it.cluster), it.turn) {
-                    (kept, Turn::Start) if !scene.is_paused => self.bring(it.cluster, name, kept.copied()),
+                    (kept, Turn::Start) if !scene.is_paused => self.bring(it.cluster, &marks, kept.copied()),
                     (kept, turn) => {
                         waits += usize::from(matches!(turn, Turn::Start | Turn::Wait(_)));
                         if let Some(kept) = kept {
-                            self.label(name, kept);
+                            self.label(&marks, kept);
                         }
                     }
                 }
@@ -390,7 +392,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    fn bring(&mut self, cluster: &str, placement: &str, kept: Option<&Member>) {
+    fn bring(&mut self, cluster: &str, marks: &Marks, kept: Option<&Member>) {
         if kept.is_none() && self.scene.leaving.contains(cluster) {
             // The next one has the same name.
             self.plan.wait(format!("the work before on {cluster} is not gone yet"));
@@ -400,8 +402,8 @@ impl<'s> Writer<'s> {
             return;
         }
         match kept {
-            None => self.create(cluster, placement),
-            Some(kept) => self.change(placement, kept),
+            None => self.create(cluster, marks),
+            Some(kept) => self.change(marks, kept),
         }
     }
 
@@ -411,7 +413,7 @@ impl<'s> Writer<'s> {
             .get_or_insert_with(|| serde_json::to_value(spec).expect("a spec serializes: its keys are strings"))
     }
 
-    fn create(&mut self, cluster: &str, placement: &str) {
+    fn create(&mut self, cluster: &str, marks: &Marks) {
         let set = self.scene.set;
         let name = names::work_name(set);
         let object = json!({
@@ -419,7 +421,7 @@ impl<'s> Writer<'s> {
             "kind": ManifestWork::KIND,
             "metadata": {
                 "name": name, "namespace": cluster,
-                "labels": names::labels(set, placement), "annotations": names::annotations(set),
+                "labels": marks.labels, "annotations": marks.annotations,
             },
             "spec": self.spec().clone(),
         });
@@ -427,18 +429,18 @@ impl<'s> Writer<'s> {
         self.plan.push(Step::Create { target, object });
     }
 
-    fn change(&mut self, placement: &str, kept: &Member) {
+    fn change(&mut self, marks: &Marks, kept: &Member) {
         let wanted = self.spec().clone();
         let change = self.changes.entry(kept.spec).or_insert_with(|| {
             let before = serde_json::to_value(&kept.work.spec).expect("a spec serializes: its keys are strings");
             difference::merge_patch(&before, &wanted)
         });
         let spec = change.clone();
-        self.patch(kept, spec, names::metadata_patch(self.scene.set, placement, &kept.work));
+        self.patch(kept, spec, marks.patch(&kept.work));
     }
 
-    fn label(&mut self, placement: &str, kept: &Member) {
-        let metadata = names::metadata_patch(self.scene.set, placement, &kept.work);
+    fn label(&mut self, marks: &Marks, kept: &Member) {
+        let metadata = marks.patch(&kept.work);
         if metadata.is_some() && self.takes(kept.cluster()) {
             self.patch(kept, None, metadata);
         }

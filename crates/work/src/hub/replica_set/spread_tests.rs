@@ -381,7 +381,9 @@ fn no_sequence_of_events_starts_too_many_or_ends_wrong() {
                 it.is_well(&format!("c{cluster}"));
             }
             check(&it, at_once as usize, seed);
-            it.pass();
+            if it.pass() == "nothing to do" {
+                break;
+            }
         }
         let expected: Vec<String> = chosen
             .iter()
