@@ -3,7 +3,7 @@
 
 # A gate that nobody knows is a mistake in typing.
 $ drover up --feature-gates DefaultClusterSets=false 2>&1
-error: invalid value 'DefaultClusterSets=false' for '--feature-gates <NAME=BOOL>': unrecognized feature gate: DefaultClusterSets; there are ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ResourceCleanup
+error: invalid value 'DefaultClusterSets=false' for '--feature-gates <NAME=BOOL>': unrecognized feature gate: DefaultClusterSets; there are ClusterProfile, DefaultClusterSet, ...
 ...
 exit 2
 

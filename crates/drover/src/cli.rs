@@ -44,7 +44,7 @@ pub enum Command {
     Up(command::up::Up),
     /// Join a cluster to a hub, and stay as its agent
     Join(command::join::Join),
-    /// Print a page about the hub: clusters, works, the token that clusters join with
+    /// Print a page about the hub: clusters and their sets, works, add-ons, placements, the token that clusters join with
     #[command(subcommand)]
     Get(command::get::Get),
     /// Create something on the hub
