@@ -1,11 +1,19 @@
 //! GET on a collection with `watch`: a stream of events.
 //!
-//! A watch is a cursor into its resource's log. It has no queue: when it is woken it reads what is new, and when the log
-//! has passed its cursor it ends with 410, so a slow reader costs nothing and misses nothing silently.
+//! A watch begins as a cursor into its resource's log, and once it is up to date it is handed the events that can concern
+//! it (`wake`). When it reads more slowly than they come it is a cursor again, and when the log has passed its cursor it ends
+//! with 410, so a slow reader costs nothing and misses nothing silently.
 
 use crate::{
-    call::Call, convert, registry::Resource, respond::Shape, selection::Selection, server::Inner, shape,
+    call::Call,
+    convert,
+    registry::Resource,
+    respond::Shape,
+    selection::Selection,
+    server::Inner,
+    shape,
     table::IncludeObject,
+    wake::{Registration, Scope},
 };
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, unfold};
@@ -36,7 +44,9 @@ struct Watch {
     include: IncludeObject,
     /// Events up to here were delivered or did not match.
     cursor: u64,
-    wake: tokio::sync::watch::Receiver<u64>,
+    registration: Registration,
+    /// Whether what comes next is in the log, and not handed over.
+    reading_log: bool,
     /// Objects that exist at the start, still to be sent.
     initial: VecDeque<Arc<Object>>,
     /// Revision of the bookmark that ends the initial events.
@@ -72,8 +82,14 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     } else {
         seconds
     };
-    let mut wake = call.server.wake.watch(call.id());
-    wake.mark_unchanged();
+    let scope = Scope::of(
+        call.resource.namespaced,
+        call.store_namespace(),
+        selection.fields.metadata_name(),
+        &selection.labels,
+    );
+    // Before anything is read, so that nothing falls between.
+    let registration = call.server.wake.watch(call.id(), scope);
     let (from_start, start) = match version {
         "" | "0" => (true, 0),
         text => {
@@ -103,7 +119,8 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         shape,
         include,
         cursor,
-        wake,
+        registration,
+        reading_log: true,
         initial,
         initial_bookmark,
         bookmarks,
@@ -170,30 +187,13 @@ impl Watch {
             if let Some(revision) = self.initial_bookmark.take() {
                 self.push_bookmark(&mut chunk, revision, true);
             }
-            self.wake.mark_unchanged();
-            let published = self.server.store.revision();
-            match self.server.store.events(&self.resource.id, self.cursor, BATCH_EVENTS) {
-                Ok(events) => {
-                    let more = events.len() == BATCH_EVENTS;
-                    for event in events {
-                        self.cursor = event.revision;
-                        self.push_event(&mut chunk, &event);
-                    }
-                    if !more {
-                        self.cursor = self.cursor.max(published);
-                    }
-                    if more && chunk.len() <= CHUNK_BYTES {
-                        continue;
-                    }
-                }
-                Err(compacted) => {
-                    let status = Status::expired(format!(
-                        "too old resource version: {} ({})",
-                        self.cursor, compacted.oldest
-                    ));
-                    push_line(&mut chunk, "ERROR", status.body().to_string().as_bytes());
-                    self.ended = true;
-                }
+            if self.reading_log {
+                self.read_log(&mut chunk);
+            } else {
+                self.take_events(&mut chunk);
+            }
+            if self.reading_log && !self.ended && chunk.len() <= CHUNK_BYTES {
+                continue;
             }
             if !chunk.is_empty() {
                 return Some(chunk.into());
@@ -204,7 +204,7 @@ impl Watch {
                 self.deadline
             };
             tokio::select! {
-                changed = self.wake.changed() => if changed.is_err() { return None },
+                () = self.registration.come() => {}
                 () = tokio::time::sleep_until(bookmark.min(self.deadline)) => {
                     let now = Instant::now();
                     if now >= self.deadline {
@@ -212,11 +212,52 @@ impl Watch {
                     }
                     if self.bookmarks {
                         self.next_bookmark = now + BOOKMARK_INTERVAL;
+                        // Also moves the cursor past what did not concern this watch.
+                        self.take_events(&mut chunk);
                         self.push_bookmark(&mut chunk, self.cursor, false);
                         return Some(chunk.into());
                     }
                 }
             }
+        }
+    }
+
+    /// Reads a piece of the log. Its end is where the handing over begins: what was published since is in the mailbox.
+    fn read_log(&mut self, chunk: &mut Vec<u8>) {
+        match self.server.store.events(&self.resource.id, self.cursor, BATCH_EVENTS) {
+            Ok(events) => {
+                self.reading_log = events.len() == BATCH_EVENTS;
+                for event in events {
+                    self.cursor = event.revision;
+                    self.push_event(chunk, &event);
+                }
+            }
+            Err(compacted) => {
+                let status = Status::expired(format!(
+                    "too old resource version: {} ({})",
+                    self.cursor, compacted.oldest
+                ));
+                push_line(chunk, "ERROR", status.body().to_string().as_bytes());
+                self.ended = true;
+            }
+        }
+    }
+
+    fn take_events(&mut self, chunk: &mut Vec<u8>) {
+        let taken = self.registration.take();
+        for event in taken.events {
+            // The log gave some of them already.
+            if event.revision > self.cursor {
+                self.cursor = event.revision;
+                self.push_event(chunk, &event);
+            }
+        }
+        match taken.lost_from {
+            Some(lost) => {
+                self.cursor = self.cursor.max(lost - 1);
+                self.reading_log = true;
+            }
+            None => self.cursor = self.cursor.max(taken.told),
         }
     }
 
