@@ -68,6 +68,8 @@ impl Object {
         let rest = json.len();
         serde_json::to_writer(&mut json, map).expect("a JSON map serializes");
         json.remove(rest); // the opening brace of the rest; the prefix has its own
+        // It stays for as long as the object does, and a vector that has grown is half empty.
+        json.shrink_to_fit();
         let (namespace, name, uid, labels, owners, terminating) = read_metadata(&value["metadata"]);
         Self {
             resource: resource.clone(),
