@@ -1,5 +1,6 @@
 //! How the health of an add-on is known, as data.
 
+use ocm_api::addon::HealthCheckMode;
 use ocm_api::work::{FeedbackRule, FeedbackRuleType, FieldValue, JsonPath, ResourceIdentifier, StatusFeedbackResult};
 
 /// How the health of an add-on is known.
@@ -17,6 +18,16 @@ pub enum Health {
     Deployments,
     /// All its Deployments have a replica that is ready, and all its DaemonSets a pod on every node they want.
     Workloads,
+}
+
+impl Health {
+    /// Who judges, as the agent of the cluster reads it in `status.healthCheck.mode`: the agent itself, or the hub.
+    pub fn mode(&self) -> HealthCheckMode {
+        match self {
+            Self::Lease => HealthCheckMode::Lease,
+            Self::None | Self::Work(_) | Self::Deployments | Self::Workloads => HealthCheckMode::Customized,
+        }
+    }
 }
 
 /// Something to look at on the cluster.

@@ -372,8 +372,12 @@ impl Plan {
     /// Patches the status of an object from `old` to `new`; nothing when they agree.
     pub fn status<K>(&mut self, site: Site, old: &K, new: &K) -> Option<StepId>
     where
-        K: Resource<DynamicType = ()> + Serialize,
+        K: Resource<DynamicType = ()> + Serialize + PartialEq,
     {
+        // Most runs change nothing, and comparing is far cheaper than writing both out.
+        if old == new {
+            return None;
+        }
         let target = Target::of(site, old);
         let old = typed(old, &target.api_resource);
         let new = typed(new, &target.api_resource);

@@ -49,6 +49,8 @@ use super::{
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(300);
 /// How soon to look again after a request turned out to be of no use.
 const FORGOTTEN_AGAIN: Duration = Duration::from_millis(200);
+/// How long an add-on is new: nothing is said of a lease that it cannot have yet.
+const NEW: Duration = Duration::from_secs(3);
 /// How soon to try again what the hub did not give.
 const FAILED_AGAIN: Duration = Duration::from_secs(10);
 
@@ -505,6 +507,10 @@ impl Reconciler for AddOnAgents {
         let status = new.status.get_or_insert_default();
         let lease = match &seen.lease {
             SeenLease::Unread => None,
+            SeenLease::Missing if is_new(addon, seen.now) => {
+                plan.look_again(NEW);
+                None
+            }
             SeenLease::Missing => Some(health::verdict(&seen.name, &home(addon), None, seen.now)),
             SeenLease::Found(lease) => Some(health::verdict(&seen.name, &home(addon), Some(lease), seen.now)),
         };
@@ -523,7 +529,14 @@ impl Reconciler for AddOnAgents {
                 .iter_mut()
                 .find(|it| it.signer_name == identity::CLIENT_SIGNER);
             if let Some(registration) = first {
-                status.kube_client_driver = seen.driver;
+                // The hub acts on a token and on a change. That it is certificates from the start, as it took for granted, can
+                // go with the next word.
+                let can_wait = seen.driver != Some(KubeClientDriver::Token) && status.kube_client_driver.is_none();
+                let is_alone = status.conditions == conditions(addon);
+                let is_near = seen.rights.iter().any(|it| !matches!(it.next, Next::Keep { .. }));
+                if !(can_wait && is_alone && is_near) {
+                    status.kube_client_driver = seen.driver;
+                }
                 if seen.driver == Some(KubeClientDriver::Token) {
                     registration.subject.user = registration::token_user(&seen.cluster, &seen.name);
                     registration.subject.groups.clear();
@@ -536,6 +549,14 @@ impl Reconciler for AddOnAgents {
         }
         plan
     }
+}
+
+/// Whether an add-on was made a moment ago, so that no agent of it can have a lease yet and nobody has said anything of its
+/// health. Clocks differ: one that seems to be made in the future is not new for ever.
+fn is_new(addon: &ManagedClusterAddOn, now: Timestamp) -> bool {
+    let made = addon.metadata.creation_timestamp.as_ref();
+    let age = made.map(|it| now.duration_since(it.0).unsigned_abs());
+    age.is_some_and(|it| it < NEW) && condition::find(conditions(addon), managed_cluster_add_on::AVAILABLE).is_none()
 }
 
 // The plan, and for each right the step that is taken for it.

@@ -177,6 +177,34 @@ fn the_first_word_names_the_driver() {
 }
 
 #[test]
+fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
+    let fresh = addon(&json!({"status": {"kubeClientDriver": null}}));
+    let mut waiting = seen(Some(fresh.clone()));
+    waiting.rights = vec![decided(right(&fresh, KubeClientDriver::Csr))];
+    assert_eq!(conclusion(&waiting), "nothing to do");
+    waiting.lease = lease("2026-01-02T03:04:00.000000Z");
+    assert!(conclusion(&waiting).contains("\"kubeClientDriver\":\"csr\""));
+    // The hub has to hear of a change, or it would not say whom the certificate is for.
+    let changed = addon(&json!({"status": {"kubeClientDriver": "token"}}));
+    let mut seen = seen(Some(changed.clone()));
+    seen.rights = vec![decided(right(&changed, KubeClientDriver::Csr))];
+    assert!(conclusion(&seen).contains("\"kubeClientDriver\":\"csr\""));
+}
+
+#[test]
+fn nothing_is_said_of_the_lease_of_an_add_on_that_was_made_a_moment_ago() {
+    let made = |at: &str| {
+        let mut seen = seen(Some(addon(&json!({"metadata": {"creationTimestamp": at}}))));
+        seen.lease = SeenLease::Missing;
+        conclusion(&seen)
+    };
+    assert_eq!(made("2026-01-02T03:04:04Z"), "nothing to do\nagain in 3s");
+    assert!(made("2026-01-02T03:04:00Z").contains("ManagedClusterAddOnLeaseNotFound"));
+    // The hub's clock is ahead.
+    assert!(made("2026-01-02T04:00:00Z").contains("ManagedClusterAddOnLeaseNotFound"));
+}
+
+#[test]
 fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_not() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];

@@ -7,7 +7,6 @@
 //! with those that were reported, so that one that is ready hides one that never came up.
 
 use ocm_api::{
-    addon::HealthCheckMode,
     condition::{self, Status, Wanted, wanted},
     conditions::{
         managed_cluster_add_on::{self, deploy_reason as reason},
@@ -34,14 +33,6 @@ pub struct Case<'c> {
     pub cluster: Option<Status>,
     /// What the add-on says about what was found; asked only with [`Health::Work`].
     pub judge: &'c dyn Fn(&[ProbeResult]) -> Result<(), String>,
-}
-
-/// Who judges, as the agent of the cluster reads it.
-pub fn mode(health: &Health) -> HealthCheckMode {
-    match health {
-        Health::Lease => HealthCheckMode::Lease,
-        Health::None | Health::Work(_) | Health::Deployments | Health::Workloads => HealthCheckMode::Customized,
-    }
 }
 
 /// The condition to set, or why none is.

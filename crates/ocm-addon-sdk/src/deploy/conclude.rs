@@ -48,7 +48,6 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let r#type = managed_cluster_add_on::HOOK_MANIFEST_COMPLETED;
         say(&mut after, r#type, Word::Say(verdict.said), seen);
     }
-    after.status.get_or_insert_default().health_check.mode = availability::mode(&here.health);
     match health(seen, here, outcome, &after) {
         Ok(said) => say(&mut after, managed_cluster_add_on::AVAILABLE, Word::Say(said), seen),
         Err(why) => {

@@ -3,7 +3,7 @@
 //! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works.
 //! Writes: its works `addon-<add-on>-deploy-<i>` and `addon-<add-on>-pre-delete`, here and on the hosting cluster; three
 //! finalizers of the add-on; its conditions `ManifestApplied`, `HostingManifestApplied`, `HostingClusterValidity`,
-//! `HookManifestCompleted` and, unless the agent judges, `Available`; its `healthCheck`.
+//! `HookManifestCompleted` and, unless the agent judges, `Available`.
 //! Never: a work that is not named like one of the add-on's; an add-on that no registered one answers for.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy`. We differ where its five syncers stop half-way: the
 //! works of an add-on without manifests and of a hosting cluster that was left are removed; finalizers and the condition that

@@ -173,7 +173,7 @@ fn told(seen: &Seen) -> String {
         return page.to_string();
     };
     let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
-    let mut lines: Vec<_> = patch["status"]["conditions"]
+    let lines: Vec<_> = patch["status"]["conditions"]
         .as_array()
         .into_iter()
         .flatten()
@@ -183,11 +183,6 @@ fn told(seen: &Seen) -> String {
             format!("{}={status}({reason}): {}", r#type, text(it, "message"))
         })
         .collect();
-    lines.extend(
-        patch["status"]["healthCheck"]["mode"]
-            .as_str()
-            .map(|it| format!("mode {it}")),
-    );
     lines.join("\n")
 }
 
@@ -481,8 +476,7 @@ fn what_runs_on_another_cluster_is_told_apart_and_its_health_is_judged_there() {
         "ManifestApplied=True(AddonManifestApplied): manifests of addon are applied successfully\n\
          HostingManifestApplied=True(AddonManifestApplied): manifests of addon are applied successfully\n\
          HostingClusterValidity=True(HostingClusterValid): hosting cluster hosting is a managed cluster of the hub\n\
-         Available=True(ProbeAvailable): a add-on is available.\n\
-         mode Customized"
+         Available=True(ProbeAvailable): a add-on is available."
     );
     // The hosting works do not count for the managed side, nor the other way round.
     scene.works[1]["status"] = json!({});
@@ -633,8 +627,7 @@ fn health_is_told_in_the_same_breath() {
     }]});
     let mut scene = scene.with_wanted(&status);
     let told = "ManifestApplied=True(AddonManifestApplied): manifests of addon are applied successfully\n\
-                Available=True(ProbeAvailable): a add-on is available.\n\
-                mode Customized";
+                Available=True(ProbeAvailable): a add-on is available.";
     assert_eq!(scene.told(), told);
     // The same without rendering anew.
     scene.rendered = Some(Rendered::Settled);

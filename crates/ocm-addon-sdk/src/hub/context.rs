@@ -233,7 +233,13 @@ impl Context {
     /// Adds to `queue` the key `cluster/add-on` of every add-on that [`look`](Self::look) may see differently from before:
     /// because of itself, of its cluster, or of a configuration that it uses.
     pub fn subscribe(&self, queue: &Queue) {
-        self.caches.addons.subscribe_by_name(queue);
+        self.caches.addons.subscribe(queue, |old, new| {
+            let seen_otherwise = match (old, new) {
+                (Some(old), Some(new)) => differs(old, new),
+                _ => true,
+            };
+            new.or(old).filter(|_| seen_otherwise).map(|it| cache::key_of(it))
+        });
         let (addons, registry) = (self.caches.addons.clone(), self.registry.clone());
         self.caches.clusters.subscribe(queue, move |old, new| {
             let Some(name) = new.or(old).and_then(|it| it.metadata.name.clone()) else {
@@ -252,6 +258,48 @@ impl Context {
         let queue = queue.clone();
         self.caches.configs.listen_for_addons(move |key| queue.add(key));
     }
+}
+
+/// What the hub's other controllers and the cluster's agent say about how far an add-on is. It is said several times while
+/// an add-on starts, and nothing is made of it here.
+const SAID_BY_OTHERS: [&str; 3] = [
+    managed_cluster_add_on::PROGRESSING,
+    managed_cluster_add_on::CERTIFICATE_ROTATED,
+    managed_cluster_add_on::TOKEN_REFRESHED,
+];
+
+// Whether an add-on reads otherwise than before to whoever deploys it and lets its agent in.
+fn differs(old: &ManagedClusterAddOn, new: &ManagedClusterAddOn) -> bool {
+    let conditions = |it: &ManagedClusterAddOn| {
+        let all = it.status.iter().flat_map(|it| &it.conditions);
+        all.filter(|it| !SAID_BY_OTHERS.contains(&it.type_.as_str()))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let references = |it: &ManagedClusterAddOn| {
+        let all = it.status.iter().flat_map(|it| &it.config_references);
+        all.cloned()
+            .map(|mut it| {
+                it.last_observed_generation = 0;
+                it
+            })
+            .collect::<Vec<_>>()
+    };
+    let rest = |it: &ManagedClusterAddOn| {
+        let mut status = it.status.clone().unwrap_or_default();
+        status.conditions.clear();
+        status.config_references.clear();
+        status
+    };
+    let (before, after) = (&old.metadata, &new.metadata);
+    old.spec != new.spec
+        || (&before.uid, &before.deletion_timestamp, &before.finalizers)
+            != (&after.uid, &after.deletion_timestamp, &after.finalizers)
+        || (&before.labels, &before.annotations, &before.owner_references)
+            != (&after.labels, &after.annotations, &after.owner_references)
+        || references(old) != references(new)
+        || conditions(old) != conditions(new)
+        || rest(old) != rest(new)
 }
 
 // Whether the cluster comes, goes, is accepted, or is heard of differently from before.

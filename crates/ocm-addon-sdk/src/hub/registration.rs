@@ -1,8 +1,8 @@
 //! Lets the agents of add-ons in: says who they are and binds what they may do.
 //!
 //! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the RBAC objects they come to.
-//! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace` and the
-//! condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
+//! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace`,
+//! `healthCheck` and the condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
 //! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
 //! that happen to have none of the names.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second turn to bind permissions to the
@@ -427,16 +427,23 @@ impl Reconciler for Registrations {
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        let (Look::Here(Standing { add_on, place }), Some(decision)) = (&seen.look, &seen.decision) else {
-            return Plan::new();
+        let mut plan = Plan::new();
+        let Look::Here(Standing { add_on, place }) = &seen.look else {
+            return plan;
         };
-        if matches!(decision.permissions, Permissions::Held(_)) {
-            return Plan::new();
+        if matches!(&seen.decision, Some(it) if matches!(it.permissions, Permissions::Held(_))) {
+            return plan;
         }
         let latest = outcome.latest::<ManagedClusterAddOn>(Site::Hub, Some(place.cluster_name()), place.addon_name());
         let before = latest.as_ref().unwrap_or(&place.addon);
         let mut addon = before.clone();
         let status = addon.status.get_or_insert_default();
+        // With the rest, and before anything is deployed: otherwise the cluster's agent would look for a lease at first.
+        status.health_check.mode = add_on.health(place).mode();
+        let Some(decision) = &seen.decision else {
+            plan.status(Site::Hub, before, &addon);
+            return plan;
+        };
         let supported = add_on.supported_configs().into_iter().map(|it| ConfigGroupResource {
             group: it.group,
             resource: it.resource,
@@ -464,7 +471,6 @@ impl Reconciler for Registrations {
             wanted(managed_cluster_add_on::REGISTRATION_APPLIED, done, reason, message),
             seen.now,
         );
-        let mut plan = Plan::new();
         plan.status(Site::Hub, before, &addon);
         plan
     }

@@ -5,7 +5,7 @@ use ocm_reconcile::Cache;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AddOn, ConfigKind, Permission, Refusal};
+use crate::{AddOn, ConfigKind, Health, Permission, Refusal};
 
 const ROLE: &str = "open-cluster-management:greeter:agent";
 
@@ -257,6 +257,52 @@ fn an_add_on_without_an_owner_waits() {
         "nothing to do\nwaits: its ClusterManagementAddOn does not own it yet\n"
     );
     assert!(concluded(&seen).is_empty());
+}
+
+/// One whose health the hub judges.
+struct Judged;
+
+impl AddOn for Judged {
+    fn name(&self) -> &str {
+        "judged"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn health(&self, _: &Place) -> Health {
+        Health::Deployments
+    }
+}
+
+#[test]
+fn who_judges_the_health_is_said_at_once_and_even_without_an_owner() {
+    for owned in [true, false] {
+        let mut place = place();
+        let mut addon = (*place.addon).clone();
+        if !owned {
+            addon.metadata.owner_references = None;
+        }
+        place.addon = Arc::new(addon);
+        let standing = Standing {
+            add_on: Arc::new(Judged),
+            place,
+        };
+        let addon = standing.place.addon.clone();
+        let seen = Seen {
+            now: "2026-01-01T12:00:00Z".parse().unwrap(),
+            key: "cluster1/greeter".to_owned(),
+            decision: management_owner(&addon).map(|it| decide(&standing, &owners(&addon, it))),
+            look: Look::Here(standing),
+            current: Current::default(),
+        };
+        let plan = concluded(&seen);
+        let ocm_reconcile::Step::MergePatch { patch, .. } = &plan.stages[0][0] else {
+            panic!("{plan}");
+        };
+        assert_eq!(patch["status"]["healthCheck"]["mode"], "Customized", "owned: {owned}");
+    }
 }
 
 fn with_token(user: &str) -> Place {
