@@ -28,6 +28,12 @@ struct Arguments {
     /// Small sizes and few runs, to see that everything works.
     #[arg(long)]
     quick: bool,
+    /// So many clusters to choose from, and not the promised number.
+    #[arg(long)]
+    placement_clusters: Option<usize>,
+    /// So many placements that choose.
+    #[arg(long)]
+    placements: Option<usize>,
     /// Which to measure: probe, start, works, fleet, addon, addons, placement, replicaset. All of them without a name.
     names: Vec<String>,
 }
@@ -66,7 +72,7 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     // The same provider as the product; a second one would make the first use of TLS a coin toss.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let size = if arguments.quick {
+    let mut size = if arguments.quick {
         Size {
             runs: 1,
             works: 10,
@@ -97,6 +103,8 @@ async fn main() -> Result<()> {
             idle_seconds: 30,
         }
     };
+    size.placement_clusters = arguments.placement_clusters.unwrap_or(size.placement_clusters);
+    size.placements = arguments.placements.unwrap_or(size.placements);
     let wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
     let mut report = Map::new();
     if wanted("placement") {

@@ -96,16 +96,18 @@ mod tests {
         api.create(&Default::default(), &made).await.unwrap();
 
         let ask = async |client: &Client, method: &str, path: &str, body: Vec<u8>| -> u16 {
-            let request = http::Request::builder().method(method).uri(path).body(body).unwrap();
-            match client.request::<Value>(request).await {
-                Ok(answer) => {
-                    assert_eq!(answer["placement"]["metadata"]["name"], "p");
-                    200
-                }
-                Err(kube::Error::Api(status)) => status.code,
-                Err(other) => panic!("{other}"),
-            }
+            let request = http::Request::builder()
+                .method(method)
+                .uri(path)
+                .body(body.into())
+                .unwrap();
+            client.send(request).await.unwrap().status().as_u16()
         };
+        let request = http::Request::get("/debug/placements/default/p")
+            .body(Vec::new())
+            .unwrap();
+        let answer: Value = admin.request(request).await.unwrap();
+        assert_eq!(answer["placement"]["metadata"]["name"], "p");
         let there = "/debug/placements/default/p";
         let body = || placement.to_string().into_bytes();
         assert_eq!(ask(&admin, "GET", there, Vec::new()).await, 200);
