@@ -88,6 +88,12 @@ impl Selector {
         self.requirements.iter().find(|it| !it.holds(value(&it.key)))
     }
 
+    /// The keys that must be there with one of these values.
+    pub fn listed(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let listed = self.requirements.iter().filter(|it| it.operator == Operator::In);
+        listed.map(|it| (it.key.as_str(), it.values.as_slice()))
+    }
+
     /// The keys it asks for.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requirements.iter().map(|it| it.key.as_str())

@@ -27,7 +27,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn change(&mut self, cluster: &str, by: i64) {
+    fn change(&mut self, cluster: &str, by: i64) -> (Arc<str>, u32) {
         let (name, before) = match self.of.get_key_value(cluster) {
             Some((name, count)) => (name.clone(), *count),
             None => (Arc::from(cluster), 0),
@@ -43,8 +43,9 @@ impl Counts {
             self.of.remove(&name);
         } else {
             self.of.insert(name.clone(), after);
-            self.by_count.entry(after).or_default().insert(name);
+            self.by_count.entry(after).or_default().insert(name.clone());
         }
+        (name, after)
     }
 }
 
@@ -52,57 +53,81 @@ impl Load {
     /// Counts what the cache holds, now and later.
     pub fn over(decisions: &Cache<PlacementDecision>) -> Self {
         let load = Self::default();
-        let counts = load.counts.clone();
+        let counting = load.clone();
         decisions.listen(move |old, new| {
-            let mut changes: HashMap<&str, i64> = HashMap::new();
-            for cluster in new.iter().flat_map(|it| clusters(it)) {
-                *changes.entry(cluster).or_default() += 1;
-            }
-            for cluster in old.iter().flat_map(|it| clusters(it)) {
-                *changes.entry(cluster).or_default() -= 1;
-            }
-            changes.retain(|_, by| *by != 0);
-            if !changes.is_empty() {
-                let mut counts = counts.write();
-                changes.into_iter().for_each(|(cluster, by)| counts.change(cluster, by));
-            }
+            counting.count(old.map(|it| &**it), new.map(|it| &**it));
         });
         load
     }
 
-    /// How often others than `own` name each of the clusters, and how often they name the one they name most.
-    pub fn besides(&self, own: &[Arc<PlacementDecision>], of: &[Arc<ManagedCluster>]) -> (Vec<u32>, u32) {
-        let mut names = of.iter().map(|it| it.metadata.name.as_deref().unwrap_or_default());
-        self.of_names(own, &mut names)
+    /// Counts a decision that changes; returns the clusters whose number is another now.
+    pub fn count(&self, old: Option<&PlacementDecision>, new: Option<&PlacementDecision>) -> Vec<(Arc<str>, u32)> {
+        let mut changes: HashMap<&str, i64> = HashMap::new();
+        for cluster in new.into_iter().flat_map(clusters) {
+            *changes.entry(cluster).or_default() += 1;
+        }
+        for cluster in old.into_iter().flat_map(clusters) {
+            *changes.entry(cluster).or_default() -= 1;
+        }
+        changes.retain(|_, by| *by != 0);
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        let mut counts = self.counts.write();
+        changes
+            .into_iter()
+            .map(|(cluster, by)| counts.change(cluster, by))
+            .collect()
     }
 
-    /// [`besides`](Self::besides) for clusters by name.
-    pub fn of_names(&self, own: &[Arc<PlacementDecision>], names: &mut dyn Iterator<Item = &str>) -> (Vec<u32>, u32) {
-        let mut own_counts: HashMap<&str, u32> = HashMap::new();
-        for cluster in own.iter().flat_map(|it| clusters(it)) {
-            *own_counts.entry(cluster).or_default() += 1;
-        }
+    /// How many decisions name a cluster.
+    pub fn of(&self, cluster: &str) -> u32 {
+        self.counts.read().of.get(cluster).copied().unwrap_or_default()
+    }
+
+    /// How often others than `own` name each of the clusters, and how often they name the one they name most.
+    pub fn besides(&self, own: &[Arc<PlacementDecision>], of: &[Arc<ManagedCluster>]) -> (Vec<u32>, u32) {
+        let own = counted(own);
         let counts = self.counts.read();
-        let others =
-            |cluster: &str, count: u32| count.saturating_sub(own_counts.get(cluster).copied().unwrap_or_default());
-        let each = names
-            .map(|it| others(it, counts.of.get(it).copied().unwrap_or_default()))
-            .collect();
+        let each = of.iter().map(|it| {
+            let name = it.metadata.name.as_deref().unwrap_or_default();
+            others(&own, name, counts.of.get(name).copied().unwrap_or_default())
+        });
+        let each = each.collect();
+        drop(counts);
+        (each, self.most_besides(&own))
+    }
+
+    /// How often others name the cluster they name most; `own` are the names that do not count.
+    pub fn most_besides(&self, own: &BTreeMap<&str, u32>) -> u32 {
         let mut most = 0;
         // Those that all name most come first; where our own are not among them, that is the answer.
-        for (count, clusters) in counts.by_count.iter().rev().take_while(|(count, _)| **count > 0) {
+        for (count, clusters) in self.counts.read().by_count.iter().rev() {
             if *count <= most {
                 break;
             }
             for it in clusters {
-                most = most.max(others(it, *count));
+                most = most.max(others(own, it, *count));
                 if most == *count {
                     break;
                 }
             }
         }
-        (each, most)
+        most
     }
+}
+
+fn others(own: &BTreeMap<&str, u32>, cluster: &str, count: u32) -> u32 {
+    count.saturating_sub(own.get(cluster).copied().unwrap_or_default())
+}
+
+/// How often these decisions name each cluster.
+pub fn counted(decisions: &[Arc<PlacementDecision>]) -> BTreeMap<&str, u32> {
+    let mut counts = BTreeMap::new();
+    for cluster in decisions.iter().flat_map(|it| clusters(it)) {
+        *counts.entry(cluster).or_default() += 1;
+    }
+    counts
 }
 
 /// The clusters that a decision names.
@@ -144,9 +169,10 @@ mod tests {
     fn what_others_have_is_counted_as_it_changes() {
         let cache = Cache::holding([decision("a", &["c1", "c2"]), decision("b", &["c1"])]);
         let load = Load::over(&cache);
+        let all = ["c1", "c2", "c3"].map(|it| Arc::new(ManagedCluster::new(it, Default::default())));
         let ask = |own: &str| {
             let own: Vec<_> = cache.get("default", own).into_iter().collect();
-            load.of_names(&own, &mut ["c1", "c2", "c3"].into_iter())
+            load.besides(&own, &all)
         };
         assert_eq!(ask("none"), (vec![2, 1, 0], 2));
         assert_eq!(ask("a"), (vec![1, 0, 0], 1));

@@ -14,19 +14,19 @@ use ocm_api::cluster::{
     AddOnPlacementScore, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
 };
 use ocm_reconcile::{Cache, cache::key_of};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use super::{
     Caches,
-    load::{Load, all_clusters},
+    load::{Load, all_clusters, counted},
     lost::Lost,
     triggers::Change,
 };
 use crate::select::{
-    Needs, Scores, World,
-    fleet::Fleet,
-    memo::{Answers, Facts, Memo},
+    Choice, Needs, Scores, World,
+    memo::{Around, Memo, Shared},
     scope::{HOLD, HOLD_BINDING, Scope},
+    select,
 };
 
 /// How many clusters all placements together remember to match. A placement that finds no room looks at the whole fleet each
@@ -37,8 +37,7 @@ const MATCHES_MAX: usize = 2_000_000;
 pub struct Memory {
     sets: Cache<ManagedClusterSet>,
     bindings: Cache<ManagedClusterSetBinding>,
-    fleet: Arc<RwLock<Fleet>>,
-    answers: Answers,
+    shared: Arc<Shared>,
     memos: Mutex<HashMap<String, Memo>>,
     matches: AtomicUsize,
     load: Load,
@@ -48,17 +47,25 @@ pub struct Memory {
 
 /// What a choice is made from.
 pub enum Input {
-    /// With the clusters looked at already.
-    Facts(Facts),
-    /// With everything, because something is held that would be lost otherwise.
-    World(World),
+    /// The clusters were looked at already, and this is what comes of them.
+    Chosen(Box<Chosen>),
+    /// Everything, because something is held that would be lost otherwise.
+    World(Box<World>),
+}
+
+/// What was chosen of what is remembered.
+pub struct Chosen {
+    placement: Arc<Placement>,
+    now: Timestamp,
+    has_any: bool,
+    choice: Choice,
 }
 
 impl Input {
     /// The placement.
     pub fn placement(&self) -> &Arc<Placement> {
         match self {
-            Self::Facts(it) => &it.placement,
+            Self::Chosen(it) => &it.placement,
             Self::World(it) => &it.placement,
         }
     }
@@ -66,7 +73,7 @@ impl Input {
     /// The time.
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::Facts(it) => it.now,
+            Self::Chosen(it) => it.now,
             Self::World(it) => it.now,
         }
     }
@@ -74,8 +81,16 @@ impl Input {
     /// Whether the placement's decisions name any cluster now.
     pub fn has_any(&self) -> bool {
         match self {
-            Self::Facts(it) => !it.has.is_empty(),
+            Self::Chosen(it) => it.has_any,
             Self::World(it) => !it.has.is_empty(),
+        }
+    }
+
+    /// What is chosen.
+    pub fn choice(&self) -> Choice {
+        match self {
+            Self::Chosen(it) => it.choice.clone(),
+            Self::World(it) => Choice::of(&select(it)),
         }
     }
 }
@@ -84,31 +99,45 @@ impl Memory {
     /// Of what these caches hold, now and later. To be made before anybody queues placements, so that a change is known before
     /// it is looked at.
     pub fn over(caches: &Caches) -> Self {
-        let fleet = Arc::new(RwLock::new(Fleet::default()));
-        let of_clusters = fleet.clone();
+        let shared = Arc::new(Shared::default());
+        let load = Load::default();
+        // The fleet is locked around both, so that no number comes late.
+        let (of_decisions, counting) = (shared.clone(), load.clone());
+        caches.decisions.listen(move |old, new| {
+            let mut fleet = of_decisions.fleet.write();
+            for (cluster, count) in counting.count(old.map(|it| &**it), new.map(|it| &**it)) {
+                fleet.set_load(&cluster, count);
+            }
+        });
+        let (of_clusters, counted) = (shared.clone(), load.clone());
         caches.clusters.listen(move |old, new| match (old, new) {
             (Some(old), Some(new)) if Change::of(Some(&**old), Some(&**new)).is_nothing() => {
-                of_clusters.write().put_quietly(new.clone());
+                of_clusters.fleet.write().put_quietly(new.clone());
             }
-            (_, Some(new)) => of_clusters.write().put(new.clone()),
-            (Some(old), None) => of_clusters.write().remove(&old.name_any()),
+            (_, Some(new)) => {
+                let mut fleet = of_clusters.fleet.write();
+                fleet.put(new.clone());
+                if old.is_none() {
+                    let name = new.name_any();
+                    fleet.set_load(&name, counted.of(&name));
+                }
+            }
+            (Some(old), None) => of_clusters.fleet.write().remove(&old.name_any()),
             (None, None) => {}
         });
-        let of_scores = fleet.clone();
+        let of_scores = shared.clone();
         caches.scores.listen(move |old, new| match (old, new) {
-            (_, Some(new)) => of_scores.write().put_score(new.clone()),
-            (Some(old), None) => of_scores.write().remove_score(old),
+            (_, Some(new)) => of_scores.fleet.write().put_score(new.clone()),
+            (Some(old), None) => of_scores.fleet.write().remove_score(old),
             (None, None) => {}
         });
-        let answers = Answers::new(fleet.read().scores().clone());
         Self {
             sets: caches.sets.clone(),
             bindings: caches.set_bindings.clone(),
-            fleet,
-            answers,
+            shared,
             memos: Mutex::default(),
             matches: AtomicUsize::new(0),
-            load: Load::over(&caches.decisions),
+            load,
             lost_bindings: Lost::over(&caches.set_bindings, HOLD_BINDING, Timestamp::now),
             lost_scores: Lost::over(&caches.scores, HOLD, Timestamp::now),
         }
@@ -140,21 +169,33 @@ impl Memory {
         };
         let holds = lost_scores.iter().any(|(it, _)| asks(&it.name_any()));
         if !scope.missing.is_empty() || holds {
-            let mut scores = self.fleet.read().scores().read().clone();
+            let mut scores = self.shared.fleet.read().scores().read().clone();
             for (it, until) in lost_scores {
                 scores.hold(it, until);
             }
-            return Input::World(self.world(placement, own, now, bindings, lost_bindings, sets, scores));
+            let world = self.world(placement, own, now, bindings, lost_bindings, sets, scores);
+            return Input::World(Box::new(world));
         }
         let eligible = sets.into_iter().filter(|it| scope.eligible.contains(&it.name_any()));
         let eligible: Vec<_> = eligible.collect();
         let key = key_of(&*placement);
         let mut memo = self.take(&key).unwrap_or_else(|| Memo::new(placement.clone()));
-        memo.look(&placement, eligible, &self.fleet, &self.answers);
-        let load = |names: &mut dyn Iterator<Item = &str>| self.load.of_names(own, names);
-        let facts = memo.facts(now, scope, all_clusters(own), &self.fleet, &load);
+        memo.look(&placement, eligible, &self.shared);
+        let own = counted(own);
+        let around = Around {
+            now,
+            scope,
+            own: &own,
+            load_max: self.load.most_besides(&own),
+        };
+        let choice = memo.choose(&self.shared.fleet.read(), around);
         self.keep(key, memo);
-        Input::Facts(facts)
+        Input::Chosen(Box::new(Chosen {
+            placement,
+            now,
+            has_any: !own.is_empty(),
+            choice,
+        }))
     }
 
     #[allow(clippy::too_many_arguments)] // The parts of one world.
@@ -168,7 +209,9 @@ impl Memory {
         sets: Vec<Arc<ManagedClusterSet>>,
         scores: Scores,
     ) -> World {
-        let clusters: Vec<_> = self.fleet.read().all().map(|(_, it)| it.cluster).collect();
+        let fleet = self.shared.fleet.read();
+        let clusters: Vec<_> = fleet.all().map(|(_, it)| it.cluster.clone()).collect();
+        drop(fleet);
         let (load, load_max) = self.load.besides(own, &clusters);
         World {
             now,
@@ -207,7 +250,6 @@ impl Memory {
     pub fn clear(&self) {
         *self.memos.lock() = HashMap::new();
         self.matches.store(0, Ordering::Relaxed);
-        self.answers.clear();
-        *self.fleet.write() = Fleet::default();
+        self.shared.clear();
     }
 }

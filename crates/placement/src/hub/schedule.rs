@@ -32,7 +32,6 @@ use crate::select::{
     self, Choice,
     choice::Group,
     groups::{self, DecidedGroup},
-    memo,
 };
 
 /// The reconciler.
@@ -114,7 +113,10 @@ impl Reconciler for Scheduling {
         };
         let prefix = format!("{name}-decision-");
         let mut decisions = self.caches.decisions.list_in(namespace);
-        decisions.retain(|it| belongs_to(it, name) || it.name_any().starts_with(&prefix));
+        decisions.retain(|it| {
+            let is_ours = |it: &str| it.starts_with(&prefix);
+            belongs_to(it, name) || it.metadata.name.as_deref().is_some_and(is_ours)
+        });
         let own: Vec<_> = decisions.iter().filter(|it| belongs_to(it, name)).cloned().collect();
         let input = self.memory.look(placement, &own, Timestamp::now());
         Ok(Seen::new(Some(input), decisions))
@@ -197,10 +199,7 @@ fn refusal(outcome: &Outcome) -> Option<String> {
 }
 
 fn decide(input: &Input) -> Decided {
-    let choice = match input {
-        Input::Facts(facts) => memo::choose(facts),
-        Input::World(world) => Choice::of(&select::select(world)),
-    };
+    let choice = input.choice();
     let placement = input.placement();
     let refused = matches!(choice.outcome, select::Outcome::Misconfigured { .. });
     let keeps = refused && input.has_any();
@@ -265,7 +264,7 @@ mod tests {
     use crate::select::tests::world;
 
     fn said(code: u16) -> Option<(String, String)> {
-        let seen = Seen::new(Some(Input::World(world(json!({})))), Vec::new());
+        let seen = Seen::new(Some(Input::World(Box::new(world(json!({}))))), Vec::new());
         assert!(!Scheduling::plan(&seen).is_empty());
         let refused = Status::failure("no room for decisions", "Refused").with_code(code);
         let mut outcome = Outcome::default();

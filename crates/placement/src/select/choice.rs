@@ -94,7 +94,7 @@ impl Choice {
         let fitting = selection.candidates.iter().filter_map(|it| match it.fate {
             Fate::Fits { place, .. } => {
                 let total = selection.ranking.totals.get(place).copied().unwrap_or_default();
-                Some((it.cluster, total))
+                Some((it.cluster.metadata.name.as_deref().unwrap_or_default(), total))
             }
             _ => None,
         });
@@ -114,12 +114,18 @@ impl Choice {
     }
 
     /// What became of those that match, where nothing is held.
-    pub(crate) fn settled(self, clusters: &[&ManagedCluster], settled: Settled<'_>, number: Option<i32>) -> Self {
-        let fitting = clusters
+    pub(crate) fn settled<'n>(
+        self,
+        name: impl Fn(usize) -> &'n str,
+        settled: Settled<'_>,
+        number: Option<i32>,
+    ) -> Self {
+        let fitting = settled
+            .fates
             .iter()
-            .zip(&settled.fates)
-            .filter_map(|(cluster, fate)| match fate {
-                Fate::Fits { place, .. } => Some((*cluster, settled.ranking.totals[*place])),
+            .enumerate()
+            .filter_map(|(position, fate)| match fate {
+                Fate::Fits { place, .. } => Some((name(position), settled.ranking.totals[*place])),
                 _ => None,
             });
         let scores = scores(fitting);
@@ -145,12 +151,11 @@ fn owned(groups: &[DecidedGroup<'_>]) -> Vec<Group> {
 }
 
 /// The list of scores as upstream's event has it.
-fn scores<'a>(fitting: impl Iterator<Item = (&'a ManagedCluster, i64)>) -> String {
+fn scores<'a>(fitting: impl Iterator<Item = (&'a str, i64)>) -> String {
     use fmt::Write;
 
     let mut text = String::new();
-    for (cluster, total) in fitting {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    for (name, total) in fitting {
         write!(text, "{name}:{total} ").expect("a String takes what is written");
         if text.len() > SCORES_LENGTH_MAX {
             // Names of clusters are ASCII.

@@ -1,129 +1,98 @@
 //! What a placement made of every cluster the last time, so that the next choice looks only at the clusters that have changed
 //! since. It is a shortcut: [`super::select`] says what is right, and a test compares the two on random changes.
 //!
-//! What depends on one cluster alone is kept (is it a member, does it match, what has it to give); what depends on the time, on
-//! the other clusters and on other placements (taints, scores, ranks, groups) is made anew of the few that match.
+//! What depends on one cluster alone is kept, column by column: does it match, what has it to give, what do add-ons say of it.
+//! What depends on the time, on the other clusters and on other placements (taints, ranks, groups) is made anew of those few
+//! columns; the clusters themselves are not touched, but for those that are chosen.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use jiff::Timestamp;
-use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Placement};
+use ocm_api::cluster::{AddOnScore, ManagedCluster, ManagedClusterSet, Placement};
 use parking_lot::{Mutex, RwLock};
 
 use super::{
     Choice, Failing, Needs, Outcome, Scores,
     cel::{self, Engine, Expression, FindScores},
-    fleet::{Delta, Fleet, Known, Slots},
+    fleet::{Delta, Fleet, Known},
     has_expressions,
+    members::Members,
     predicates::{Asked, Fresh, Judgement, Nobody, Predicates},
-    prioritize::{self, Amounts},
-    scope::{Membership, Scope},
+    prioritize::{self, Amounts, Prioritizer, Said},
+    scope::Scope,
     settle::{self, Contest},
+    slots::Slots,
 };
 
 /// What was made of the clusters.
 pub struct Memo {
     placement: Arc<Placement>,
+    needs: Needs,
     /// The sets that count, by name.
     sets: Vec<Arc<ManagedClusterSet>>,
     predicates: Result<Predicates, String>,
-    allocatable: bool,
     /// Up to which change of the fleet; nothing at first.
     seen: Option<u64>,
-    members: Slots,
+    /// How many clusters there are to choose from.
+    members: usize,
     failing: Slots,
     /// The first cluster that an expression cannot be asked of, and what is wrong.
     example: Option<(String, String)>,
-    /// The slots of those that match.
-    matching: Vec<u32>,
+    /// Those that match, by name.
+    matching: Vec<Match>,
     /// What each of them has to give; empty when nobody asks.
     amounts: Vec<Amounts>,
+    /// What add-ons say of each of them, by what is asked for.
+    said: Vec<(AddOnScore, Vec<Option<Said>>)>,
 }
 
 /// A cluster that matches a predicate.
-#[derive(Clone, Debug)]
-pub struct Match {
-    /// The cluster.
-    pub cluster: Arc<ManagedCluster>,
-    /// What it has to give, where somebody asks.
-    amounts: Amounts,
+struct Match {
+    slot: u32,
+    name: Arc<str>,
 }
 
-impl Match {
-    fn name(&self) -> &str {
-        self.cluster.metadata.name.as_deref().unwrap_or_default()
+/// What a choice is made from beside the clusters.
+pub struct Around<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// Which sets count.
+    pub scope: Scope,
+    /// The clusters that the placement's decisions name now, and how often.
+    pub own: &'a BTreeMap<&'a str, u32>,
+    /// The highest number of other placements' decisions that name one cluster.
+    pub load_max: u32,
+}
+
+/// What all placements of a hub look at together.
+pub struct Shared {
+    /// The clusters.
+    pub fleet: RwLock<Fleet>,
+    members: Members,
+    answers: Answers,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let fleet = Fleet::default();
+        let answers = Answers::new(fleet.scores().clone());
+        Self {
+            fleet: RwLock::new(fleet),
+            members: Members::default(),
+            answers,
+        }
     }
 }
 
-/// Everything that a choice is made from, the clusters looked at already. What [`super::World`] is for [`super::select`], where
-/// nothing is held.
-pub struct Facts {
-    /// The time.
-    pub now: Timestamp,
-    /// The placement.
-    pub placement: Arc<Placement>,
-    /// Which sets count.
-    pub scope: Scope,
-    /// How many clusters they have.
-    pub members: usize,
-    /// Those that match, by name; or what is wrong with the predicates.
-    pub matching: Result<Vec<Match>, String>,
-    /// Those that cannot be asked.
-    pub failing: Option<Failing>,
-    /// The clusters that the placement's decisions name now.
-    pub has: BTreeSet<String>,
-    /// How often other placements use each of those that match; may be empty.
-    pub load: Vec<u32>,
-    /// The highest number of other placements' decisions that name one cluster.
-    pub load_max: u32,
-    /// The scores that it asks for, of those that match.
-    pub scores: Scores,
-}
-
-/// Chooses. What [`super::select`] would choose.
-pub fn choose(facts: &Facts) -> Choice {
-    let mut choice = Choice {
-        scope: facts.scope.clone(),
-        outcome: Outcome::Success,
-        members: facts.members,
-        held: false,
-        failing: None,
-        held_scores: Vec::new(),
-        groups: Vec::new(),
-        chosen: 0,
-        unscheduled: 0,
-        scores: String::new(),
-        recheck_at: None,
-    };
-    let placement = &*facts.placement;
-    let matching = settle::number(placement).and_then(|_| {
-        let matching = facts.matching.as_ref();
-        matching.map_err(|message| ("Predicate", message.clone()))
-    });
-    let settled = matching.and_then(|matching| {
-        choice.failing.clone_from(&facts.failing);
-        let clusters: Vec<&ManagedCluster> = matching.iter().map(|it| &*it.cluster).collect();
-        let contest = Contest {
-            placement,
-            now: facts.now,
-            has: matching.iter().map(|it| facts.has.contains(it.name())).collect(),
-            load: facts.load.clone(),
-            load_max: facts.load_max,
-            amounts: matching.iter().map(|it| it.amounts).collect(),
-            scores: &facts.scores,
-            clusters,
-        };
-        settle::settle(&contest).map(|settled| (contest.clusters, settled))
-    });
-    match settled {
-        Ok((clusters, settled)) => choice.settled(&clusters, settled, placement.spec.number_of_clusters),
-        Err((plugin, message)) => {
-            choice.outcome = Outcome::Misconfigured { plugin, message };
-            choice
-        }
+impl Shared {
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.fleet.write() = Fleet::default();
+        self.members.clear();
+        self.answers.clear();
     }
 }
 
@@ -131,17 +100,27 @@ impl Memo {
     /// Of a placement, of which nothing is known yet.
     pub fn new(placement: Arc<Placement>) -> Self {
         let needs = Needs::of(&placement);
+        let mut said: Vec<(AddOnScore, _)> = Vec::new();
+        let weights = prioritize::weights(&placement.spec.prioritizer_policy).unwrap_or_default();
+        for (prioritizer, _) in weights {
+            if let Prioritizer::AddOn(it) = prioritizer
+                && said.iter().all(|(other, _)| other != it)
+            {
+                said.push((it.clone(), Vec::new()));
+            }
+        }
         Self {
             placement,
+            needs,
             sets: Vec::new(),
             predicates: Ok(Predicates::default()),
-            allocatable: needs.allocatable,
             seen: None,
-            members: Slots::default(),
+            members: 0,
             failing: Slots::default(),
             example: None,
             matching: Vec::new(),
             amounts: Vec::new(),
+            said,
         }
     }
 
@@ -156,13 +135,7 @@ impl Memo {
     }
 
     /// Looks at what has changed. `sets` are those that count.
-    pub fn look(
-        &mut self,
-        placement: &Arc<Placement>,
-        mut sets: Vec<Arc<ManagedClusterSet>>,
-        fleet: &RwLock<Fleet>,
-        answers: &Answers,
-    ) {
+    pub fn look(&mut self, placement: &Arc<Placement>, mut sets: Vec<Arc<ManagedClusterSet>>, shared: &Shared) {
         if self.placement.spec != placement.spec {
             *self = Self::new(placement.clone());
         }
@@ -174,172 +147,215 @@ impl Memo {
             self.seen = None;
         }
         self.sets = sets;
-        let (delta, position) = {
-            let fleet = fleet.read();
-            (fleet.since(self.seen), fleet.position())
-        };
-        let is_first = self.seen.is_none();
-        let is_nothing = matches!(&delta, Delta::Changed(changed) if changed.is_empty());
-        if is_nothing && !is_first {
-            return;
-        }
         if has_expressions(placement) {
-            let engine = answers.engine();
-            cel::deeply(|| self.look_at(delta, fleet, &mut answers.with(&engine), &engine, is_first));
-            answers.give_back(engine);
+            let engine = shared.answers.engine();
+            // Another thread with a deep stack is not worth it where there is nothing to ask.
+            let is_current = self.seen.is_some_and(|it| it == shared.fleet.read().position());
+            if !is_current {
+                cel::deeply(|| self.look_at(shared, &mut shared.answers.with(&engine), &engine));
+            }
+            shared.answers.give_back(engine);
         } else {
-            self.look_at(delta, fleet, &mut Unasked, &NoEngine, is_first);
+            self.look_at(shared, &mut Unasked, &NoEngine);
         }
-        self.seen = Some(position);
     }
 
-    fn look_at(
-        &mut self,
-        delta: Delta,
-        fleet: &RwLock<Fleet>,
-        asked: &mut impl Remembers,
-        engine: &impl Engines,
-        is_first: bool,
-    ) {
+    fn look_at(&mut self, shared: &Shared, asked: &mut impl Remembers, engine: &impl Engines) {
+        let is_first = self.seen.is_none();
         if is_first {
             self.predicates = Predicates::of(&self.placement, || engine.get());
         }
-        let sets = std::mem::take(&mut self.sets);
-        let membership = Membership::of(sets.iter().map(|it| &**it));
-        let predicates = std::mem::replace(&mut self.predicates, Ok(Predicates::default()));
-        let mut judge = |known: &Known| {
-            let cluster = &known.cluster;
-            if cluster.metadata.deletion_timestamp.is_some() || !membership.has(cluster) {
-                return None;
-            }
-            let Ok(predicates) = &predicates else {
-                return Some(Judgement::Differs);
+        let (members, delta, candidates, position, scores) = {
+            let fleet = shared.fleet.read();
+            let members = shared.members.of(&self.sets, &fleet);
+            let delta = fleet.since(self.seen);
+            let candidates = match (&delta, &self.predicates) {
+                (Delta::All, Ok(predicates)) => fleet.candidates(&members, predicates),
+                _ => Vec::new(),
             };
-            asked.is(known.version);
-            Some(predicates.judge(cluster, asked))
+            (members, delta, candidates, fleet.position(), fleet.scores().clone())
         };
-        match delta {
-            Delta::All(all) => {
-                (self.members, self.failing, self.example) = Default::default();
-                self.matching.clear();
-                self.amounts.clear();
-                for (slot, known) in all {
-                    let judgement = judge(&known);
-                    self.members.set(slot, judgement.is_some());
-                    match judgement {
-                        Some(Judgement::Matches) => self.keep(slot, &known.cluster),
-                        Some(Judgement::Fails(_)) => self.failing.set(slot, true),
-                        Some(Judgement::Differs) | None => {}
-                    }
-                }
-                self.matching.shrink_to_fit();
-                self.amounts.shrink_to_fit();
-            }
-            Delta::Changed(changed) => {
-                for (slot, known) in changed {
-                    let judgement = known.as_ref().and_then(&mut judge);
-                    self.members.set(slot, judgement.is_some());
-                    let fails = matches!(judgement, Some(Judgement::Fails(_)));
-                    if fails || self.failing.has(slot) {
-                        // It may come before the one that is told of, or be it.
-                        self.example = None;
-                    }
-                    self.failing.set(slot, fails);
-                    if let Some(place) = self.matching.iter().position(|it| *it == slot) {
-                        self.matching.remove(place);
-                        if self.allocatable {
-                            self.amounts.remove(place);
+        self.members = members.count();
+        self.seen = Some(position);
+        let predicates = std::mem::replace(&mut self.predicates, Ok(Predicates::default()));
+        if let Ok(predicates) = &predicates {
+            match delta {
+                Delta::All => {
+                    (self.failing, self.example) = Default::default();
+                    self.matching.clear();
+                    self.amounts.clear();
+                    self.said.iter_mut().for_each(|(_, column)| column.clear());
+                    for (slot, known) in candidates {
+                        asked.is(known.version);
+                        match predicates.judge(&known.cluster, asked) {
+                            Judgement::Matches => self.keep(self.matching.len(), slot, &known, &scores),
+                            Judgement::Fails(_) => self.failing.set(slot, true),
+                            Judgement::Differs => {}
                         }
                     }
-                    if let (Some(known), Some(Judgement::Matches)) = (known, judgement) {
-                        self.keep(slot, &known.cluster);
+                    self.matching.shrink_to_fit();
+                }
+                Delta::Changed(changed) => {
+                    for (slot, known) in changed {
+                        let known = known.filter(|_| members.has(slot));
+                        let judgement = known.as_ref().map(|known| {
+                            asked.is(known.version);
+                            predicates.judge(&known.cluster, asked)
+                        });
+                        let fails = matches!(judgement, Some(Judgement::Fails(_)));
+                        if fails || self.failing.has(slot) {
+                            // It may come before the one that is told of, or be it.
+                            self.example = None;
+                        }
+                        self.failing.set(slot, fails);
+                        self.let_go(slot);
+                        if let (Some(known), Some(Judgement::Matches)) = (known, judgement) {
+                            let place = self.matching.partition_point(|it| it.name < known.name);
+                            self.keep(place, slot, &known, &scores);
+                        }
                     }
                 }
             }
-        }
-        if self.failing.count() == 0 {
-            self.example = None;
-        } else if self.example.is_none() {
-            let first = fleet.read().first(|it| self.failing.has(it));
-            if let (Some(cluster), Ok(predicates)) = (first, &predicates) {
-                let error = match predicates.judge(&cluster, &mut Fresh::new(engine.get())) {
-                    Judgement::Fails(error) => error,
-                    // Another change is under way, and will be looked at.
-                    Judgement::Matches | Judgement::Differs => String::new(),
-                };
-                self.example = Some((cluster.metadata.name.clone().unwrap_or_default(), error));
+            if self.failing.count() == 0 {
+                self.example = None;
+            } else if self.example.is_none() {
+                let first = shared.fleet.read().first(|it| self.failing.has(it));
+                self.example = first.map(|cluster| {
+                    let error = match predicates.judge(&cluster, &mut Fresh::new(engine.get())) {
+                        Judgement::Fails(error) => error,
+                        // Another change is under way, and will be looked at.
+                        Judgement::Matches | Judgement::Differs => String::new(),
+                    };
+                    (cluster.metadata.name.clone().unwrap_or_default(), error)
+                });
             }
         }
         self.predicates = predicates;
-        self.sets = sets;
     }
 
-    fn keep(&mut self, slot: u32, cluster: &ManagedCluster) {
-        self.matching.push(slot);
-        if self.allocatable {
-            self.amounts.push(prioritize::amounts(cluster));
-        }
-    }
-
-    /// What the choice is made from. `load` tells of the clusters it is given how often others use them, and the most that any
-    /// is used.
-    pub fn facts(
-        &self,
-        now: Timestamp,
-        scope: Scope,
-        has: BTreeSet<String>,
-        fleet: &RwLock<Fleet>,
-        load: LoadOf<'_>,
-    ) -> Facts {
-        let needs = Needs::of(&self.placement);
-        let fleet = fleet.read();
-        let matching = self.matching.iter().enumerate().filter_map(|(place, slot)| {
-            Some(Match {
-                // One that is gone since will be looked at.
-                cluster: fleet.at(*slot)?.clone(),
-                amounts: self.amounts.get(place).copied().unwrap_or_default(),
-            })
-        });
-        let mut matching: Vec<Match> = matching.collect();
-        matching.sort_by(|one, other| one.name().cmp(other.name()));
-        let mut asked = Scores::default();
-        if !needs.scores.is_empty() {
-            let scores = fleet.scores().read();
-            for it in &matching {
-                let of_it = needs.scores.iter().filter_map(|name| scores.of(it.name(), name));
-                of_it.for_each(|it| asked.put(it.clone()));
+    fn keep(&mut self, place: usize, slot: u32, known: &Known, scores: &RwLock<Scores>) {
+        let name = known.name.clone();
+        if !self.said.is_empty() {
+            let scores = scores.read();
+            for (wanted, column) in &mut self.said {
+                column.insert(place, prioritize::said(&scores, &name, wanted));
             }
         }
-        drop(fleet);
-        let (load, load_max) = if needs.load {
-            load(&mut matching.iter().map(Match::name))
-        } else {
-            (Vec::new(), 0)
+        if self.needs.allocatable {
+            self.amounts.insert(place, prioritize::amounts(&known.cluster));
+        }
+        self.matching.insert(place, Match { slot, name });
+    }
+
+    fn let_go(&mut self, slot: u32) {
+        let Some(place) = self.matching.iter().position(|it| it.slot == slot) else {
+            return;
         };
-        Facts {
-            now,
-            placement: self.placement.clone(),
-            scope,
-            members: self.members.count(),
-            matching: match &self.predicates {
-                Ok(_) => Ok(matching),
-                Err(message) => Err(message.clone()),
+        self.matching.remove(place);
+        if self.needs.allocatable {
+            self.amounts.remove(place);
+        }
+        self.said.iter_mut().for_each(|(_, column)| {
+            column.remove(place);
+        });
+    }
+
+    /// Chooses. What [`super::select`] would choose, where nothing is held.
+    pub fn choose(&self, fleet: &Fleet, around: Around<'_>) -> Choice {
+        let mut choice = Choice {
+            scope: around.scope,
+            outcome: Outcome::Success,
+            members: self.members,
+            held: false,
+            failing: None,
+            held_scores: Vec::new(),
+            groups: Vec::new(),
+            chosen: 0,
+            unscheduled: 0,
+            scores: String::new(),
+            recheck_at: None,
+        };
+        let placement = &*self.placement;
+        let readable = settle::number(placement).and_then(|_| match &self.predicates {
+            Ok(_) => Ok(()),
+            Err(message) => Err(("Predicate", message.clone())),
+        });
+        if let Err((plugin, message)) = readable {
+            choice.outcome = Outcome::Misconfigured { plugin, message };
+            return choice;
+        }
+        choice.failing = self.example.as_ref().map(|(cluster, error)| Failing {
+            count: self.failing.count(),
+            cluster: cluster.clone(),
+            error: error.clone(),
+        });
+        // One that has gone since, or has made room for another, will be looked at.
+        let is_there = |it: &Match| {
+            fleet
+                .at(it.slot)
+                .is_some_and(|known| Arc::ptr_eq(&known.name, &it.name))
+        };
+        let rows: Vec<usize> = (0..self.matching.len())
+            .filter(|it| is_there(&self.matching[*it]))
+            .collect();
+        let mut own = Slots::default();
+        let mut of_own: Vec<(u32, u32)> = around
+            .own
+            .iter()
+            .filter_map(|(name, count)| Some((fleet.slot(name)?, *count)))
+            .collect();
+        of_own.sort_unstable();
+        of_own.iter().for_each(|(slot, _)| own.set(*slot, true));
+        let slot = |place: usize| self.matching[rows[place]].slot;
+        let name = |place: usize| &*self.matching[rows[place]].name;
+        let cluster = |place: usize| {
+            let known = fleet.at(slot(place)).expect("rows are there");
+            &*known.cluster
+        };
+        let is_tainted = |place: usize| fleet.is_tainted(slot(place));
+        let says = |wanted: &AddOnScore, place: usize| {
+            let column = self.said.iter().find(|(it, _)| it == wanted);
+            column.and_then(|(_, column)| column[rows[place]])
+        };
+        let load = |place: usize| {
+            let slot = slot(place);
+            let all = fleet.load(slot);
+            if own.has(slot) {
+                let own = of_own.binary_search_by_key(&slot, |(it, _)| *it);
+                all.saturating_sub(own.map_or(0, |it| of_own[it].1))
+            } else {
+                all
+            }
+        };
+        let contest = Contest {
+            placement,
+            now: around.now,
+            has: (0..rows.len()).map(|it| own.has(slot(it))).collect(),
+            load: if self.needs.load {
+                (0..rows.len()).map(load).collect()
+            } else {
+                Vec::new()
             },
-            failing: self.example.as_ref().map(|(cluster, error)| Failing {
-                count: self.failing.count(),
-                cluster: cluster.clone(),
-                error: error.clone(),
-            }),
-            has,
-            load,
-            load_max,
-            scores: asked,
+            load_max: around.load_max,
+            amounts: if self.needs.allocatable {
+                rows.iter().map(|it| self.amounts[*it]).collect()
+            } else {
+                Vec::new()
+            },
+            says: &says,
+            name: &name,
+            is_tainted: &is_tainted,
+            cluster: &cluster,
+        };
+        match settle::settle(&contest) {
+            Ok(settled) => choice.settled(name, settled, placement.spec.number_of_clusters),
+            Err((plugin, message)) => {
+                choice.outcome = Outcome::Misconfigured { plugin, message };
+                choice
+            }
         }
     }
 }
-
-/// How often other placements use each of these clusters, and how often the one that is used most.
-pub type LoadOf<'a> = &'a dyn Fn(&mut dyn Iterator<Item = &str>) -> (Vec<u32>, u32);
 
 /// One who may know the answers for a cluster in a state.
 trait Remembers: Asked {
@@ -386,7 +402,7 @@ const APART_MAX: usize = 10;
 
 /// What expressions said of clusters, by expression and state of the cluster: placements of one fleet ask the same again and
 /// again. Engines are kept too: making one costs more than asking it.
-pub struct Answers {
+struct Answers {
     scores: FindScores,
     engines: Mutex<Vec<Engine>>,
     known: Mutex<HashMap<Arc<str>, HashMap<u64, Answer>>>,
@@ -401,7 +417,7 @@ enum Answer {
 
 impl Answers {
     /// Of clusters with these scores.
-    pub fn new(scores: Arc<RwLock<Scores>>) -> Self {
+    fn new(scores: Arc<RwLock<Scores>>) -> Self {
         Self {
             scores: Arc::new(move |cluster, name| scores.read().of(cluster, name).cloned()),
             engines: Mutex::default(),
@@ -410,7 +426,7 @@ impl Answers {
     }
 
     /// Forgets everything.
-    pub fn clear(&self) {
+    fn clear(&self) {
         self.engines.lock().clear();
         *self.known.lock() = HashMap::new();
     }

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::Fleet,
-    memo::{Answers, Facts, Memo, choose},
+    memo::{Around, Memo, Shared},
     model_tests::{self, Dice},
     tests::object,
     *,
@@ -17,8 +15,7 @@ use super::{
 /// The world as JSON, and the same as the hub keeps it.
 struct Both {
     world: Value,
-    fleet: RwLock<Fleet>,
-    answers: Answers,
+    shared: Shared,
     memo: Memo,
 }
 
@@ -33,23 +30,19 @@ fn name(value: &Value) -> String {
 impl Both {
     fn new(dice: &mut Dice) -> Self {
         let world = model_tests::world(dice.roll(1 << 40));
-        let mut fleet = Fleet::default();
+        let shared = Shared::default();
+        let mut fleet = shared.fleet.write();
         clusters(&world).iter().for_each(|it| fleet.put(object(it.clone())));
         for it in world["scores"].as_array().unwrap() {
             fleet.put_score(object(it.clone()));
         }
-        let answers = Answers::new(fleet.scores().clone());
+        drop(fleet);
         let memo = Memo::new(model_tests::typed(&world).placement);
-        Self {
-            world,
-            fleet: RwLock::new(fleet),
-            answers,
-            memo,
-        }
+        Self { world, shared, memo }
     }
 
     fn change(&mut self, dice: &mut Dice) {
-        let mut fleet = self.fleet.write();
+        let mut fleet = self.shared.fleet.write();
         match dice.roll(10) {
             // A cluster comes or changes.
             0..=3 => {
@@ -100,27 +93,26 @@ impl Both {
     }
 
     /// As the hub looks at it.
-    fn facts(&mut self, world: &World) -> Facts {
+    fn choose(&mut self, world: &World) -> Choice {
         let exists = |name: &str| world.sets.iter().any(|it| it.name_any() == name);
-        let scope = Scope::of(
-            &world.placement,
-            world.bindings.iter().map(|it| &**it),
-            [],
-            exists,
-            world.now,
-        );
+        let bindings = world.bindings.iter().map(|it| &**it);
+        let scope = Scope::of(&world.placement, bindings, [], exists, world.now);
         let eligible = world.sets.iter().filter(|it| scope.eligible.contains(&it.name_any()));
-        let eligible = eligible.cloned().collect();
-        self.memo.look(&world.placement, eligible, &self.fleet, &self.answers);
-        let load: BTreeMap<String, u32> = world
-            .clusters
-            .iter()
-            .map(|it| it.name_any())
-            .zip(world.load.iter().copied())
-            .collect();
-        let load_of = |names: &mut dyn Iterator<Item = &str>| (names.map(|it| load[it]).collect(), world.load_max);
         self.memo
-            .facts(world.now, scope, world.has.clone(), &self.fleet, &load_of)
+            .look(&world.placement, eligible.cloned().collect(), &self.shared);
+        let mut fleet = self.shared.fleet.write();
+        for (cluster, load) in world.clusters.iter().zip(&world.load) {
+            // Those of the placement itself are counted, too.
+            let own = u32::from(world.has.contains(&cluster.name_any()));
+            fleet.set_load(&cluster.name_any(), load + own);
+        }
+        let around = Around {
+            now: world.now,
+            scope,
+            own: &world.has.iter().map(|it| (it.as_str(), 1)).collect(),
+            load_max: world.load_max,
+        };
+        self.memo.choose(&fleet, around)
     }
 }
 
@@ -139,7 +131,7 @@ fn what_was_remembered_chooses_what_a_choice_from_scratch_chooses() {
         }
         let world = model_tests::typed(&both.world);
         let scratch = Choice::of(&select(&world));
-        let remembered = choose(&both.facts(&world));
+        let remembered = both.choose(&world);
         assert_eq!(remembered, scratch, "change {number}: {:#}", both.world);
         chosen += usize::from(scratch.chosen > 0);
     }

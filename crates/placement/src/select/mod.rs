@@ -18,6 +18,7 @@ pub mod choice;
 pub mod explain;
 pub mod fleet;
 pub mod groups;
+pub(crate) mod members;
 pub mod memo;
 pub(crate) mod predicates;
 pub mod prioritize;
@@ -26,6 +27,7 @@ pub mod scope;
 mod scores;
 pub mod sections;
 pub(crate) mod settle;
+pub mod slots;
 pub mod steps;
 pub mod taint;
 mod verdict;
@@ -41,7 +43,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, ScoreCoordinateType};
+use ocm_api::cluster::{
+    AddOnScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, ScoreCoordinateType,
+};
 
 use cel::Engine;
 pub use choice::{Choice, Failing};
@@ -337,24 +341,30 @@ fn choose<'a>(world: &'a World, places: &[usize], selection: &mut Selection<'a>)
             Judgement::Fails(error) => Failing::count(&mut selection.failing, it.cluster, error),
         }
     }
+    let needs = Needs::of(&world.placement);
+    let clusters: Vec<&'a ManagedCluster> = matching.iter().map(|it| selection.candidates[*it].cluster).collect();
+    let name = |place: usize| clusters[place].metadata.name.as_deref().unwrap_or_default();
+    let cluster = |place: usize| clusters[place];
+    let is_tainted = |place: usize| !clusters[place].spec.taints.is_empty();
+    let says = |wanted: &AddOnScore, place: usize| prioritize::said(&world.scores, name(place), wanted);
     let contest = Contest {
         placement: &world.placement,
         now: world.now,
-        clusters: matching.iter().map(|it| selection.candidates[*it].cluster).collect(),
-        has: matching
-            .iter()
-            .map(|it| {
-                let name = selection.candidates[*it].cluster.metadata.name.as_deref();
-                world.has.contains(name.unwrap_or_default())
-            })
-            .collect(),
+        has: (0..clusters.len()).map(|it| world.has.contains(name(it))).collect(),
         load: matching
             .iter()
             .map(|it| world.load.get(places[*it]).copied().unwrap_or_default())
             .collect(),
         load_max: world.load_max,
-        amounts: Vec::new(),
-        scores: &world.scores,
+        amounts: if needs.allocatable {
+            clusters.iter().map(|it| prioritize::amounts(it)).collect()
+        } else {
+            Vec::new()
+        },
+        says: &says,
+        name: &name,
+        is_tainted: &is_tainted,
+        cluster: &cluster,
     };
     let settled = settle::settle(&contest)?;
     for (place, fate) in matching.into_iter().zip(settled.fates) {

@@ -152,6 +152,11 @@ impl Predicates {
         }
     }
 
+    /// For each of them the labels that must have one of the values; a predicate without such a label may match anything.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = Vec<(&str, &[String])>> {
+        self.all.iter().map(|it| it.labels.listed().collect())
+    }
+
     /// Whether the labels and claims of one of them hold, whatever its expressions say.
     pub(crate) fn may_match(&self, cluster: &ManagedCluster) -> bool {
         self.all.is_empty() || self.all.iter().any(|it| it.selects(cluster))

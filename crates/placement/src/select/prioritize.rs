@@ -106,20 +106,39 @@ pub fn amounts(cluster: &ManagedCluster) -> Amounts {
     })
 }
 
-/// What the prioritizers look at.
+/// What an add-on says of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The score; 0 when it says something else only.
+    pub value: i64,
+    /// The last moment in which it counts.
+    pub valid_until: Option<Timestamp>,
+}
+
+/// Reads what an add-on says.
+pub fn said(scores: &Scores, cluster: &str, wanted: &AddOnScore) -> Option<Said> {
+    let status = scores.of(cluster, &wanted.resource_name)?.status.as_ref()?;
+    let found = status.scores.iter().find(|it| it.name == wanted.score_name);
+    Some(Said {
+        value: found.map_or(0, |it| i64::from(it.value)),
+        valid_until: status.valid_until.as_ref().map(|it| it.0),
+    })
+}
+
+/// What the prioritizers look at, column by column: a row is a cluster.
 pub struct Field<'a> {
-    /// The clusters to score.
-    pub clusters: Vec<&'a ManagedCluster>,
     /// Which of them the placement has already.
     pub has: Vec<bool>,
     /// How often other placements use each of them.
     pub load: Vec<u32>,
     /// The highest load of any cluster of the hub.
     pub load_max: u32,
-    /// What each of them has to give; read from the clusters when it is empty.
+    /// What each of them has to give; empty when nobody asks.
     pub amounts: Vec<Amounts>,
-    /// What add-ons say.
-    pub scores: &'a Scores,
+    /// What add-ons say of one of them.
+    pub says: &'a dyn Fn(&AddOnScore, usize) -> Option<Said>,
+    /// What one of them is called.
+    pub name: &'a dyn Fn(usize) -> &'a str,
     /// The time.
     pub now: Timestamp,
 }
@@ -161,11 +180,7 @@ fn balance(load: u32, load_max: u32) -> i64 {
 
 /// From -100 for the cluster with the least to give to 100 for the one with the most. A cluster that does not say gets nothing.
 fn allocatable(field: &Field<'_>, resource: usize) -> Vec<i64> {
-    let amounts: Vec<Option<f64>> = if field.amounts.is_empty() {
-        field.clusters.iter().map(|it| amounts(it)[resource]).collect()
-    } else {
-        field.amounts.iter().map(|it| it[resource]).collect()
-    };
+    let amounts: Vec<Option<f64>> = field.amounts.iter().map(|it| it[resource]).collect();
     let (min, max) = amounts
         .iter()
         .flatten()
@@ -182,20 +197,16 @@ fn allocatable(field: &Field<'_>, resource: usize) -> Vec<i64> {
 
 fn add_on(field: &Field<'_>, wanted: &AddOnScore) -> Given {
     let mut given = Given::default();
-    for cluster in &field.clusters {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let found = field.scores.of(name, &wanted.resource_name);
-        let status = found.and_then(|it| it.status.as_ref());
-        let valid_until = status.and_then(|it| it.valid_until.as_ref()).map(|it| it.0);
-        let value = status
-            .and_then(|it| it.scores.iter().find(|it| it.name == wanted.score_name))
-            .map_or(0, |it| i64::from(it.value));
+    for place in 0..field.has.len() {
+        let said = (field.says)(wanted, place);
+        let valid_until = said.and_then(|it| it.valid_until);
         if valid_until.is_some_and(|it| field.now > it) {
+            let name = (field.name)(place);
             given.expired.push(format!("{name}/{}", wanted.resource_name));
             given.values.push(0);
             continue;
         }
-        given.values.push(value);
+        given.values.push(said.map_or(0, |it| it.value));
         given.until = [given.until, valid_until].into_iter().flatten().min();
     }
     given

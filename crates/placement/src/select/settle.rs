@@ -2,32 +2,35 @@
 //! Upstream: ocm `pkg/placement/controllers/scheduling/schedule.go`.
 
 use jiff::Timestamp;
-use ocm_api::cluster::{ManagedCluster, Placement};
+use ocm_api::cluster::{AddOnScore, ManagedCluster, Placement};
 
 use super::{
-    Fate, Outcome, Ranking, Scores,
+    Fate, Outcome, Ranking,
     groups::{self, DecidedGroup},
-    prioritize::{self, Amounts, Field, Prioritizer},
+    prioritize::{self, Amounts, Field, Prioritizer, Said},
     taint::{self, Tolerated},
 };
 
 /// Which part of the placement makes no sense, and why.
 pub(crate) type Misconfigured = (&'static str, String);
 
-/// What there is to choose from.
-pub(crate) struct Contest<'a> {
+/// What there is to choose from: the clusters that match a predicate, by name, column by column.
+pub(crate) struct Contest<'a, 'f> {
     pub(crate) placement: &'a Placement,
     pub(crate) now: Timestamp,
-    /// The clusters that match a predicate, by name.
-    pub(crate) clusters: Vec<&'a ManagedCluster>,
     /// Which of them the placement has already.
     pub(crate) has: Vec<bool>,
     /// How often other placements use each of them; may be empty when nobody asks.
     pub(crate) load: Vec<u32>,
     pub(crate) load_max: u32,
-    /// What each of them has to give; read from the clusters when it is empty.
+    /// What each of them has to give; empty when nobody asks.
     pub(crate) amounts: Vec<Amounts>,
-    pub(crate) scores: &'a Scores,
+    /// What add-ons say of one of them.
+    pub(crate) says: &'f dyn Fn(&AddOnScore, usize) -> Option<Said>,
+    pub(crate) name: &'f dyn Fn(usize) -> &'a str,
+    /// Whether one of them has taints, which is rare.
+    pub(crate) is_tainted: &'f dyn Fn(usize) -> bool,
+    pub(crate) cluster: &'f dyn Fn(usize) -> &'a ManagedCluster,
 }
 
 /// What came of it.
@@ -51,49 +54,52 @@ pub(crate) fn number(placement: &Placement) -> Result<usize, Misconfigured> {
 }
 
 /// Chooses among those that match.
-pub(crate) fn settle<'a>(contest: &Contest<'a>) -> Result<Settled<'a>, Misconfigured> {
+pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misconfigured> {
     let spec = &contest.placement.spec;
     let number = number(contest.placement)?;
-    if !contest.clusters.is_empty() {
+    let count = contest.has.len();
+    if count > 0 {
         taint::check(&spec.tolerations).map_err(|message| ("TaintToleration", message))?;
     }
     let mut recheck_at = None;
-    let mut fates = Vec::with_capacity(contest.clusters.len());
-    let mut fitting = Vec::with_capacity(contest.clusters.len());
-    for (position, (cluster, has)) in contest.clusters.iter().zip(&contest.has).enumerate() {
-        let taints = &cluster.spec.taints;
-        match taint::tolerates(taints, &spec.tolerations, *has, contest.now) {
-            Tolerated::Until(end) => {
-                recheck_at = earliest(recheck_at, end);
-                fates.push(Fate::Fits {
-                    place: fitting.len(),
-                    chosen: false,
-                });
-                fitting.push(position);
-            }
-            Tolerated::Not(taint) => {
-                let taint = taints.iter().position(|it| std::ptr::eq(it, taint));
-                fates.push(Fate::Tainted {
-                    taint: taint.unwrap_or_default(),
-                });
+    let mut fates = Vec::with_capacity(count);
+    let mut fitting = Vec::with_capacity(count);
+    for (position, has) in contest.has.iter().enumerate() {
+        if (contest.is_tainted)(position) {
+            let taints = &(contest.cluster)(position).spec.taints;
+            match taint::tolerates(taints, &spec.tolerations, *has, contest.now) {
+                Tolerated::Until(end) => recheck_at = earliest(recheck_at, end),
+                Tolerated::Not(taint) => {
+                    let taint = taints.iter().position(|it| std::ptr::eq(it, taint));
+                    fates.push(Fate::Tainted {
+                        taint: taint.unwrap_or_default(),
+                    });
+                    continue;
+                }
             }
         }
+        fates.push(Fate::Fits {
+            place: fitting.len(),
+            chosen: false,
+        });
+        fitting.push(position);
     }
     let weights = prioritize::weights(&spec.prioritizer_policy).map_err(|message| ("", message))?;
-    let of_those = |it: &[u32]| {
-        let each = fitting.iter().map(|position| it.get(*position).copied());
-        each.map(Option::unwrap_or_default).collect()
-    };
+    let says = |wanted: &AddOnScore, place: usize| (contest.says)(wanted, fitting[place]);
+    let name = |place: usize| (contest.name)(fitting[place]);
     let field = Field {
-        clusters: fitting.iter().map(|it| contest.clusters[*it]).collect(),
         has: fitting.iter().map(|it| contest.has[*it]).collect(),
-        load: of_those(&contest.load),
+        load: fitting
+            .iter()
+            .map(|it| contest.load.get(*it).copied().unwrap_or_default())
+            .collect(),
         load_max: contest.load_max,
         amounts: match contest.amounts.as_slice() {
             [] => Vec::new(),
             amounts => fitting.iter().map(|it| amounts[*it]).collect(),
         },
-        scores: contest.scores,
+        says: &says,
+        name: &name,
         now: contest.now,
     };
     let mut settled = Settled {
@@ -112,7 +118,7 @@ pub(crate) fn settle<'a>(contest: &Contest<'a>) -> Result<Settled<'a>, Misconfig
             chosen: true,
         };
     }
-    let chosen: Vec<&ManagedCluster> = order.iter().map(|it| field.clusters[*it]).collect();
+    let chosen: Vec<&ManagedCluster> = order.iter().map(|it| (contest.cluster)(fitting[*it])).collect();
     settled.groups = groups::split(&spec.decision_strategy.group_strategy, &chosen).map_err(|message| ("", message))?;
     settled.chosen = chosen.len();
     Ok(settled)
@@ -132,7 +138,7 @@ fn best(totals: &[i64], number: usize) -> Vec<usize> {
 }
 
 fn rank<'a>(settled: &mut Settled<'a>, field: &Field<'_>, weights: Vec<(Prioritizer<'a>, i64)>) {
-    let mut totals = vec![0i64; field.clusters.len()];
+    let mut totals = vec![0i64; field.has.len()];
     for (prioritizer, weight) in weights {
         let given = prioritize::score(prioritizer, field);
         for (total, value) in totals.iter_mut().zip(&given.values) {
