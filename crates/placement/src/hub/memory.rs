@@ -1,7 +1,8 @@
 //! What the scheduler knows between two runs: the fleet, what each placement made of it, and what has just gone missing.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,17 +11,22 @@ use std::{
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use ocm_api::cluster::{
-    AddOnPlacementScore, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+use ocm_api::{
+    cluster::{AddOnPlacementScore, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
+    labels,
 };
-use ocm_reconcile::{Cache, cache::key_of};
-use parking_lot::Mutex;
+use ocm_reconcile::{
+    Cache,
+    cache::{key_of, split_key},
+};
+use parking_lot::{Mutex, RwLock};
 
 use super::{
     Caches,
-    load::{Load, all_clusters, counted},
+    load::{Load, all_clusters, clusters, counted},
     lost::Lost,
     triggers::Change,
+    write::Page,
 };
 use crate::select::{
     Choice, Needs, Scores, World,
@@ -41,9 +47,15 @@ pub struct Memory {
     memos: Mutex<HashMap<String, Memo>>,
     matches: AtomicUsize,
     load: Load,
+    decisions: Arc<RwLock<Decisions>>,
+    /// What the decisions of each placement are about to say, by name.
+    expected: Mutex<HashMap<String, HashMap<String, u64>>>,
     lost_bindings: Lost<ManagedClusterSetBinding>,
     lost_scores: Lost<AddOnPlacementScore>,
 }
+
+/// Decisions by name, by the placement that they say is theirs or are named after.
+type Decisions = HashMap<String, BTreeMap<String, Arc<PlacementDecision>>>;
 
 /// What a choice is made from.
 pub enum Input {
@@ -109,6 +121,23 @@ impl Memory {
                 fleet.set_load(&cluster, count);
             }
         });
+        let decisions: Arc<RwLock<Decisions>> = Arc::default();
+        let by_placement = decisions.clone();
+        caches.decisions.listen(move |old, new| {
+            let mut by_placement = by_placement.write();
+            for (key, name) in old.iter().flat_map(|it| placements_of(it)) {
+                if let Some(of_it) = by_placement.get_mut(&key) {
+                    of_it.remove(&name);
+                    if of_it.is_empty() {
+                        by_placement.remove(&key);
+                    }
+                }
+            }
+            let Some(new) = new else { return };
+            for (key, name) in placements_of(new) {
+                by_placement.entry(key).or_default().insert(name, new.clone());
+            }
+        });
         let (of_clusters, counted) = (shared.clone(), load.clone());
         caches.clusters.listen(move |old, new| match (old, new) {
             (Some(old), Some(new)) if Change::of(Some(&**old), Some(&**new)).is_nothing() => {
@@ -138,9 +167,44 @@ impl Memory {
             memos: Mutex::default(),
             matches: AtomicUsize::new(0),
             load,
+            decisions,
+            expected: Mutex::default(),
             lost_bindings: Lost::over(&caches.set_bindings, HOLD_BINDING, Timestamp::now),
             lost_scores: Lost::over(&caches.scores, HOLD, Timestamp::now),
         }
+    }
+
+    /// The decisions that say they are this placement's, or have a name that one of its own could have.
+    pub fn decisions(&self, key: &str) -> Vec<Arc<PlacementDecision>> {
+        let decisions = self.decisions.read();
+        decisions
+            .get(key)
+            .into_iter()
+            .flat_map(|it| it.values().cloned())
+            .collect()
+    }
+
+    /// Says what the decisions of a placement are about to say, so that nobody wakes when they do.
+    pub fn expect(&self, key: &str, pages: &[Page]) {
+        let pages = pages.iter().map(|it| {
+            let clusters = it.clusters.iter().map(String::as_str);
+            (it.name.clone(), digest(&it.group, &it.index.to_string(), clusters))
+        });
+        self.expected.lock().insert(key.to_owned(), pages.collect());
+    }
+
+    /// Whether a decision is its placement's and says what it is wanted to say.
+    pub fn is_expected(&self, key: &str, decision: &PlacementDecision) -> bool {
+        let label = |it: &str| decision.labels().get(it).map(String::as_str).unwrap_or_default();
+        let is_owned = decision.owner_references().iter().any(|it| it.controller == Some(true));
+        if label(labels::PLACEMENT) != split_key(key).1 || !is_owned {
+            return false;
+        }
+        let (group, index) = (label(labels::DECISION_GROUP_NAME), label(labels::DECISION_GROUP_INDEX));
+        let name = decision.metadata.name.as_deref().unwrap_or_default();
+        let expected = self.expected.lock();
+        let of_it = expected.get(key).and_then(|it| it.get(name));
+        of_it.is_some_and(|it| *it == digest(group, index, clusters(decision)))
     }
 
     /// What this placement's choice is made from; `own` are its decisions.
@@ -244,6 +308,7 @@ impl Memory {
     /// Forgets a placement that is gone.
     pub fn forget(&self, key: &str) {
         self.take(key);
+        self.expected.lock().remove(key);
     }
 
     /// Forgets what placements made of the fleet, to see what remembering costs.
@@ -252,4 +317,23 @@ impl Memory {
         self.matches.store(0, Ordering::Relaxed);
         self.shared.clear();
     }
+}
+
+/// The placements that a decision may be one of, each with the decision's name.
+fn placements_of(decision: &PlacementDecision) -> BTreeSet<(String, String)> {
+    let name = decision.name_any();
+    let namespace = decision.namespace().unwrap_or_default();
+    let by_name = name.rsplit_once("-decision-").map(|(it, _)| it);
+    let by_label = decision.labels().get(labels::PLACEMENT).map(String::as_str);
+    let placements = by_name.into_iter().chain(by_label);
+    placements
+        .map(|it| (format!("{namespace}/{it}"), name.clone()))
+        .collect()
+}
+
+fn digest<'a>(group: &str, index: &str, clusters: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (group, index).hash(&mut hasher);
+    clusters.for_each(|it| it.hash(&mut hasher));
+    hasher.finish()
 }

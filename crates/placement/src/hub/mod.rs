@@ -83,7 +83,7 @@ pub async fn remembering(hub: Client, caches: &Caches, cancel: CancellationToken
     caches.synced().await;
     let memory = Arc::new(Memory::over(caches));
     let queue = Queue::new();
-    triggers::subscribe(caches, &queue);
+    triggers::subscribe(caches, &memory, &queue);
     let news = News::default();
     let reconciler = Scheduling::new(caches, memory.clone(), news.clone());
     let clients = Clients::hub(hub);

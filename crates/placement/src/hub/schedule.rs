@@ -111,15 +111,15 @@ impl Reconciler for Scheduling {
             self.memory.forget(key);
             return Ok(Seen::new(None, Vec::new()));
         };
-        let prefix = format!("{name}-decision-");
-        let mut decisions = self.caches.decisions.list_in(namespace);
-        decisions.retain(|it| {
-            let is_ours = |it: &str| it.starts_with(&prefix);
-            belongs_to(it, name) || it.metadata.name.as_deref().is_some_and(is_ours)
-        });
+        let decisions = self.memory.decisions(key);
         let own: Vec<_> = decisions.iter().filter(|it| belongs_to(it, name)).cloned().collect();
         let input = self.memory.look(placement, &own, Timestamp::now());
-        Ok(Seen::new(Some(input), decisions))
+        let seen = Seen::new(Some(input), decisions);
+        let decided = seen.input.as_ref().map(|it| seen.decided(it));
+        if let Some(pages) = decided.and_then(|it| it.pages.as_ref()) {
+            self.memory.expect(key, pages);
+        }
+        Ok(seen)
     }
 
     fn plan(seen: &Seen) -> Plan {

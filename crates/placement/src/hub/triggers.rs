@@ -16,11 +16,12 @@ use parking_lot::RwLock;
 use super::{
     Caches,
     index::{Index, Member},
+    memory::Memory,
 };
 use crate::select::{Needs, claim, scope::Membership};
 
 /// Placements whose spec changes, decisions that somebody else changes, and whatever else a choice depends on.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
+pub fn subscribe(caches: &Caches, memory: &Arc<Memory>, queue: &Queue) {
     let index = Arc::new(RwLock::new(Index::default()));
     let of_placements = index.clone();
     caches.placements.listen(move |old, new| {
@@ -41,12 +42,15 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         }
         new.map(key_of)
     });
-    caches.decisions.subscribe(queue, |old, new| {
+    let memory = memory.clone();
+    caches.decisions.subscribe(queue, move |old, new| {
         let mut keys = BTreeSet::new();
         for it in [old, new].into_iter().flatten() {
             let placement = it.labels().get(labels::PLACEMENT);
             keys.extend(placement.map(|name| format!("{}/{name}", it.namespace().unwrap_or_default())));
         }
+        // Our own writes come back, too.
+        keys.retain(|key| !new.is_some_and(|it| memory.is_expected(key, it)));
         keys
     });
 

@@ -79,7 +79,19 @@ pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDeci
         if current.is_none() {
             written.created.push(page.name.clone());
         }
-        plan.keep(Site::Hub, *current, &bare(placement, page));
+        let wanted = bare(placement, page);
+        // What is said of the clusters is long, and another matter.
+        let head = current.map(|it| PlacementDecision {
+            metadata: it.metadata.clone(),
+            ..PlacementDecision::default()
+        });
+        let agrees = |it: &PlacementDecision| {
+            it.metadata.labels == wanted.metadata.labels
+                && it.metadata.owner_references == wanted.metadata.owner_references
+        };
+        if !head.as_ref().is_some_and(agrees) {
+            plan.keep(Site::Hub, head.as_ref(), &wanted);
+        }
     }
     written.updated = contents(placement, &places, plan);
     plan.stage();
