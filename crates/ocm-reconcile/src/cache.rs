@@ -17,7 +17,7 @@ use kube::{
         watcher::{self, Event},
     },
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rand::RngExt;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -55,6 +55,9 @@ struct Inner<K> {
     /// What is done to an object before it is kept.
     shape: Option<Shape<K>>,
     store: RwLock<BTreeMap<Name, Arc<K>>>,
+    /// How far the watch has come. Whoever changes the store holds it until everybody was told, so that what is told comes in
+    /// the order in which it happened.
+    reached: Mutex<u64>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
     changes: watch::Sender<u64>,
@@ -173,6 +176,7 @@ where
             inner: Arc::new(Inner {
                 shape,
                 store: RwLock::new(BTreeMap::new()),
+                reached: Mutex::new(0),
                 listeners: RwLock::new(Vec::new()),
                 synced: watch::Sender::new(false),
                 changes: watch::Sender::new(0),
@@ -221,10 +225,14 @@ where
                 }
                 Some(Ok(Event::Apply(object))) => {
                     self.recovered();
-                    self.put(object);
+                    let mut reached = self.inner.reached.lock();
+                    *reached = version(&object).unwrap_or_default().max(*reached);
+                    self.put_if_newer(object);
                 }
                 Some(Ok(Event::Delete(object))) => {
                     self.recovered();
+                    let mut reached = self.inner.reached.lock();
+                    *reached = version(&object).unwrap_or_default().max(*reached);
                     self.remove(&name_of(&object));
                 }
                 Some(Err(error)) => {
@@ -251,8 +259,18 @@ where
         }
     }
 
-    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once.
+    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once;
+    /// when the watch has been there already and the object is gone again, it stays gone.
     pub fn put(&self, object: K) {
+        let reached = self.inner.reached.lock();
+        let is_past = version(&object).is_some_and(|it| it <= *reached);
+        if is_past && !self.inner.store.read().contains_key(&name_of(&object)) {
+            return;
+        }
+        self.put_if_newer(object);
+    }
+
+    fn put_if_newer(&self, object: K) {
         let name = name_of(&object);
         if self
             .inner
@@ -291,6 +309,8 @@ where
     }
 
     fn replace(&self, arrived: HashMap<Name, K>) {
+        let mut reached = self.inner.reached.lock();
+        *reached = arrived.values().filter_map(version).max().unwrap_or_default();
         let gone: Vec<Name> = self
             .inner
             .store
@@ -445,14 +465,12 @@ fn name_of<K: Resource>(object: &K) -> Name {
 
 // Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
 fn is_older<K: Resource>(new: &K, present: &K) -> bool {
-    let number = |it: &K| {
-        it.meta()
-            .resource_version
-            .as_deref()
-            .and_then(|it| it.parse::<u64>().ok())
-    };
     new.meta().uid == present.meta().uid
-        && matches!((number(new), number(present)), (Some(new), Some(present)) if new < present)
+        && matches!((version(new), version(present)), (Some(new), Some(present)) if new < present)
+}
+
+fn version<K: Resource>(it: &K) -> Option<u64> {
+    it.meta().resource_version.as_deref()?.parse().ok()
 }
 
 /// Doubling, fully jittered waits.
@@ -515,6 +533,29 @@ mod tests {
         retry.waited = Instant::now().checked_sub(STEADY * 2);
         retry.reset();
         assert_eq!(retry.next, RETRY_MIN);
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_the_watch_has_seen_go() {
+        let cache = Cache::empty();
+        let arrived = |list: &[(&str, &str)]| {
+            let objects = list.iter().map(|(name, version)| config_map("ns", name, version));
+            objects.map(|it| (name_of(&it), it)).collect()
+        };
+        cache.replace(arrived(&[("a", "3"), ("b", "5")]));
+        // Newer than what the watch has seen: it will tell later.
+        cache.put(config_map("ns", "new", "6"));
+        assert!(cache.get("ns", "new").is_some());
+        // The watch has seen more than this, and it is not there any more.
+        cache.put(config_map("ns", "gone", "4"));
+        assert!(cache.get("ns", "gone").is_none());
+        // What is there is as ever: newer wins.
+        cache.put(config_map("ns", "a", "4"));
+        assert_eq!(cache.get("ns", "a").unwrap().resource_version().as_deref(), Some("4"));
+        // A restored hub counts from less.
+        cache.replace(arrived(&[("a", "2")]));
+        cache.put(config_map("ns", "gone", "4"));
+        assert!(cache.get("ns", "gone").is_some());
     }
 
     #[tokio::test]
