@@ -12,6 +12,9 @@ use serde_json::json;
 
 use crate::{cli::Global, connect::Target, kinds, output};
 
+/// How often what somebody else has written in between is read again.
+const TRIES: usize = 10;
+
 /// Put clusters into sets, and let namespaces use them
 #[derive(Debug, Subcommand)]
 pub enum ClusterSet {
@@ -194,39 +197,52 @@ impl Set {
             "Processing managed namespaces: [{}]",
             self.namespaces.join(" ")
         ))?;
-        let present = set.data["spec"]["managedNamespaces"].as_array();
-        let mut all = present.cloned().unwrap_or_default();
-        let mut added: Vec<&str> = Vec::new();
-        for namespace in self.namespaces.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
-            if all.iter().any(|it| it["name"] == namespace) {
-                output::say(format_args!(
-                    "Managed namespace {namespace} already exists in Clusterset {name}"
-                ))?;
-                continue;
-            }
-            all.push(json!({ "name": namespace }));
-            added.push(namespace);
-        }
-        if added.is_empty() {
-            return output::say(format_args!(
-                "\nAll specified namespaces already exist in Clusterset {name}"
-            ));
-        }
-        let count = all.len();
-        // The whole list is written: it must still be the one that was read.
-        let patch = Patch::Merge(json!({
-            "metadata": { "resourceVersion": set.metadata.resource_version },
-            "spec": { "managedNamespaces": all },
-        }));
+        let api = hub.all(&kinds::managed_cluster_set());
         let parameters = PatchParams {
             dry_run: self.dry_run,
             ..PatchParams::default()
         };
-        let made = hub
-            .all(&kinds::managed_cluster_set())
-            .patch(name, &parameters, &patch)
-            .await;
-        made.map_err(|error| hub.explain(&format!("could not give namespaces to clusterset {name}"), &error))?;
+        let wanted = || self.namespaces.iter().map(|it| it.trim()).filter(|it| !it.is_empty());
+        let mut set = set.clone();
+        let mut tries = TRIES;
+        let (added, count) = loop {
+            let present = set.data["spec"]["managedNamespaces"].as_array();
+            let mut all = present.cloned().unwrap_or_default();
+            let (known, added): (Vec<&str>, Vec<&str>) =
+                wanted().partition(|namespace| all.iter().any(|it| it["name"] == *namespace));
+            if tries == TRIES {
+                for namespace in known {
+                    output::say(format_args!(
+                        "Managed namespace {namespace} already exists in Clusterset {name}"
+                    ))?;
+                }
+            }
+            if added.is_empty() {
+                return output::say(format_args!(
+                    "\nAll specified namespaces already exist in Clusterset {name}"
+                ));
+            }
+            all.extend(added.iter().map(|it| json!({ "name": it })));
+            let count = all.len();
+            // The whole list is written: it must still be the one that was read.
+            let patch = Patch::Merge(json!({
+                "metadata": { "resourceVersion": set.metadata.resource_version },
+                "spec": { "managedNamespaces": all },
+            }));
+            match api.patch(name, &parameters, &patch).await {
+                Ok(_) => break (added, count),
+                // The hub counts the set's clusters at the same moment: what was read is only old.
+                Err(kube::Error::Api(status)) if status.is_conflict() && tries > 0 => {
+                    tries -= 1;
+                    let again = api.get(name).await;
+                    set = again.map_err(|error| hub.explain(&format!("could not read clusterset {name}"), &error))?;
+                }
+                Err(error) => {
+                    let what = format!("could not give namespaces to clusterset {name}");
+                    return Err(hub.explain(&what, &error));
+                }
+            }
+        };
         output::say(format_args!(
             "\nSuccessfully updated Clusterset {name}\nAdded {} managed namespace(s): {}\n\
              Total managed namespaces in clusterset: {count}",
