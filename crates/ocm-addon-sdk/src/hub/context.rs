@@ -270,25 +270,14 @@ const SAID_BY_OTHERS: [&str; 3] = [
 
 // Whether an add-on reads otherwise than before to whoever deploys it and lets its agent in.
 fn differs(old: &ManagedClusterAddOn, new: &ManagedClusterAddOn) -> bool {
-    let conditions = |it: &ManagedClusterAddOn| {
-        let all = it.status.iter().flat_map(|it| &it.conditions);
-        all.filter(|it| !SAID_BY_OTHERS.contains(&it.type_.as_str()))
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    let references = |it: &ManagedClusterAddOn| {
-        let all = it.status.iter().flat_map(|it| &it.config_references);
-        all.cloned()
-            .map(|mut it| {
-                it.last_observed_generation = 0;
-                it
-            })
-            .collect::<Vec<_>>()
-    };
-    let rest = |it: &ManagedClusterAddOn| {
+    let told = |it: &ManagedClusterAddOn| {
         let mut status = it.status.clone().unwrap_or_default();
-        status.conditions.clear();
-        status.config_references.clear();
+        status
+            .conditions
+            .retain(|it| !SAID_BY_OTHERS.contains(&it.type_.as_str()));
+        for reference in &mut status.config_references {
+            reference.last_observed_generation = 0;
+        }
         status
     };
     let (before, after) = (&old.metadata, &new.metadata);
@@ -297,9 +286,7 @@ fn differs(old: &ManagedClusterAddOn, new: &ManagedClusterAddOn) -> bool {
             != (&after.uid, &after.deletion_timestamp, &after.finalizers)
         || (&before.labels, &before.annotations, &before.owner_references)
             != (&after.labels, &after.annotations, &after.owner_references)
-        || references(old) != references(new)
-        || conditions(old) != conditions(new)
-        || rest(old) != rest(new)
+        || (old.status != new.status && told(old) != told(new))
 }
 
 // Whether the cluster comes, goes, is accepted, or is heard of differently from before.
