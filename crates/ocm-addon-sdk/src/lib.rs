@@ -67,6 +67,7 @@ pub mod place;
 pub mod registration;
 pub mod spec_hash;
 pub mod values;
+mod warning;
 
 pub use add_on::{AddOn, Refusal};
 pub use agent::{Agent, Program};

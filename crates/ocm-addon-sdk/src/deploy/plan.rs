@@ -21,8 +21,8 @@ use ocm_api::{
     finalizers,
     work::ManifestWork,
 };
-use ocm_reconcile::{EventKind, EventStep, Note, Plan, Site, Step, cache};
-use serde_json::{Value, json};
+use ocm_reconcile::{Note, Plan, Site, cache};
+use serde_json::Value;
 
 use super::{
     hooks::{self, Progress},
@@ -31,7 +31,7 @@ use super::{
     names::{Names, Part},
     works::{WantedWork, changed, name_of, names},
 };
-use crate::{AddOn, Health, Mode, Place};
+use crate::{AddOn, Health, Mode, Place, warning::warning};
 
 /// What a plan is made from.
 pub struct Seen {
@@ -328,7 +328,7 @@ fn do_last_things(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
         Ending::LetGo { cut_short } => {
             let addon = &here.place.addon;
             if let Some(note) = cut_short {
-                tell_that_hooks_were_cut_short(plan, seen, addon, &note);
+                plan.push(warning(addon, reason::HOOK_DEADLINE_PASSED, "Delete", note, seen.now));
             }
             release(plan, seen, addon);
         }
@@ -461,28 +461,6 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         message,
     );
     Some(Verdict { said, notes, again })
-}
-
-fn tell_that_hooks_were_cut_short(plan: &mut Plan, seen: &Seen, addon: &ManagedClusterAddOn, note: &str) {
-    let namespace = addon.namespace().unwrap_or_default();
-    plan.push(Step::Event(EventStep {
-        site: Site::Hub,
-        regarding: json!({
-            "apiVersion": ManagedClusterAddOn::API_VERSION,
-            "kind": ManagedClusterAddOn::KIND,
-            "namespace": namespace,
-            "name": addon.name_any(),
-            "uid": addon.metadata.uid,
-        }),
-        namespace,
-        related: None,
-        kind: EventKind::Warning,
-        reason: reason::HOOK_DEADLINE_PASSED.to_owned(),
-        action: "Delete".to_owned(),
-        note: note.to_owned(),
-        reporting_controller: "addon-manager".to_owned(),
-        at: seen.now,
-    }));
 }
 
 /// Whether the plan for this ends the add-on, so that there is nothing left to say about it.

@@ -1,5 +1,6 @@
 use ocm_api::cluster::ManagedCluster;
-use ocm_reconcile::Outcome;
+use ocm_reconcile::{Outcome, Step};
+use serde_json::json;
 
 use super::*;
 use crate::{Refusal, deploy::conclude::conclude, deploy::reconciler::render};

@@ -17,15 +17,12 @@ use kube::{Api, ResourceExt};
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn, conditions::managed_cluster_add_on::signing_reason as reason, identity,
 };
-use ocm_reconcile::{
-    EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, Target, async_trait, plan,
-};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, Target, async_trait, plan};
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Look, authorities::Authorities, authority::Authority, request};
-use crate::Registration;
+use crate::{Registration, warning::warning};
 
 /// How soon to look again for an authority that nobody told of: who may read a Secret need not be allowed to watch it.
 const UNTOLD_AGAIN: Duration = Duration::from_secs(30);
@@ -217,7 +214,8 @@ impl Reconciler for Signer {
             Verdict::NoAuthority { addon, why } => {
                 plan.refuse(why).look_again(UNTOLD_AGAIN);
                 if !seen.is_told {
-                    plan.push(tell(addon, request, why, seen.now));
+                    let note = format!("CSR {} cannot be signed: {why}", request.name_any());
+                    plan.push(warning(addon, reason::NO_AUTHORITY, "Sign", note, seen.now));
                 }
             }
             Verdict::Refused(why) => drop(plan.refuse(why)),
@@ -244,28 +242,6 @@ impl Reconciler for Signer {
             self.told.lock().insert(request.name_any(), what);
         }
     }
-}
-
-fn tell(addon: &ManagedClusterAddOn, request: &CertificateSigningRequest, why: &str, now: Timestamp) -> Step {
-    let namespace = addon.namespace().unwrap_or_default();
-    Step::Event(EventStep {
-        site: Site::Hub,
-        regarding: json!({
-            "apiVersion": ManagedClusterAddOn::API_VERSION,
-            "kind": ManagedClusterAddOn::KIND,
-            "namespace": namespace,
-            "name": addon.name_any(),
-            "uid": addon.metadata.uid,
-        }),
-        namespace,
-        related: None,
-        kind: EventKind::Warning,
-        reason: reason::NO_AUTHORITY.to_owned(),
-        action: "Sign".to_owned(),
-        note: format!("CSR {} cannot be signed: {why}", request.name_any()),
-        reporting_controller: "addon-manager".to_owned(),
-        at: now,
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use kube::Client;
+use serde_json::json;
 
 use super::*;
 
