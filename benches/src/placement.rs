@@ -41,19 +41,7 @@ pub async fn measure(size: Size) -> Result<Value> {
     let loaded = begun.elapsed();
 
     let cancel = CancellationToken::new();
-    macro_rules! cache {
-        () => {
-            Cache::start(Api::all(client.clone()), cancel.clone())
-        };
-    }
-    let shared = Shared {
-        clusters: cache!(),
-        sets: cache!(),
-        set_bindings: cache!(),
-        placements: cache!(),
-        decisions: cache!(),
-    };
-    let caches = Caches::start(shared, &client, &cancel);
+    let caches = Caches::start(Shared::start(&client, &cancel), &client, &cancel);
     caches.synced().await;
     let chosen = Chosen::over(&caches.decisions, world.moves(size.placement_changes));
 

@@ -35,19 +35,7 @@ impl Hub {
         let world = World::new(0).await;
         let client = world.hub.client();
         let cancel = CancellationToken::new();
-        macro_rules! cache {
-            () => {
-                ocm_reconcile::Cache::start(Api::all(client.clone()), cancel.clone())
-            };
-        }
-        let shared = Shared {
-            clusters: cache!(),
-            sets: cache!(),
-            set_bindings: cache!(),
-            placements: cache!(),
-            decisions: cache!(),
-        };
-        let caches = Caches::start(shared, &client, &cancel);
+        let caches = Caches::start(Shared::start(&client, &cancel), &client, &cancel);
         caches.synced().await;
         let hub = Self { world, caches, cancel };
         hub.apply(

@@ -45,6 +45,19 @@ pub struct Shared {
     pub decisions: Cache<PlacementDecision>,
 }
 
+impl Shared {
+    /// Starts them, where nobody else in the process has.
+    pub fn start(client: &Client, cancel: &CancellationToken) -> Self {
+        Self {
+            clusters: Cache::start(Api::all(client.clone()), cancel.clone()),
+            sets: Cache::start(Api::all(client.clone()), cancel.clone()),
+            set_bindings: Cache::start(Api::all(client.clone()), cancel.clone()),
+            placements: Cache::start(Api::all(client.clone()), cancel.clone()),
+            decisions: Cache::start(Api::all(client.clone()), cancel.clone()),
+        }
+    }
+}
+
 impl Caches {
     /// Takes what is shared, and starts the watch that nobody else needs.
     pub fn start(shared: Shared, client: &Client, cancel: &CancellationToken) -> Self {
