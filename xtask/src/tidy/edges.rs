@@ -12,7 +12,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ocm-api", &[]),
     // machine
     ("ocm-reconcile", &["ocm-api"]),
-    ("kube-store", &[]),
+    ("safe-cel", &[]),
+    ("kube-store", &["safe-cel"]),
     ("gotemplate", &[]),
     // stranger
     ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile", "gotemplate"]),
@@ -20,15 +21,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("credential", &["ocm-api", "ocm-reconcile"]),
     ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
     // domain
-    ("placement", &["ocm-api", "ocm-reconcile"]),
+    ("placement", &["ocm-api", "ocm-reconcile", "safe-cel"]),
     ("registration", &["ocm-api", "ocm-reconcile", "credential"]),
-    ("work", &["ocm-api", "ocm-reconcile", "placement"]),
+    ("work", &["ocm-api", "ocm-reconcile", "safe-cel", "placement"]),
     (
         "addon",
         &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
     ),
     // process
-    ("kube-api", &["kube-store"]),
+    ("kube-api", &["kube-store", "safe-cel"]),
     ("kube-node", &[]),
     ("hub", DOMAIN_AND_BELOW),
     ("agent", DOMAIN_AND_BELOW),

@@ -1,8 +1,11 @@
 //! A small type check of CEL rules: members that a schema does not have, names that nothing declares, and the type of
 //! the whole. What it cannot tell it lets pass; the rule then fails when it runs.
 
-use super::{Schema, Type, rules, rules::for_each_child};
-use kube_cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};
+use super::{Schema, Type, rules};
+use safe_cel::{
+    CompileError, IdedExpr, for_each_child,
+    language::common::ast::{Expr, LiteralValue},
+};
 
 /// What an expression evaluates to, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +59,7 @@ struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A compile error at the first place where `needle` stands in the source.
     fn error(&self, needle: &str, text: &str) -> String {
-        let at = self.source.find(needle).unwrap_or(0);
-        let before = &self.source[..at];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count();
-        let shown = self.source.lines().nth(line - 1).unwrap_or("");
-        format!(
-            "compilation failed: ERROR: <input>:{line}:{}: {text}\n | {shown}\n | {}^",
-            column + 1,
-            ".".repeat(column)
-        )
+        CompileError::at(self.source, needle, text).to_string()
     }
 
     fn kind(&mut self, expression: &IdedExpr) -> Result<Kind<'a>, String> {

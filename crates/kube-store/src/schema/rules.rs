@@ -1,16 +1,14 @@
 //! `x-kubernetes-validations`: CEL rules of custom resources.
 //!
-//! Programs are compiled on first use and kept in the schema. kube-cel bounds no run time, so a rule whose loops would
-//! visit too much of the object is refused before it runs: the work is bounded by the size of the rule times the longest
-//! collection to the power of the nesting of its loops.
+//! Programs are compiled on first use and kept in the schema. All rules on one object share a budget, as in Kubernetes.
 
 use super::{Rule, Schema, Type, validate};
 use crate::status::FieldError;
-use kube_cel::{
-    KubeCelExt,
-    cel::{
-        self, Context, Program,
-        common::ast::{EntryExpr, Expr, IdedExpr},
+use safe_cel::{
+    Budget, CompileError, Context, Error, Expression, IdedExpr, Library, Tree, for_each_child,
+    language::{
+        self as cel,
+        common::ast::Expr,
         objects::{Key, Map, OptionalValue},
     },
 };
@@ -21,9 +19,6 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 use validate::Path;
-
-/// How much work all rules may do on one object.
-const WORK_MAX: f64 = 10_000_000.0;
 
 /// The compiled rules of one schema node.
 #[derive(Clone, Default)]
@@ -36,13 +31,10 @@ impl fmt::Debug for Programs {
 }
 
 struct Compiled {
-    program: Result<Program, String>,
-    message: Option<Program>,
+    program: Result<Expression, CompileError>,
+    message: Option<Expression>,
     /// The rule compares with the old object.
     transition: bool,
-    /// Number of nodes of the expression, and how deep its loops nest.
-    size: f64,
-    depth: i32,
 }
 
 impl Programs {
@@ -52,106 +44,38 @@ impl Programs {
     }
 }
 
-/// Compiles an expression; the error reads as in kube-apiserver.
-pub fn compile(expression: &str) -> Result<Program, String> {
-    Program::compile(expression).map_err(|errors| {
-        let lines: Vec<String> = errors
-            .errors
-            .iter()
-            .map(|it| {
-                let (line, column) = (it.pos.0.max(1), it.pos.1.max(1));
-                let source = usize::try_from(line - 1)
-                    .ok()
-                    .and_then(|at| expression.lines().nth(at))
-                    .unwrap_or("");
-                let dots = ".".repeat(usize::try_from(column - 1).unwrap_or(0));
-                format!(
-                    "ERROR: <input>:{line}:{column}: Syntax error: {}\n | {source}\n | {dots}^",
-                    it.msg
-                )
-            })
-            .collect();
-        format!("compilation failed: {}", lines.join("\n"))
-    })
+/// Reads a rule; the error is kube-apiserver's.
+pub fn read(expression: &str) -> Result<Tree, CompileError> {
+    Library::kubernetes().read(expression, &["self", "oldSelf"])
 }
 
 impl Compiled {
     fn new(rule: &Rule) -> Self {
-        let program = compile(&rule.rule);
+        let tree = read(&rule.rule);
         let message = Some(&rule.message_expression)
             .filter(|it| !it.is_empty())
-            .and_then(|it| compile(it).ok());
-        let transition = program.as_ref().is_ok_and(|it| it.references().has_variable("oldSelf"));
-        let (size, depth) = program.as_ref().map_or((1.0, 0), |it| measure(it.expression()));
+            .and_then(|it| read(it).ok())
+            .map(Tree::compile);
         Self {
-            program,
             message,
-            transition,
-            size,
-            depth,
+            transition: tree.as_ref().is_ok_and(|it| it.mentions("oldSelf")),
+            program: tree.map(Tree::compile),
         }
     }
 }
 
-/// Number of nodes of an expression and nesting of its loops.
-pub(super) fn measure(expression: &IdedExpr) -> (f64, i32) {
-    let mut size = 1.0;
+/// How deep the loops of an expression nest.
+pub(super) fn nested_loops(expression: &IdedExpr) -> usize {
     let mut depth = 0;
-    let mut loops = 0;
-    for_each_child(expression, &mut |child| {
-        let (child_size, child_depth) = measure(child);
-        size += child_size;
-        depth = depth.max(child_depth);
-    });
-    if matches!(expression.expr, Expr::Comprehension(_)) {
-        loops = 1;
-    }
-    (size, depth + loops)
-}
-
-/// Calls `visit` with every direct sub-expression.
-pub(super) fn for_each_child(expression: &IdedExpr, visit: &mut dyn FnMut(&IdedExpr)) {
-    match &expression.expr {
-        Expr::Call(call) => {
-            call.target.iter().for_each(|it| visit(it));
-            call.args.iter().for_each(visit);
-        }
-        Expr::Comprehension(it) => {
-            visit(&it.iter_range);
-            visit(&it.accu_init);
-            visit(&it.loop_cond);
-            visit(&it.loop_step);
-            visit(&it.result);
-        }
-        Expr::List(list) => list.elements.iter().for_each(visit),
-        Expr::Select(select) => visit(&select.operand),
-        Expr::Map(map) => map.entries.iter().for_each(|it| entry(&it.expr, visit)),
-        Expr::Struct(it) => it.entries.iter().for_each(|it| entry(&it.expr, visit)),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
-    }
-}
-
-fn entry(entry: &EntryExpr, visit: &mut dyn FnMut(&IdedExpr)) {
-    match entry {
-        EntryExpr::StructField(it) => visit(&it.value),
-        EntryExpr::MapEntry(it) => {
-            visit(&it.key);
-            visit(&it.value);
-        }
-    }
-}
-
-/// The context with Kubernetes' functions, built once.
-pub fn base_context() -> &'static Context<'static> {
-    static BASE: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
-    &BASE
+    for_each_child(expression, &mut |child| depth = depth.max(nested_loops(child)));
+    depth + usize::from(matches!(expression.expr, Expr::Comprehension(_)))
 }
 
 /// Errors of all rules of a schema on an object. `old` is the stored object of an update.
 pub fn evaluate(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldError> {
     let mut run = Run {
         errors: Vec::new(),
-        work: 0.0,
+        budget: Budget::of_object(),
     };
     run.node(new, old, schema, &Path::ROOT, true);
     run.errors
@@ -159,12 +83,12 @@ pub fn evaluate(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldE
 
 struct Run {
     errors: Vec<FieldError>,
-    work: f64,
+    budget: Budget,
 }
 
 impl Run {
     fn node(&mut self, new: &Value, old: Option<&Value>, schema: &Schema, path: &Path<'_>, root: bool) {
-        if !schema.rules_below || self.work > WORK_MAX || new.is_null() {
+        if !schema.rules_below || self.budget.is_spent() || new.is_null() {
             return;
         }
         if !schema.rules.is_empty() {
@@ -209,22 +133,12 @@ impl Run {
         if !programs.iter().zip(&schema.rules).any(|(it, rule)| due(it, rule)) {
             return;
         }
-        let mut context = base_context().new_inner_scope();
+        let mut context = Library::kubernetes().scope();
         context.add_variable_from_value("self", to_cel(new, schema, root));
         let old_value = old.map(|it| to_cel(it, schema, root));
-        let widest = widest(new).max(old.map_or(0, widest)) as f64;
         for (compiled, rule) in programs.iter().zip(&schema.rules) {
             if !due(compiled, rule) {
                 continue;
-            }
-            self.work += compiled.size * widest.max(1.0).powi(compiled.depth);
-            if self.work > WORK_MAX {
-                self.errors.push(FieldError::invalid(
-                    path.bracketed(),
-                    &Value::Null,
-                    "validation failed due to running out of cost budget, no further validation rules will be run",
-                ));
-                return;
             }
             let mut context = context.new_inner_scope();
             if rule.optional_old_self {
@@ -233,11 +147,28 @@ impl Run {
             } else if let Some(old) = &old_value {
                 context.add_variable_from_value("oldSelf", old.clone());
             }
-            if let Some(error) = judge(compiled, rule, &context, new, path) {
-                self.errors.push(error);
+            match judge(compiled, rule, &context, new, path, &mut self.budget) {
+                Judgement::Fine => {}
+                Judgement::Broken(error) => self.errors.push(error),
+                Judgement::TooExpensive => {
+                    self.errors.push(FieldError::invalid(
+                        path.bracketed(),
+                        &Value::Null,
+                        "validation failed due to running out of cost budget, no further validation rules will be run",
+                    ));
+                    self.budget = Budget::new(0, 0);
+                    return;
+                }
             }
         }
     }
+}
+
+/// What a rule says of a value.
+enum Judgement {
+    Fine,
+    Broken(FieldError),
+    TooExpensive,
 }
 
 fn judge(
@@ -246,7 +177,8 @@ fn judge(
     context: &Context<'_>,
     value: &Value,
     path: &Path<'_>,
-) -> Option<FieldError> {
+    budget: &mut Budget,
+) -> Judgement {
     let fallback = || {
         if rule.message.is_empty() {
             format!("failed rule: {}", rule.rule.trim())
@@ -257,39 +189,36 @@ fn judge(
     let own = path.bracketed();
     let program = match &compiled.program {
         Ok(program) => program,
-        Err(error) => return Some(invalid(&own, value, &format!("rule compile error: {error}"))),
+        Err(error) => return Judgement::Broken(invalid(&own, value, &format!("rule compile error: {error}"))),
     };
-    match program.execute(context) {
-        Ok(cel::Value::Bool(true)) => None,
+    Judgement::Broken(match program.evaluate(context, budget) {
+        Ok(cel::Value::Bool(true)) => return Judgement::Fine,
         Ok(cel::Value::Bool(false)) => {
             let message = compiled
                 .message
                 .as_ref()
-                .and_then(|it| text_of(it, context))
+                .and_then(|it| text_of(it, context, budget))
                 .unwrap_or_else(fallback);
             let field = match (rule.field_path.as_str(), own.as_str()) {
                 ("", _) => own,
                 (more, validate::NO_FIELD) => more.trim_start_matches('.').to_owned(),
                 (more, own) => format!("{own}{more}"),
             };
-            Some(match rule.reason.as_str() {
+            match rule.reason.as_str() {
                 "FieldValueForbidden" => FieldError::forbidden(field, message),
                 "FieldValueRequired" => FieldError::required(field, &message),
                 "FieldValueDuplicate" => FieldError::duplicate(field, value),
                 _ => invalid(&field, value, &message),
-            })
+            }
         }
-        Ok(_) => Some(invalid(&own, value, "cel expression must evaluate to a bool")),
-        Err(error) => Some(invalid(
-            &own,
-            value,
-            &format!("{error} evaluating rule: {}", fallback()),
-        )),
-    }
+        Ok(_) => invalid(&own, value, "cel expression must evaluate to a bool"),
+        Err(Error::Cost) => return Judgement::TooExpensive,
+        Err(error) => invalid(&own, value, &format!("{error} evaluating rule: {}", fallback())),
+    })
 }
 
-fn text_of(program: &Program, context: &Context<'_>) -> Option<String> {
-    match program.execute(context) {
+fn text_of(program: &Expression, context: &Context<'_>, budget: &mut Budget) -> Option<String> {
+    match program.evaluate(context, budget) {
         Ok(cel::Value::String(text)) => {
             let text = text.trim();
             (!text.is_empty() && !text.contains('\n') && text.len() <= 5 * 1024).then(|| text.to_owned())
@@ -308,15 +237,6 @@ fn invalid(field: &str, value: &Value, message: &str) -> FieldError {
         };
     }
     FieldError::invalid(field, value, message)
-}
-
-fn widest(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.len().max(items.iter().map(widest).max().unwrap_or(0)),
-        Value::Object(map) => map.len().max(map.values().map(widest).max().unwrap_or(0)),
-        Value::String(text) => text.len() / 16,
-        _ => 0,
-    }
 }
 
 /// A property name as rules spell it.
@@ -404,29 +324,33 @@ fn to_cel(value: &Value, schema: &Schema, root: bool) -> cel::Value {
 }
 
 fn typed_text(text: &str, schema: &Schema) -> cel::Value {
-    // The `cel` crate's own conversions spare us a second time library.
-    static TIMESTAMP: LazyLock<Program> = LazyLock::new(|| Program::compile("timestamp(text)").expect("constant"));
-    static DURATION: LazyLock<Program> = LazyLock::new(|| Program::compile("duration(text)").expect("constant"));
+    // The engine's own conversions spare us a second time library.
+    static TIMESTAMP: LazyLock<Expression> = LazyLock::new(|| conversion("timestamp(text)"));
+    static DURATION: LazyLock<Expression> = LazyLock::new(|| conversion("duration(text)"));
     let plain = || cel::Value::String(Arc::new(text.to_owned()));
-    let convert = |program: &Program| {
-        let mut context = base_context().new_inner_scope();
-        context.add_variable_from_value("text", plain());
-        program.execute(&context).unwrap_or_else(|_| plain())
+    let convert = |program: &Expression, text: String| {
+        let mut context = Library::kubernetes().scope();
+        context.add_variable_from_value("text", text);
+        program
+            .evaluate(&context, &mut Budget::of_object())
+            .unwrap_or_else(|_| plain())
     };
     match schema.format.as_deref() {
-        Some("date-time") => convert(&TIMESTAMP),
-        Some("date") => {
-            let mut context = base_context().new_inner_scope();
-            context.add_variable_from_value("text", cel::Value::String(Arc::new(format!("{text}T00:00:00Z"))));
-            TIMESTAMP.execute(&context).unwrap_or_else(|_| plain())
-        }
-        Some("duration") => convert(&DURATION),
+        Some("date-time") => convert(&TIMESTAMP, text.to_owned()),
+        Some("date") => convert(&TIMESTAMP, format!("{text}T00:00:00Z")),
+        Some("duration") => convert(&DURATION, text.to_owned()),
         Some("byte") => match base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text) {
             Ok(bytes) => cel::Value::Bytes(Arc::new(bytes)),
             Err(_) => plain(),
         },
         _ => plain(),
     }
+}
+
+fn conversion(text: &str) -> Expression {
+    Library::kubernetes()
+        .compile(text, &["text"])
+        .expect("the expression is a constant")
 }
 
 #[cfg(test)]
@@ -546,9 +470,24 @@ mod tests {
             "items": {"type": "integer"},
             "x-kubernetes-validations": [{"rule": "self.all(x, self.all(y, self.all(z, x + y + z >= 0)))"}],
         }}});
-        let items: Vec<i64> = (0..1000).collect();
+        let items: Vec<i64> = (0..300).collect();
         let found = check(schema, json!({"l": items}), None);
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("running out of cost budget"), "{found:?}");
+    }
+
+    #[test]
+    fn a_rule_that_the_engine_cannot_take_is_an_error() {
+        let deep = format!("{}1{} == 1", "[".repeat(3000), "]".repeat(3000));
+        for (rule, said) in [
+            ("Thing{a: 1} == self", "undeclared reference to 'Thing'"),
+            ("lists.range(1000000000).size() > 0", "undeclared reference to 'lists'"),
+            (deep.as_str(), "nests deeper than"),
+            ("self.a.matches('(')", "no such overload"),
+            ("self.b / (self.a - 2) > 0", "division by zero"),
+        ] {
+            let found = check(spec(json!([{"rule": rule}])), json!({"spec": {"a": 2, "b": 1}}), None);
+            assert!(found.len() == 1 && found[0].contains(said), "{rule}: {found:?}");
+        }
     }
 }

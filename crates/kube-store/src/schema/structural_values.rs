@@ -4,7 +4,7 @@ use super::{
     Rule, Schema, formats,
     parse::go_regex,
     prune, rule_types,
-    rules::{self, measure},
+    rules::{self, nested_loops},
     validate,
 };
 use crate::status::FieldError;
@@ -569,10 +569,10 @@ impl Judge<'_> {
             self.invalid(format!("{field}.fieldPath"), &json!(rule.field_path), detail);
         }
         let shown = shown_rule(rule);
-        match rules::compile(&rule.rule) {
-            Err(error) => self.rule_error(format!("{field}.rule"), &shown, &error),
+        match rules::read(&rule.rule) {
+            Err(error) => self.rule_error(format!("{field}.rule"), &shown, &error.to_string()),
             Ok(program) => {
-                match rule_types::check(&rule.rule, program.expression(), schema) {
+                match program.look(|it| rule_types::check(&rule.rule, it, schema)) {
                     Err(error) => self.rule_error(format!("{field}.rule"), &shown, &error),
                     Ok(found) if found == rule_types::Found::Other || found == rule_types::Found::Text => {
                         self.rule_error(
@@ -583,14 +583,14 @@ impl Judge<'_> {
                     }
                     Ok(_) => {}
                 }
-                if program.references().has_variable("oldSelf")
+                if program.mentions("oldSelf")
                     && let Some(list) = &self.uncorrelatable
                 {
                     let detail =
                         format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
                     self.rule_error(format!("{field}.rule"), &shown, &detail);
                 }
-                if measure(program.expression()).1 > 8 {
+                if program.look(nested_loops) > 8 {
                     let detail = "estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, \
                                   maxProperties, and maxLength where arrays, maps, and strings are declared)";
                     self.forbidden(format!("{field}.rule"), detail);
@@ -599,9 +599,9 @@ impl Judge<'_> {
         }
         if !rule.message_expression.is_empty() {
             let at = format!("{field}.messageExpression");
-            match rules::compile(&rule.message_expression) {
+            match rules::read(&rule.message_expression) {
                 Err(error) => self.rule_error(at, &shown, &format!("messageExpression {error}")),
-                Ok(program) => match rule_types::check(&rule.message_expression, program.expression(), schema) {
+                Ok(program) => match program.look(|it| rule_types::check(&rule.message_expression, it, schema)) {
                     Err(error) => self.rule_error(at, &shown, &format!("messageExpression {error}")),
                     Ok(found) if found != rule_types::Found::Text && found != rule_types::Found::Unknown => {
                         self.rule_error(at, &shown, "messageExpression must evaluate to a string");

@@ -78,7 +78,7 @@ impl Failing {
     }
 }
 
-/// `fail on 3 clusters, first on c1: No such key: env`
+/// `fail on 3 clusters, first on c1: no such key: env`
 impl fmt::Display for Failing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.count {

@@ -4,7 +4,7 @@ use ocm_api::cluster::ManagedCluster;
 
 use super::{
     Candidate, Fate, Outcome, Selection, World, asked_of,
-    cel::{self, Engine},
+    cel::Engine,
     has_expressions,
     predicates::{Asked, Predicates, Unmet},
 };
@@ -94,13 +94,6 @@ pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
 
 /// What became of every cluster of the hub, by name.
 pub fn clusters(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
-    if has_expressions(&world.placement) {
-        return cel::deeply(|| each(world, selection));
-    }
-    each(world, selection)
-}
-
-fn each(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
     let engine = has_expressions(&world.placement).then(|| Engine::new(world.scores.clone()));
     let mut asked = asked_of(engine.as_ref());
     let predicates = Predicates::of(&world.placement, || {

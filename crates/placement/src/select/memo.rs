@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::{
     Choice, Failing, Needs, Outcome, Scores,
-    cel::{self, Engine, Expression, FindScores},
+    cel::{Engine, Expression, FindScores},
     fleet::{Delta, Fleet, Known},
     has_expressions,
     members::Members,
@@ -149,11 +149,7 @@ impl Memo {
         self.sets = sets;
         if has_expressions(placement) {
             let engine = shared.answers.engine();
-            // Another thread with a deep stack is not worth it where there is nothing to ask.
-            let is_current = self.seen.is_some_and(|it| it == shared.fleet.read().position());
-            if !is_current {
-                cel::deeply(|| self.look_at(shared, &mut shared.answers.with(&engine), &engine));
-            }
+            self.look_at(shared, &mut shared.answers.with(&engine), &engine);
             shared.answers.give_back(engine);
         } else {
             self.look_at(shared, &mut Unasked, &NoEngine);

@@ -302,12 +302,7 @@ pub fn select(world: &World) -> Selection<'_> {
             selection.recheck_at = earliest(selection.recheck_at, Some(until));
         }
     }
-    let chosen = if has_expressions(placement) {
-        cel::deeply(|| choose(world, &places, &mut selection))
-    } else {
-        choose(world, &places, &mut selection)
-    };
-    if let Err((plugin, message)) = chosen {
+    if let Err((plugin, message)) = choose(world, &places, &mut selection) {
         selection.outcome = Outcome::Misconfigured { plugin, message };
         selection.groups.clear();
         selection.chosen = 0;

@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use kube_cel::cel::Value as Cel;
 use ocm_api::cluster::ManagedCluster;
+use safe_cel::{Value as Cel, language::objects::Key};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ fn read(cluster: &ManagedCluster, section: &str, field: &str) -> Option<Value> {
 /// A cluster's name, as expressions have it.
 pub fn name_of(cluster: &Cel) -> Option<Arc<String>> {
     let field = |it: &Cel, key: &str| match it {
-        Cel::Map(it) => it.get(&kube_cel::cel::objects::Key::from(key)).cloned(),
+        Cel::Map(it) => it.get(&Key::from(key)).cloned(),
         _ => None,
     };
     match field(cluster, "metadata").and_then(|it| field(&it, "name")) {

@@ -141,7 +141,7 @@ fn what_makes_no_sense_is_said_and_chooses_nothing() {
         ),
         (
             json!({"predicates": [by_cel("a == 1")]}),
-            " | Misconfigured: Predicate:compilation failed: undeclared reference",
+            " | Misconfigured: Predicate:compilation failed: ERROR: <input>:1:1: undeclared reference",
         ),
         (
             json!({"tolerations": [{"value": "x"}]}),
@@ -329,6 +329,6 @@ fn expressions_that_cannot_be_asked_are_told_of() {
     assert_eq!(conditions[1].reason, "Succeedconfigured");
     assert_eq!(
         conditions[1].message,
-        "Placement configurations check pass; CEL expressions fail on cluster c2: No such key: zone"
+        "Placement configurations check pass; CEL expressions fail on cluster c2: no such key: zone"
     );
 }

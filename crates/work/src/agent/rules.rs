@@ -1,24 +1,24 @@
 //! Conditions that a work derives from the state of its objects: rules known for the kind, or CEL expressions.
-//! Upstream: ocm pkg/work/spoke/conditions. We differ in one thing: there is no cost counter in our CEL engine, so the
-//! length of an expression is bounded instead.
+//! Upstream: ocm pkg/work/spoke/conditions.
 
-use std::{collections::HashMap, sync::Arc};
-
-use kube_cel::{
-    KubeCelExt,
-    cel::{Context, Program, Value as Cel, objects::Key},
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
 };
+
 use ocm_api::{
     condition::{Status, Wanted},
     conditions::manifest_work::{COMPLETE, manifest_reason as reason},
     work::{ConditionRule, ConditionRuleType},
 };
+use parking_lot::Mutex;
+use safe_cel::{Budget, Context, Expression, Library, Value as Cel, from_json, language::objects::Key};
 use serde_json::Value;
 
 use super::manifest::Gvk;
 
-/// Twice what upstream's cost limit lets through for a condition that only looks at fields.
-const EXPRESSION_LENGTH_MAX: usize = 16 * 1024;
+/// How many compiled expressions are kept before all are forgotten: an agent sees the same ones again and again.
+const COMPILED_MAX: usize = 256;
 
 /// The conditions that the rules give, in the order of the rules.
 pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: Option<i64>) -> Vec<Wanted> {
@@ -107,8 +107,9 @@ fn all_true(expressions: &[String], object: &Value) -> Result<bool, String> {
         return Ok(true);
     }
     let context = context(object);
+    let mut budget = Budget::of_object();
     for expression in expressions {
-        match run(expression, &context)? {
+        match run(expression, &context, &mut budget)? {
             Cel::Bool(true) => {}
             Cel::Bool(false) => return Ok(false),
             other => return Err(format!("expected bool result, got {}", other.type_of())),
@@ -119,29 +120,57 @@ fn all_true(expressions: &[String], object: &Value) -> Result<bool, String> {
 
 fn message_of(rule: &ConditionRule, object: &Value, result: bool) -> Option<String> {
     if !rule.message_expression.is_empty() {
-        let mut context = context(object);
-        context.add_variable_from_value("result", result);
-        match run(&rule.message_expression, &context) {
-            Ok(Cel::String(text)) if !text.is_empty() => return Some(text.to_string()),
-            Err(error) if Program::compile(&rule.message_expression).is_err() => return Some(error),
-            _ => {}
+        match compile(&rule.message_expression) {
+            Ok(expression) => {
+                let mut context = context(object);
+                context.add_variable_from_value("result", result);
+                if let Ok(Cel::String(text)) = expression.evaluate(&context, &mut Budget::of_object())
+                    && !text.is_empty()
+                {
+                    return Some(text.to_string());
+                }
+            }
+            Err(error) => return Some(error),
         }
     }
     (!rule.message.is_empty()).then(|| rule.message.clone())
 }
 
-fn run(expression: &str, context: &Context<'_>) -> Result<Cel, String> {
-    if expression.len() > EXPRESSION_LENGTH_MAX {
-        return Err(format!("the expression is longer than {EXPRESSION_LENGTH_MAX} bytes"));
+fn run(expression: &str, context: &Context<'_>, budget: &mut Budget) -> Result<Cel, String> {
+    compile(expression)?
+        .evaluate(context, budget)
+        .map_err(|it| it.to_string())
+}
+
+/// What rules may call: Kubernetes' functions, and `hasConditions`.
+fn library() -> &'static Library {
+    static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+        Library::extended(|root| {
+            root.add_function("hasConditions", has_conditions);
+        })
+    });
+    &LIBRARY
+}
+
+fn compile(text: &str) -> Result<Expression, String> {
+    static COMPILED: LazyLock<Mutex<HashMap<Arc<str>, Expression>>> = LazyLock::new(Mutex::default);
+    if let Some(found) = COMPILED.lock().get(text) {
+        return Ok(found.clone());
     }
-    let program = Program::compile(expression).map_err(|it| it.to_string())?;
-    program.execute(context).map_err(|it| it.to_string())
+    let expression = library()
+        .compile(text, &["object", "result"])
+        .map_err(|it| it.to_string())?;
+    let mut kept = COMPILED.lock();
+    if kept.len() >= COMPILED_MAX {
+        kept.clear();
+    }
+    kept.insert(expression.shared_text().clone(), expression.clone());
+    Ok(expression)
 }
 
 fn context(object: &Value) -> Context<'static> {
-    let mut context = Context::default().with_all();
-    context.add_function("hasConditions", has_conditions);
-    context.add_variable_from_value("object", cel(object));
+    let mut context = library().scope();
+    context.add_variable_from_value("object", from_json(object));
     context
 }
 
@@ -149,25 +178,6 @@ fn context(object: &Value) -> Context<'static> {
 fn has_conditions(status: Cel) -> bool {
     let Cel::Map(status) = status else { return false };
     matches!(status.map.get(&Key::from("conditions")), Some(Cel::List(items)) if !items.is_empty())
-}
-
-/// JSON as CEL. Whole numbers become `int`, so that a rule can compare them with literals.
-fn cel(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(it) => Cel::Bool(*it),
-        Value::Number(it) => match (it.as_i64(), it.as_u64()) {
-            (Some(it), _) => Cel::Int(it),
-            (None, Some(it)) => Cel::UInt(it),
-            (None, None) => Cel::Float(it.as_f64().unwrap_or_default()),
-        },
-        Value::String(it) => Cel::String(Arc::new(it.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel).collect())),
-        Value::Object(fields) => {
-            let fields: HashMap<String, Cel> = fields.iter().map(|(key, value)| (key.clone(), cel(value))).collect();
-            Cel::Map(fields.into())
-        }
-    }
 }
 
 #[cfg(test)]
@@ -243,6 +253,28 @@ mod tests {
             missing.starts_with("Ready=False ConditionRuleExpressionError "),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn whatever_an_expression_says_the_condition_tells() {
+        let deep = format!("{}1{}", "[".repeat(3000), "]".repeat(3000));
+        let list = "[1,2,3,4,5,6,7,8,9]";
+        let mut slow = "true".to_owned();
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            slow = format!("{list}.all({name}, {slow})");
+        }
+        for (expression, message) in [
+            ("Thing{a: 1} == 1", "undeclared reference to 'Thing'"),
+            ("lists.range(1000000000).size() > 0", "undeclared reference to 'lists'"),
+            (deep.as_str(), "nests deeper than"),
+            (slow.as_str(), "cost limit exceeded"),
+        ] {
+            let said = show(rule("Ready", &[expression]), "ConfigMap", json!({}));
+            assert!(
+                said.starts_with("Ready=False ConditionRuleExpressionError ") && said.contains(message),
+                "{said}"
+            );
+        }
     }
 
     #[test]

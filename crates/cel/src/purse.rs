@@ -1,0 +1,113 @@
+//! What an expression may still cost. The functions that pay are called by the engine, which hands nothing on: so the
+//! purse of the evaluation under way is the thread's.
+
+use std::cell::RefCell;
+
+use crate::{EXPRESSION_COST_MAX, OBJECT_COST_MAX};
+
+/// What some expressions may cost together, and each of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    each: u64,
+    left: u64,
+}
+
+impl Budget {
+    /// A budget of one's own.
+    pub fn new(each: u64, all: u64) -> Self {
+        Self { each, left: all }
+    }
+
+    /// What Kubernetes lets expressions on one object cost.
+    pub fn of_object() -> Self {
+        Self::new(EXPRESSION_COST_MAX, OBJECT_COST_MAX)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Pays for what somebody else does for these expressions.
+    pub fn pay(&mut self, cost: u64) {
+        self.left = self.left.saturating_sub(cost);
+    }
+}
+
+#[derive(Default)]
+struct Purse {
+    left: u64,
+    broke: bool,
+    /// How many rounds each macro has gone since it began.
+    rounds: Vec<u64>,
+}
+
+thread_local! {
+    static PURSE: RefCell<Purse> = RefCell::default();
+}
+
+/// The purse of an evaluation; the one around it waits.
+pub struct Opened {
+    given: u64,
+    outer: Option<Purse>,
+}
+
+/// Takes what an expression may cost out of a budget.
+pub fn open(budget: &Budget, loops: usize) -> Opened {
+    let given = budget.each.min(budget.left);
+    let purse = Purse {
+        left: given,
+        broke: given == 0,
+        rounds: vec![0; loops],
+    };
+    Opened {
+        given,
+        outer: Some(PURSE.replace(purse)),
+    }
+}
+
+impl Opened {
+    /// Gives back what is left. Whether there was too little.
+    pub fn close(mut self, budget: &mut Budget) -> bool {
+        let purse = PURSE.replace(self.outer.take().unwrap_or_default());
+        budget.left = budget.left.saturating_sub(self.given - purse.left);
+        purse.broke
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(outer) = self.outer.take() {
+            PURSE.set(outer);
+        }
+    }
+}
+
+/// Pays; `false` when there is too little, from then on.
+pub fn pay(cost: u64) -> bool {
+    PURSE.with_borrow_mut(|purse| {
+        match purse.left.checked_sub(cost) {
+            Some(left) if !purse.broke => purse.left = left,
+            _ => (purse.left, purse.broke) = (0, true),
+        }
+        !purse.broke
+    })
+}
+
+/// A macro begins.
+pub fn begin(of: usize) {
+    PURSE.with_borrow_mut(|purse| {
+        if let Some(it) = purse.rounds.get_mut(of) {
+            *it = 0;
+        }
+    });
+}
+
+/// A macro goes one more round; how many it has gone.
+pub fn round(of: usize) -> u64 {
+    PURSE.with_borrow_mut(|purse| {
+        let Some(it) = purse.rounds.get_mut(of) else { return 1 };
+        *it += 1;
+        *it
+    })
+}
