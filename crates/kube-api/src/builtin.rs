@@ -155,6 +155,8 @@ pub const ROWS: &[Row] = &[
     row(RBAC_GROUP, "v1", "roles", "Role", N, NONE, RBAC),
     row("storage.k8s.io", "v1", "storageclasses", "StorageClass", C, ("sc", ""), Traits { returns_deleted: true, ..PLAIN }),
     row(ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", C, EXTENSIONS, STRICT),
+    row(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", C, EXTENSIONS, STRICT_STATUS),
+    row(ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", C, EXTENSIONS, STRICT),
     row(ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", C, EXTENSIONS, STRICT),
     row("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", C, ("crd crds", "api-extensions"), STRICT_STATUS),
     row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", C, ("pc", ""), GENERATION),

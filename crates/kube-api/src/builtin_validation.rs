@@ -3,6 +3,7 @@
 //! and what stands beside `metadata`.
 
 mod access;
+mod admission;
 mod services;
 mod workloads;
 
@@ -36,8 +37,10 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         }
         ("certificates.k8s.io", "CertificateSigningRequest") => access::signing_request(new, old, &mut errors),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
-            access::webhooks(new, &mut errors);
+            admission::webhooks(new, &mut errors);
         }
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => admission::policy(new, &mut errors),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => admission::binding(new, &mut errors),
         ("apiregistration.k8s.io", "APIService") => {
             let (version, group) = (text(new, "/spec/version"), text(new, "/spec/group"));
             let name = text(new, "/metadata/name");

@@ -113,6 +113,24 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
     Ok(())
 }
 
+/// Reads an object again that admission has changed: what the schema does not know goes, defaults come.
+///
+/// # Errors
+/// 500 for a field of a wrong type.
+pub fn read_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
+    let read = match call.resource.schema(&call.version) {
+        Some(schema) if call.resource.is_builtin() => decode::decode(value, &schema, &call.resource.kind),
+        Some(schema) => {
+            default::normalise_numbers(value);
+            prune::prune(value, &schema, true)
+        }
+        None => prune::metadata(value),
+    };
+    read.map_err(|why| Status::internal(decode::cannot_be_handled(&call.resource.kind, &call.version, &why)))?;
+    default(call, value);
+    Ok(())
+}
+
 /// Fills in what the kind defaults.
 pub fn default(call: &Call<'_>, value: &mut Value) {
     if call.resource.is_builtin() {

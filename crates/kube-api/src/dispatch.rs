@@ -550,6 +550,10 @@ async fn delete_collection(
 ) -> Result<Response<Body>, Status> {
     let page = verbs::list::list(call)?;
     let namespace = call.namespace.clone();
+    let options = &DeleteOptions {
+        of_collection: true,
+        ..options.clone()
+    };
     for object in &page.objects {
         call.name = object.name.to_string();
         call.namespace = object.namespace.to_string();

@@ -12,6 +12,7 @@ pub mod builtin_defaults;
 pub mod builtin_schemas;
 pub mod builtin_validation;
 mod call;
+mod callout;
 mod content;
 pub mod controllers;
 pub mod conversion;

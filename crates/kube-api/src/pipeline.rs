@@ -2,7 +2,7 @@
 //! admission, and the commit itself.
 
 use crate::{
-    admission::{Operation, Review},
+    admission::{self, Change, Operation, Review},
     call::{Answer, Call, WriteOptions, Written, in_version},
     content, convert, kinds,
     registry::{Resource, split_api_version},
@@ -118,7 +118,7 @@ impl managed::Versions for OtherVersions<'_> {
 ///
 /// # Errors
 /// The status of the plug-in that refuses.
-pub fn admit(
+pub fn ask_plugins(
     call: &mut Call<'_>,
     operation: Operation,
     old: Option<&Value>,
@@ -179,9 +179,20 @@ pub async fn write_update(
     if source == Source::Update {
         track(call, Some(old), &mut new, options);
     }
-    admit(call, Operation::Update, Some(old), &mut new, options)?;
+    ask_plugins(call, Operation::Update, Some(old), &mut new, options)?;
+    let change = Change {
+        operation: Operation::Update,
+        old: Some(old),
+        options,
+    };
+    if admission::mutate(call, change, &mut new).await? {
+        keep_server_metadata(call, old, &mut new)?;
+        separate_status(call, old, &mut new);
+        kinds::prepare_update(call, old, &mut new)?;
+    }
     content::validate(call, &new, Some(old))?;
     kinds::check_grants(call, Some(old), &new)?;
+    admission::validate(call, change, &new).await?;
     set_generation(call, old, &mut new);
     let name = call.name.clone();
     let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);

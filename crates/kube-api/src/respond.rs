@@ -287,10 +287,28 @@ pub fn failure(status: &Status, form: &Form) -> Response<Body> {
     response
 }
 
-/// Adds `Warning: 299 - "text"` headers.
+/// All warnings together say this much, and when they would say more, each says so much.
+const WARNINGS_CHARS_MAX: usize = 4096;
+const WARNING_CHARS_MAX: usize = 256;
+
+/// Adds `Warning: 299 - "text"` headers, each text once.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    for warning in warnings {
-        let text: String = warning.chars().filter(|it| !it.is_control()).collect();
+    let all: usize = warnings.iter().map(String::len).sum();
+    let each = if all > WARNINGS_CHARS_MAX {
+        WARNING_CHARS_MAX
+    } else {
+        all
+    };
+    let mut left = WARNINGS_CHARS_MAX;
+    for (at, warning) in warnings.iter().enumerate() {
+        if warnings[..at].contains(warning) {
+            continue;
+        }
+        let text: String = warning.chars().take(each).filter(|it| !it.is_control()).collect();
+        let Some(rest) = left.checked_sub(text.len()) else {
+            break;
+        };
+        left = rest;
         let text = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(it) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             response.headers_mut().append(header::WARNING, it);
@@ -301,6 +319,20 @@ pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_are_said_once_and_cut_when_they_are_many() {
+        let told = |warnings: &[String]| {
+            let mut response = Response::new(Body::empty());
+            warn(&mut response, warnings);
+            let all = response.headers().get_all(header::WARNING);
+            all.iter().map(|it| it.len()).collect::<Vec<_>>()
+        };
+        let long = |letter: &str| letter.repeat(3000);
+        assert_eq!(told(&["a".into(), "b".into(), "a".into()]), [9, 9]);
+        assert_eq!(told(&[long("a")]), [3008]);
+        assert_eq!(told(&[long("a"), long("b")]), [264, 264]);
+    }
 
     fn form(accept: &str) -> Result<Form, Status> {
         let mut headers = HeaderMap::new();

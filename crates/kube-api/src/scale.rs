@@ -83,6 +83,13 @@ pub fn read(call: &Call<'_>, object: &Value) -> Result<Value, Status> {
     )
 }
 
+/// Sets the number in an object to what its Scale says.
+pub fn set_replicas(call: &Call<'_>, object: &mut Value, scale: &Value) {
+    if let Some(replicas) = scale["spec"]["replicas"].as_i64() {
+        set(object, &paths(call).spec, replicas.into());
+    }
+}
+
 /// Sets the number from a Scale.
 ///
 /// # Errors

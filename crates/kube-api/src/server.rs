@@ -1,9 +1,10 @@
 //! One API server: its objects, its keys, what it serves, and how it is started and stopped.
 
 use crate::{
-    admission::Admission,
+    admission::{Admission, configuration::Hooks},
     authn::Authenticator,
     authz::{self, Rbac},
+    callout::Caller,
     controllers,
     conversion::Conversion,
     crd,
@@ -72,6 +73,9 @@ pub struct Inner {
     pub registry: Arc<ArcSwap<Registry>>,
     pub wake: Arc<Wake>,
     pub admission: Vec<Arc<dyn Admission>>,
+    /// Webhooks and policies that are configured.
+    pub hooks: Arc<ArcSwap<Hooks>>,
+    pub caller: Caller,
     pub authenticator: Authenticator,
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
@@ -106,6 +110,11 @@ impl Inner {
     /// Whether a user may do something.
     pub fn may(&self, user: &User, attributes: &Attributes) -> bool {
         matches!(self.authorize(user, attributes), Decision::Allow(_))
+    }
+
+    /// Whether webhooks are asked: not for the first objects, which must be there whoever is not.
+    pub fn asks_webhooks(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     /// Whether bootstrap objects are in place and the server is not stopping.
@@ -158,8 +167,9 @@ impl Server {
         let (queue, records) = persist::queue(storage.is_some());
         let store = Arc::new(Store::new(objects, loaded.revision, queue.clone()));
         let wake = Arc::new(Wake::default());
+        let hooks = Arc::new(ArcSwap::from_pointee(Hooks::load(&store)));
         let on_publish = {
-            let (registry, wake) = (registry.clone(), wake.clone());
+            let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());
             let conversion = options.conversion;
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
@@ -173,6 +183,11 @@ impl Server {
                     );
                     registry.store(Arc::new(next));
                 }
+                // As a webhook is in force.
+                for event in events.iter().filter(|it| Hooks::concerns(it)) {
+                    let next = hooks.load().after(event);
+                    hooks.store(Arc::new(next));
+                }
                 wake.tell(events);
             })
         };
@@ -183,6 +198,8 @@ impl Server {
             registry,
             wake,
             admission: options.admission,
+            hooks,
+            caller: Caller::new(store.clone()),
             pki,
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),

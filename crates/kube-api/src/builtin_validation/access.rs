@@ -1,4 +1,4 @@
-//! Roles, bindings, certificate signing requests and webhook configurations.
+//! Roles, bindings and certificate signing requests.
 
 use super::{list, subdomain, text};
 use crate::csr::USAGES;
@@ -181,92 +181,5 @@ pub(super) fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec
     {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.push(FieldError::invalid("spec.expirationSeconds", seconds, detail));
-    }
-}
-
-pub(super) fn webhooks(new: &Value, errors: &mut Vec<FieldError>) {
-    let mut names = Vec::new();
-    for (at, webhook) in list(new, "/webhooks").iter().enumerate() {
-        let field = format!("webhooks[{at}]");
-        let get = |key: &str| webhook.get(key).and_then(Value::as_str).unwrap_or("");
-        let name = get("name");
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
-        } else {
-            subdomain(name, &format!("{field}.name"), errors);
-            if name.split('.').count() < 3 {
-                let detail = "should be a domain with at least three segments separated by dots";
-                errors.push(FieldError::invalid(format!("{field}.name"), &json!(name), detail));
-            }
-        }
-        if names.contains(&name) {
-            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
-        }
-        names.push(name);
-        match get("sideEffects") {
-            "" => errors.push(FieldError::required(
-                format!("{field}.sideEffects"),
-                "must specify one of None, NoneOnDryRun",
-            )),
-            "None" | "NoneOnDryRun" => {}
-            other => {
-                let allowed = ["None", "NoneOnDryRun"];
-                errors.push(FieldError::not_supported(
-                    format!("{field}.sideEffects"),
-                    &json!(other),
-                    &allowed,
-                ));
-            }
-        }
-        let versions = list(webhook, "/admissionReviewVersions");
-        if versions.is_empty() {
-            let detail = "must specify one of v1, v1beta1";
-            errors.push(FieldError::required(format!("{field}.admissionReviewVersions"), detail));
-        } else if !versions.iter().any(|it| it == "v1" || it == "v1beta1") {
-            let detail = "must include at least one of v1, v1beta1";
-            errors.push(FieldError::invalid(
-                format!("{field}.admissionReviewVersions"),
-                &json!(versions),
-                detail,
-            ));
-        }
-        if let Some(seconds) = webhook
-            .get("timeoutSeconds")
-            .filter(|it| it.as_i64().is_some_and(|it| !(1..=30).contains(&it)))
-        {
-            let detail = "the timeout value must be between 1 and 30 seconds";
-            errors.push(FieldError::invalid(format!("{field}.timeoutSeconds"), seconds, detail));
-        }
-        for (key, allowed) in [
-            ("failurePolicy", ["Fail", "Ignore"]),
-            ("matchPolicy", ["Equivalent", "Exact"]),
-        ] {
-            if !allowed.contains(&get(key)) {
-                errors.push(FieldError::not_supported(
-                    format!("{field}.{key}"),
-                    &json!(get(key)),
-                    &allowed,
-                ));
-            }
-        }
-        let (url, service) = (
-            webhook.pointer("/clientConfig/url"),
-            webhook.pointer("/clientConfig/service"),
-        );
-        if url.is_some() == service.is_some() {
-            errors.push(FieldError::required(
-                format!("{field}.clientConfig"),
-                "exactly one of url or service is required",
-            ));
-        }
-        if let Some(url) = url.filter(|it| !it.as_str().unwrap_or("").starts_with("https://")) {
-            let scheme = url.as_str().unwrap_or("").split("://").next().unwrap_or("").to_owned();
-            let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
-            errors.push(FieldError::invalid(
-                format!("{field}.clientConfig.url"),
-                &json!(scheme),
-                detail,
-            ));
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! POST on a collection.
 
 use crate::{
-    admission::Operation,
+    admission::{self, Change, Operation},
     call::{Answer, Call, WriteOptions, Written, in_version},
     content, kinds, pipeline,
 };
@@ -94,41 +94,25 @@ async fn create_named(
     options: &WriteOptions,
     tracking: Tracking,
 ) -> Result<Written, Status> {
-    let now = call.now;
-    let metadata = pipeline::metadata(&mut value);
-    for key in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "resourceVersion",
-    ] {
-        metadata.remove(key);
-    }
-    metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
-    metadata.insert("creationTimestamp".into(), pipeline::seconds(now).into());
-    let name = metadata["name"].as_str().unwrap_or_default().to_owned();
-    if call.resource.namespaced {
-        metadata.insert("namespace".into(), call.namespace.clone().into());
-    } else {
-        metadata.remove("namespace");
-    }
-    if call.resource.traits.generation {
-        metadata.insert("generation".into(), 1.into());
-    }
-    call.name = name.clone();
-    if call.served().status
-        && let Some(map) = value.as_object_mut()
-    {
-        map.remove("status");
-    }
-    kinds::prepare_create(call, &mut value)?;
+    let uid = uuid::Uuid::new_v4().to_string();
+    begin(call, &mut value, &uid)?;
     content::default(call, &mut value);
     if tracking == Tracking::Update {
         pipeline::track(call, None, &mut value, options);
     }
-    pipeline::admit(call, Operation::Create, None, &mut value, options)?;
+    pipeline::ask_plugins(call, Operation::Create, None, &mut value, options)?;
+    let change = Change {
+        operation: Operation::Create,
+        old: None,
+        options,
+    };
+    if admission::mutate(call, change, &mut value).await? {
+        begin(call, &mut value, &uid)?;
+    }
     content::validate(call, &value, None)?;
     kinds::check_grants(call, None, &value)?;
+    admission::validate(call, change, &value).await?;
+    let name = call.name.clone();
     kinds::finish_create(call, &mut value)?;
     if options.dry_run {
         if call
@@ -170,6 +154,40 @@ async fn create_named(
         None => Answer::Value(Value::Object(Map::new())),
     };
     Ok(Written { code: 201, answer })
+}
+
+/// What the server owns of a new object.
+fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status> {
+    let metadata = pipeline::metadata(value);
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
+        metadata.remove(key);
+    }
+    metadata.insert("uid".into(), uid.into());
+    metadata.insert("creationTimestamp".into(), pipeline::seconds(call.now).into());
+    call.name = metadata
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if call.resource.namespaced {
+        metadata.insert("namespace".into(), call.namespace.clone().into());
+    } else {
+        metadata.remove("namespace");
+    }
+    if call.resource.traits.generation {
+        metadata.insert("generation".into(), 1.into());
+    }
+    if call.served().status
+        && let Some(map) = value.as_object_mut()
+    {
+        map.remove("status");
+    }
+    kinds::prepare_create(call, value)
 }
 
 /// The namespace comes from the path; the body may repeat it.

@@ -1,7 +1,7 @@
 //! DELETE on a named object and on a collection.
 
 use crate::{
-    admission::Operation,
+    admission::{self, Operation},
     call::{Answer, Call, WriteOptions, Written, in_version},
     kinds, pipeline,
 };
@@ -30,6 +30,8 @@ pub struct DeleteOptions {
     /// Seconds that a running pod gets to end; `None` for what the pod itself asks for.
     pub grace_seconds: Option<i64>,
     pub dry_run: bool,
+    /// Whether this is one object of a collection.
+    pub of_collection: bool,
 }
 
 impl DeleteOptions {
@@ -104,7 +106,33 @@ impl DeleteOptions {
             propagation,
             grace_seconds,
             dry_run: !dry_run.is_empty(),
+            of_collection: false,
         })
+    }
+
+    /// As webhooks see them.
+    pub fn body(&self) -> Value {
+        let mut body = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let policy = self.propagation.map(|it| match it {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        });
+        if let Some(policy) = policy {
+            body["propagationPolicy"] = policy.into();
+        }
+        if let Some(seconds) = self.grace_seconds {
+            body["gracePeriodSeconds"] = seconds.into();
+        }
+        if self.dry_run {
+            body["dryRun"] = json!(["All"]);
+        }
+        for (key, text) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(text) = text {
+                body["preconditions"][key] = text.as_str().into();
+            }
+        }
+        body
     }
 }
 
@@ -126,7 +154,8 @@ pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Writ
             ..WriteOptions::default()
         };
         let mut seen = old.clone();
-        pipeline::admit(call, Operation::Delete, Some(&old), &mut seen, &write)?;
+        pipeline::ask_plugins(call, Operation::Delete, Some(&old), &mut seen, &write)?;
+        admission::delete(call, &old, options).await?;
         if let Some(written) = delete_once(call, &current, old, options).await? {
             return Ok(written);
         }

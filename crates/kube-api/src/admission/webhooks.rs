@@ -1,0 +1,164 @@
+//! Calls the webhooks that want to see a write: those that may change it one after the other, those that may not at once.
+
+use super::{
+    attributes::Attributes,
+    configuration::{Failure, Hooks, Webhook},
+    expressions::{self, Condition, Holds},
+    json_patch,
+    review::{self, Objects, Patch, Role},
+};
+use crate::{convert, identity::User, server::Inner};
+use kube_store::status::Status;
+use serde_json::Value;
+use std::{borrow::Cow, sync::Arc};
+
+/// A write on its way through the webhooks.
+pub struct Passage<'a> {
+    pub server: &'a Inner,
+    pub hooks: &'a Hooks,
+    pub write: &'a Attributes,
+    pub user: &'a User,
+    pub old: Option<&'a Value>,
+}
+
+impl Passage<'_> {
+    /// The version in which a webhook wants to see the write; `None` when it does not.
+    fn wanted<'w>(&'w self, webhook: &Webhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
+        let Some(version) = webhook.constraints.version(self.write) else {
+            return Ok(None);
+        };
+        if !webhook
+            .constraints
+            .selects(self.write, &self.server.store, self.old, object)
+        {
+            return Ok(None);
+        }
+        if webhook.conditions.is_empty() {
+            return Ok(Some(version));
+        }
+        let (old, object) = (self.in_version(version, self.old), self.in_version(version, object));
+        let (rbac, user) = (&self.server.rbac, self.user);
+        let context = expressions::context(self.write, version, old.as_deref(), object.as_deref(), rbac, user);
+        match (Condition::all_hold(&webhook.conditions, &context), webhook.failure) {
+            (Holds::Yes, _) => Ok(Some(version)),
+            (Holds::No, _) | (Holds::Unknown(_), Failure::Ignore) => Ok(None),
+            (Holds::Unknown(why), Failure::Fail) => Err(self.write.forbidden(&why)),
+        }
+    }
+
+    /// The object in the version that a rule matches.
+    pub(super) fn in_version<'v>(&self, version: &str, value: Option<&'v Value>) -> Option<Cow<'v, Value>> {
+        let value = value?;
+        if version == self.write.version {
+            return Some(Cow::Borrowed(value));
+        }
+        let mut value = value.clone();
+        convert::between(&self.write.resource, version, &mut value);
+        Some(Cow::Owned(value))
+    }
+
+    async fn ask(
+        &self,
+        webhook: &Webhook,
+        role: Role,
+        version: &str,
+        object: Option<&Value>,
+    ) -> (Vec<String>, Result<Patch, Status>) {
+        let (old, object) = (self.in_version(version, self.old), self.in_version(version, object));
+        let objects = Objects {
+            object: object.as_deref(),
+            old: old.as_deref(),
+        };
+        review::ask(self.server, webhook, role, self.write, version, objects).await
+    }
+
+    /// Lets the mutating webhooks change the object; `tidy` reads it again after each change. Whether it changed.
+    ///
+    /// # Errors
+    /// The status of the first that refuses.
+    pub async fn mutate(
+        &self,
+        mut object: Option<&mut Value>,
+        warnings: &mut Vec<String>,
+        tidy: &(dyn Fn(&mut Value) -> Result<(), Status> + Sync),
+    ) -> Result<bool, Status> {
+        let webhooks: Vec<&Arc<Webhook>> = self.hooks.mutating().collect();
+        let mut changed = false;
+        // Those that asked to be called again, and those of them that have a reason by now.
+        let mut called: Vec<usize> = Vec::new();
+        let mut again: Vec<usize> = Vec::new();
+        for pass in 0..2 {
+            for (at, webhook) in webhooks.iter().enumerate() {
+                if pass == 1 && !again.contains(&at) {
+                    continue;
+                }
+                let Some(version) = self.wanted(webhook, object.as_deref())? else {
+                    continue;
+                };
+                let (said, answer) = self.ask(webhook, Role::Mutating, version, object.as_deref()).await;
+                warnings.extend(said);
+                if let Some(patch) = answer?
+                    && self.change(webhook, version, object.as_deref_mut(), &patch, tidy)?
+                {
+                    changed = true;
+                    again.append(&mut called);
+                }
+                if webhook.reinvocation {
+                    called.push(at);
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+        }
+        Ok(changed)
+    }
+
+    fn change(
+        &self,
+        webhook: &Webhook,
+        version: &str,
+        object: Option<&mut Value>,
+        patch: &[u8],
+        tidy: &(dyn Fn(&mut Value) -> Result<(), Status> + Sync),
+    ) -> Result<bool, Status> {
+        let Some(object) = object else {
+            let text = "attempted to modify the object, which is not supported for this operation";
+            return Err(review::internal(&format!(
+                "admission webhook {:?} {text}",
+                webhook.name
+            )));
+        };
+        let before = self.in_version(version, Some(object)).unwrap_or_default();
+        let mut after = json_patch::apply(&before, patch)?;
+        if after == *before {
+            return Ok(false);
+        }
+        if version != self.write.version {
+            convert::between(&self.write.resource, &self.write.version, &mut after);
+        }
+        tidy(&mut after)?;
+        let changed = after != *object;
+        *object = after;
+        Ok(changed)
+    }
+
+    /// Asks all validating webhooks at once.
+    ///
+    /// # Errors
+    /// The status of the first, in order, that refuses.
+    pub async fn validate(&self, object: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), Status> {
+        let mut asked = Vec::new();
+        for webhook in self.hooks.validating() {
+            if let Some(version) = self.wanted(webhook, object)? {
+                asked.push(self.ask(webhook, Role::Validating, version, object));
+            }
+        }
+        let mut refused = Ok(());
+        for (said, answer) in futures::future::join_all(asked).await {
+            warnings.extend(said);
+            refused = refused.and(answer.map(|_| ()));
+        }
+        refused
+    }
+}

@@ -1,0 +1,398 @@
+//! Webhook configurations, admission policies and their bindings.
+
+use super::{list, subdomain, text};
+use crate::admission::{
+    expressions::{self, CONDITION_VARIABLES},
+    policy,
+};
+use kube_store::{selector::LabelSelector, status::FieldError};
+use serde_json::{Value, json};
+
+const CONDITIONS_MAX: usize = 64;
+
+fn one_of(value: &Value, key: &str, field: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
+    let given = value.get(key).and_then(Value::as_str).unwrap_or("");
+    if !allowed.contains(&given) {
+        errors.push(FieldError::not_supported(
+            format!("{field}.{key}"),
+            &json!(given),
+            allowed,
+        ));
+    }
+}
+
+pub(super) fn webhooks(new: &Value, errors: &mut Vec<FieldError>) {
+    let mut names = Vec::new();
+    for (at, it) in list(new, "/webhooks").iter().enumerate() {
+        let field = format!("webhooks[{at}]");
+        webhook(it, &field, errors);
+        let name = text(it, "/name");
+        if names.contains(&name) {
+            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+        }
+        names.push(name);
+    }
+}
+
+fn webhook(webhook: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let name = text(webhook, "/name");
+    if name.is_empty() {
+        errors.push(FieldError::required(format!("{field}.name"), ""));
+    } else {
+        subdomain(name, &format!("{field}.name"), errors);
+        if name.split('.').count() < 3 {
+            let detail = "should be a domain with at least three segments separated by dots";
+            errors.push(FieldError::invalid(format!("{field}.name"), &json!(name), detail));
+        }
+    }
+    for (at, it) in list(webhook, "/rules").iter().enumerate() {
+        rule(it, &format!("{field}.rules[{at}]"), errors);
+    }
+    one_of(webhook, "failurePolicy", field, &["Fail", "Ignore"], errors);
+    one_of(webhook, "matchPolicy", field, &["Equivalent", "Exact"], errors);
+    if webhook.get("reinvocationPolicy").is_some() {
+        one_of(webhook, "reinvocationPolicy", field, &["IfNeeded", "Never"], errors);
+    }
+    if text(webhook, "/sideEffects").is_empty() {
+        errors.push(FieldError::required(
+            format!("{field}.sideEffects"),
+            "must specify one of None, NoneOnDryRun",
+        ));
+    } else {
+        one_of(webhook, "sideEffects", field, &["None", "NoneOnDryRun"], errors);
+    }
+    if let Some(seconds) = webhook
+        .get("timeoutSeconds")
+        .filter(|it| it.as_i64().is_some_and(|it| !(1..=30).contains(&it)))
+    {
+        let detail = "the timeout value must be between 1 and 30 seconds";
+        errors.push(FieldError::invalid(format!("{field}.timeoutSeconds"), seconds, detail));
+    }
+    selectors(webhook, field, errors);
+    client_config(&webhook["clientConfig"], &format!("{field}.clientConfig"), errors);
+    review_versions(webhook, &format!("{field}.admissionReviewVersions"), errors);
+    conditions(webhook, field, CONDITION_VARIABLES, errors);
+}
+
+fn review_versions(webhook: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let versions = list(webhook, "/admissionReviewVersions");
+    if versions.is_empty() {
+        errors.push(FieldError::required(field, "must specify one of v1, v1beta1"));
+        return;
+    }
+    for (at, version) in versions.iter().enumerate() {
+        if versions[..at].contains(version) {
+            errors.push(FieldError::invalid(
+                format!("{field}[{at}]"),
+                version,
+                "duplicate version",
+            ));
+        }
+    }
+    if !versions.iter().any(|it| it == "v1" || it == "v1beta1") {
+        let detail = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(field, &json!(versions), detail));
+    }
+}
+
+fn rule(rule: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+    for (key, others) in [
+        ("operations", "operations"),
+        ("apiGroups", "API groups"),
+        ("apiVersions", "API versions"),
+        ("resources", "resources"),
+    ] {
+        let place = format!("{field}.{key}");
+        let items = list(rule, &format!("/{key}"));
+        if items.is_empty() {
+            errors.push(FieldError::required(place, ""));
+            continue;
+        }
+        let star = if key == "resources" { "*/*" } else { "*" };
+        if items.len() > 1 && items.iter().any(|it| it == star) {
+            let detail = format!("if '{star}' is present, must not specify other {others}");
+            errors.push(FieldError::invalid(&place, &json!(items), detail));
+        }
+        for (at, item) in items.iter().enumerate() {
+            let item = item.as_str().unwrap_or("");
+            if item.is_empty() && key != "apiGroups" && key != "operations" {
+                errors.push(FieldError::required(format!("{place}[{at}]"), ""));
+            }
+            if key == "operations" && !OPERATIONS.contains(&item) {
+                errors.push(FieldError::not_supported(
+                    format!("{place}[{at}]"),
+                    &json!(item),
+                    &OPERATIONS,
+                ));
+            }
+        }
+    }
+    if rule.get("scope").is_some() {
+        one_of(rule, "scope", field, &["*", "Cluster", "Namespaced"], errors);
+    }
+}
+
+fn selectors(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    for key in ["namespaceSelector", "objectSelector"] {
+        let Some(selector) = value.get(key).filter(|it| !it.is_null()) else {
+            continue;
+        };
+        if let Err(why) = LabelSelector::from_json(selector) {
+            errors.push(FieldError::invalid(format!("{field}.{key}"), selector, why));
+        }
+    }
+}
+
+fn client_config(config: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    match (config.get("url"), config.get("service").filter(|it| !it.is_null())) {
+        (Some(given), None) => url(given.as_str().unwrap_or(""), &format!("{field}.url"), errors),
+        (None, Some(given)) => service(given, &format!("{field}.service"), errors),
+        _ => errors.push(FieldError::required(field, "exactly one of url or service is required")),
+    }
+}
+
+fn url(given: &str, field: &str, errors: &mut Vec<FieldError>) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let mut wrong = |shown: &str, detail: String| errors.push(FieldError::invalid(field, &json!(shown), detail));
+    let scheme = given.split_once("://").map_or("", |(it, _)| it);
+    if scheme != "https" {
+        wrong(scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+        return;
+    }
+    match url::Url::parse(given) {
+        Err(url::ParseError::EmptyHost) => wrong("", format!("host must be specified{FORM}")),
+        Err(why) => errors.push(FieldError::required(
+            field,
+            &format!("url must be a valid URL: {why}{FORM}"),
+        )),
+        Ok(it) => {
+            if !it.username().is_empty() || it.password().is_some() {
+                // It may be a password.
+                wrong("", "user information is not permitted in the URL".to_owned());
+            }
+            if let Some(fragment) = it.fragment() {
+                wrong(fragment, "fragments are not permitted in the URL".to_owned());
+            }
+            if let Some(query) = it.query() {
+                wrong(query, "query parameters are not permitted in the URL".to_owned());
+            }
+        }
+    }
+}
+
+fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    for key in ["name", "namespace"] {
+        if text(service, &format!("/{key}")).is_empty() {
+            errors.push(FieldError::required(
+                format!("{field}.{key}"),
+                &format!("service {key} is required"),
+            ));
+        }
+    }
+    if let Some(port) = service
+        .get("port")
+        .filter(|it| !it.as_i64().is_some_and(|it| (1..=65535).contains(&it)))
+    {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(format!("{field}.port"), port, detail));
+    }
+    let Some(path) = service.get("path").and_then(Value::as_str) else {
+        return;
+    };
+    let place = format!("{field}.path");
+    if !path.starts_with('/') {
+        errors.push(FieldError::invalid(&place, &json!(path), "must start with a '/'"));
+    }
+    let inner = path.trim_start_matches('/').trim_end_matches('/');
+    if path.starts_with("//") || !inner.is_empty() && inner.split('/').any(str::is_empty) {
+        errors.push(FieldError::invalid(place, &json!(path), "segment[0] may not be empty"));
+    }
+}
+
+/// `matchConditions` of a webhook or a policy.
+fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<FieldError>) {
+    let conditions = list(value, "/matchConditions");
+    let field = format!("{field}.matchConditions");
+    if conditions.len() > CONDITIONS_MAX {
+        errors.push(FieldError {
+            reason: "FieldValueTooMany",
+            field: field.clone(),
+            detail: format!(
+                "Too many: {}: must have at most {CONDITIONS_MAX} items",
+                conditions.len()
+            ),
+        });
+    }
+    for (at, condition) in conditions.iter().enumerate() {
+        let name = text(condition, "/name");
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}[{at}].name"), ""));
+        } else if conditions[..at].iter().any(|it| it["name"] == name) {
+            errors.push(FieldError::duplicate(format!("{field}[{at}].name"), &json!(name)));
+        }
+        let place = format!("{field}[{at}].expression");
+        expression(&condition["expression"], &place, variables, "bool", errors);
+    }
+}
+
+/// An expression that has to be there and to give a value of a type.
+fn expression(given: &Value, field: &str, variables: &[&str], kind: &str, errors: &mut Vec<FieldError>) {
+    let text = given.as_str().unwrap_or("").trim();
+    if text.is_empty() {
+        errors.push(FieldError::required(field, ""));
+        return;
+    }
+    let detail = match expressions::library().read(text, variables) {
+        Err(error) => error.to_string(),
+        Ok(tree) => match expressions::kind(&tree) {
+            Some(found) if found != kind => format!("must evaluate to {kind} but got {found}"),
+            _ => return,
+        },
+    };
+    errors.push(FieldError::invalid(field, &json!(text), detail));
+}
+
+pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
+    const REASONS: [&str; 4] = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    let spec = &new["spec"];
+    one_of(spec, "failurePolicy", "spec", &["Fail", "Ignore"], errors);
+    if let Some(kind) = spec.get("paramKind").filter(|it| !it.is_null()) {
+        for key in ["apiVersion", "kind"] {
+            if text(kind, &format!("/{key}")).is_empty() {
+                errors.push(FieldError::required(format!("spec.paramKind.{key}"), ""));
+            }
+        }
+    }
+    match spec.get("matchConstraints").filter(|it| !it.is_null()) {
+        None => errors.push(FieldError::required("spec.matchConstraints", "")),
+        Some(constraints) => {
+            if list(constraints, "/resourceRules").is_empty() {
+                errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
+            }
+            resources(constraints, "spec.matchConstraints", errors);
+        }
+    }
+    conditions(spec, "spec", policy::VARIABLES, errors);
+    for (at, variable) in list(spec, "/variables").iter().enumerate() {
+        let field = format!("spec.variables[{at}]");
+        let name = text(variable, "/name");
+        let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
+            && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
+        } else if !is_name {
+            errors.push(FieldError::invalid(
+                format!("{field}.name"),
+                &json!(name),
+                "name is not a valid CEL identifier",
+            ));
+        } else if list(spec, "/variables")[..at].iter().any(|it| it["name"] == name) {
+            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+        }
+        // Whatever it gives is fine.
+        let given = &variable["expression"];
+        if let Err(error) = expressions::library().read(given.as_str().unwrap_or("").trim(), policy::VARIABLES) {
+            errors.push(FieldError::invalid(
+                format!("{field}.expression"),
+                given,
+                error.to_string(),
+            ));
+        }
+    }
+    let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
+    if validations.is_empty() && audits.is_empty() {
+        let detail = "validations or auditAnnotations must be non-empty";
+        errors.push(FieldError::required("spec.validations", detail));
+    }
+    for (at, validation) in validations.iter().enumerate() {
+        let field = format!("spec.validations[{at}]");
+        let place = format!("{field}.expression");
+        expression(&validation["expression"], &place, policy::VARIABLES, "bool", errors);
+        if let Some(message) = validation.get("messageExpression") {
+            let place = format!("{field}.messageExpression");
+            expression(message, &place, policy::VARIABLES, "string", errors);
+        }
+        if text(validation, "/message").contains('\n') {
+            let detail = "message must not contain line breaks";
+            errors.push(FieldError::invalid(
+                format!("{field}.message"),
+                &validation["message"],
+                detail,
+            ));
+        }
+        if validation.get("reason").is_some() {
+            one_of(validation, "reason", &field, &REASONS, errors);
+        }
+    }
+    for (at, audit) in audits.iter().enumerate() {
+        let field = format!("spec.auditAnnotations[{at}]");
+        if text(audit, "/key").is_empty() {
+            errors.push(FieldError::required(format!("{field}.key"), ""));
+        }
+        let place = format!("{field}.valueExpression");
+        expression(&audit["valueExpression"], &place, policy::VARIABLES, "string", errors);
+    }
+}
+
+/// `matchConstraints` or `matchResources`.
+fn resources(constraints: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    for key in ["resourceRules", "excludeResourceRules"] {
+        for (at, it) in list(constraints, &format!("/{key}")).iter().enumerate() {
+            rule(it, &format!("{field}.{key}[{at}]"), errors);
+        }
+    }
+    one_of(constraints, "matchPolicy", field, &["Equivalent", "Exact"], errors);
+    selectors(constraints, field, errors);
+}
+
+pub(super) fn binding(new: &Value, errors: &mut Vec<FieldError>) {
+    const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+    let spec = &new["spec"];
+    if text(spec, "/policyName").is_empty() {
+        errors.push(FieldError::required("spec.policyName", ""));
+    }
+    if let Some(param) = spec.get("paramRef").filter(|it| !it.is_null()) {
+        let has_name = !text(param, "/name").is_empty();
+        let has_selector = param.get("selector").is_some_and(|it| !it.is_null());
+        if has_name && has_selector {
+            let detail = "name and selector are mutually exclusive";
+            errors.push(FieldError::forbidden("spec.paramRef.name", detail));
+        }
+        if !has_name && !has_selector {
+            let detail = "one of name or selector must be specified";
+            errors.push(FieldError::required("spec.paramRef", detail));
+        }
+        if text(param, "/parameterNotFoundAction").is_empty() {
+            errors.push(FieldError::required("spec.paramRef.parameterNotFoundAction", ""));
+        } else {
+            one_of(
+                param,
+                "parameterNotFoundAction",
+                "spec.paramRef",
+                &["Allow", "Deny"],
+                errors,
+            );
+        }
+    }
+    if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
+        resources(resources_of, "spec.matchResources", errors);
+    }
+    let actions = list(spec, "/validationActions");
+    if actions.is_empty() {
+        errors.push(FieldError::required("spec.validationActions", ""));
+    }
+    for (at, action) in actions.iter().enumerate() {
+        let field = format!("spec.validationActions[{at}]");
+        if !ACTIONS.iter().any(|it| action == it) {
+            errors.push(FieldError::not_supported(field, action, &ACTIONS));
+        } else if actions[..at].contains(action) {
+            errors.push(FieldError::duplicate(field, action));
+        }
+    }
+    if actions.iter().any(|it| it == "Deny") && actions.iter().any(|it| it == "Warn") {
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
+                      headers serves no purpose)";
+        errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
+    }
+}

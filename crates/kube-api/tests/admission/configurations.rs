@@ -1,0 +1,171 @@
+//! What a configuration has to say.
+
+use super::world::{MUTATING, VALIDATING, World, configuration, webhook};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn n155_defaults_are_filled_in() {
+    let world = World::new().await;
+    let service = json!({"service": {"namespace": "default", "name": "hook"}});
+    let hooks = [webhook("test", service, json!({}))];
+    for (path, kind) in [(VALIDATING, "Validating"), (MUTATING, "Mutating")] {
+        let made = world.ok(path, &configuration(kind, "c", &hooks)).await;
+        let hook = &made["webhooks"][0];
+        assert_eq!(
+            (&hook["failurePolicy"], &hook["matchPolicy"]),
+            (&json!("Fail"), &json!("Equivalent"))
+        );
+        assert_eq!(
+            (&hook["timeoutSeconds"], &hook["rules"][0]["scope"]),
+            (&json!(10), &json!("*"))
+        );
+        assert_eq!(
+            (&hook["namespaceSelector"], &hook["objectSelector"]),
+            (&json!({}), &json!({}))
+        );
+        assert_eq!(hook["clientConfig"]["service"]["port"], 443);
+        let wanted = if kind == "Mutating" {
+            json!("Never")
+        } else {
+            Value::Null
+        };
+        assert_eq!(hook["reinvocationPolicy"], wanted);
+    }
+}
+
+#[tokio::test]
+async fn n155_a_configuration_that_says_too_little_is_refused() {
+    let world = World::new().await;
+    let url = || json!({"url": "https://127.0.0.1:1/x"});
+    let expression = |text: &str| json!({"matchConditions": [{"name": "c", "expression": text}]});
+    let rule = |key: &str, value: Value| {
+        let mut rule =
+            json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+        rule[key] = value;
+        json!({"rules": [rule]})
+    };
+    for (config, more, said) in [
+        (
+            url(),
+            json!({"name": "short"}),
+            "webhooks[0].name: Invalid value: \"short\": should be a domain with at least three segments separated by dots",
+        ),
+        (url(), json!({"name": ""}), "webhooks[0].name: Required value"),
+        (
+            url(),
+            json!({"sideEffects": null}),
+            "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+        ),
+        (
+            url(),
+            json!({"sideEffects": "Some"}),
+            "webhooks[0].sideEffects: Unsupported value: \"Some\": supported values: \"None\", \"NoneOnDryRun\"",
+        ),
+        (
+            url(),
+            json!({"admissionReviewVersions": []}),
+            "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+        ),
+        (
+            url(),
+            json!({"admissionReviewVersions": ["v2"]}),
+            "must include at least one of v1, v1beta1",
+        ),
+        (
+            url(),
+            json!({"timeoutSeconds": 31}),
+            "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+        ),
+        (
+            url(),
+            json!({"failurePolicy": "Maybe"}),
+            "webhooks[0].failurePolicy: Unsupported value: \"Maybe\": supported values: \"Fail\", \"Ignore\"",
+        ),
+        (
+            url(),
+            rule("operations", json!(["READ"])),
+            "webhooks[0].rules[0].operations[0]: Unsupported value: \"READ\"",
+        ),
+        (
+            url(),
+            rule("operations", json!(["*", "CREATE"])),
+            "if '*' is present, must not specify other operations",
+        ),
+        (
+            url(),
+            rule("apiGroups", json!([])),
+            "webhooks[0].rules[0].apiGroups: Required value",
+        ),
+        (
+            url(),
+            rule("scope", json!("All")),
+            "webhooks[0].rules[0].scope: Unsupported value: \"All\"",
+        ),
+        (
+            json!({}),
+            json!({}),
+            "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+        ),
+        (
+            json!({"url": "http://a/b"}),
+            json!({}),
+            "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        ),
+        (
+            json!({"url": "https://u:p@a/b"}),
+            json!({}),
+            "user information is not permitted in the URL",
+        ),
+        (
+            json!({"url": "https://a/b?c=d"}),
+            json!({}),
+            "query parameters are not permitted in the URL",
+        ),
+        (
+            json!({"service": {"name": "a", "namespace": ""}}),
+            json!({}),
+            "webhooks[0].clientConfig.service.namespace: Required value: service namespace is required",
+        ),
+        (
+            json!({"service": {"name": "a", "namespace": "b", "path": "c"}}),
+            json!({}),
+            "must start with a '/'",
+        ),
+        (
+            json!({"service": {"name": "a", "namespace": "b", "port": 0}}),
+            json!({}),
+            "port is not valid: must be between 1 and 65535, inclusive",
+        ),
+        (
+            url(),
+            expression("object."),
+            "webhooks[0].matchConditions[0].expression: Invalid value: \"object.\": compilation failed: ERROR: <input>:1:",
+        ),
+        (
+            url(),
+            expression("nobody.x"),
+            "undeclared reference to 'nobody' (in container '')",
+        ),
+        (url(), expression("1"), "must evaluate to bool but got int"),
+        (url(), expression("Thing{a: 1} == 1"), "undeclared reference to 'Thing'"),
+    ] {
+        let answer = world
+            .post(
+                VALIDATING,
+                &configuration("Validating", "c", &[webhook("test", config, more)]),
+            )
+            .await;
+        assert_eq!(answer.code, 422, "{said}: {answer:?}");
+        let message = answer.body["message"].as_str().unwrap();
+        assert!(message.contains(said), "{said}: {message}");
+    }
+    let twice = [webhook("test", url(), json!({})), webhook("test", url(), json!({}))];
+    let answer = world.post(VALIDATING, &configuration("Validating", "c", &twice)).await;
+    assert!(
+        answer.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("webhooks[1].name: Duplicate value"),
+        "{answer:?}"
+    );
+}
