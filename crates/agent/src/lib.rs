@@ -4,6 +4,8 @@
 
 mod workers;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Client, api::ApiResource};
 use ocm_api::{labels, namespaces};
@@ -12,6 +14,50 @@ use registration::agent::{AgentError, AgentOptions};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use work::agent::{EVICTION_GRACE, feedback::RawJson};
+
+/// What an agent does on its cluster for the hub, beside keeping the right to speak to it. Upstream has a program for each
+/// of the two halves; ours may run as one or the other, too: `work::agent::run` is the whole of the work agent.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Carry out works (upstream: `work agent`).
+    pub works: Option<Works>,
+    /// Look after add-ons (upstream: gate AddonManagement of `registration agent`).
+    pub addons: bool,
+}
+
+/// How works are carried out.
+#[derive(Clone, Debug)]
+pub struct Works {
+    /// Tells this agent's traces from those of others; `None` for what the agent's namespace says.
+    pub agent_id: Option<String>,
+    /// How long the objects of a work that vanished from the hub stay.
+    pub eviction_grace: Duration,
+    /// What to do with feedback that is neither text, whole number nor boolean.
+    pub raw_feedback: RawJson,
+    /// How many works are looked at at the same time; `None` for our own number.
+    pub workers: Option<usize>,
+}
+
+impl Default for Works {
+    fn default() -> Self {
+        Self {
+            agent_id: None,
+            eviction_grace: EVICTION_GRACE,
+            raw_feedback: RawJson::Refused,
+            workers: None,
+        }
+    }
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            works: Some(Works::default()),
+            addons: true,
+        }
+    }
+}
 
 /// An agent that runs.
 pub struct Agent {
@@ -39,6 +85,11 @@ pub enum Ended {
 /// Puts on the cluster what the agent needs there, and starts it. It ends with `cancel`.
 pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<Agent, InstallError> {
     install(&options.cluster).await?;
+    Ok(start_parts(options, Parts::default(), cancel))
+}
+
+/// Starts an agent that does so much, on a cluster that has what the agent needs there. It ends with `cancel`.
+pub fn start_parts(options: AgentOptions, parts: Parts, cancel: CancellationToken) -> Agent {
     let sessions = options.sessions.subscribe();
     let ground = workers::Ground {
         cluster: options.cluster.clone(),
@@ -47,10 +98,11 @@ pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<A
         component_namespace: options.component_namespace.clone(),
         addon_driver: options.addon_driver,
         addon_token_seconds: options.addon_token_seconds,
+        parts,
     };
     let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));
     let registration = tokio::spawn(registration::agent::run(options, cancel));
-    Ok(Agent { registration, workers })
+    Agent { registration, workers }
 }
 
 async fn install(cluster: &Client) -> Result<(), InstallError> {

@@ -10,6 +10,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use work::agent::{WorkAgentOptions, hub_hash};
 
+use crate::{Parts, Works};
+
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(30);
 
@@ -27,6 +29,8 @@ pub struct Ground {
     pub addon_driver: Option<KubeClientDriver>,
     /// How long their tokens live, if the cluster is to decide that.
     pub addon_token_seconds: Option<i64>,
+    /// What to do there.
+    pub parts: Parts,
 }
 
 /// Starts the workers with each session, and stops them with it.
@@ -36,10 +40,17 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
         if let Some(session) = session {
             let stop = cancel.child_token();
             let workers = async {
-                tokio::join!(
-                    work(&session, &ground, stop.clone()),
-                    addons(&session, &ground, stop.clone())
-                )
+                let works = async {
+                    if let Some(works) = &ground.parts.works {
+                        work(&session, &ground, works, stop.clone()).await;
+                    }
+                };
+                let addons = async {
+                    if ground.parts.addons {
+                        addons(&session, &ground, stop.clone()).await;
+                    }
+                };
+                tokio::join!(works, addons)
             };
             tokio::pin!(workers);
             tokio::select! {
@@ -61,12 +72,23 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
     }
 }
 
-async fn work(session: &HubSession, ground: &Ground, stop: CancellationToken) {
+async fn work(session: &HubSession, ground: &Ground, works: &Works, stop: CancellationToken) {
     let hash = hub_hash(&session.server);
-    let mut options = WorkAgentOptions::new(session.client.clone(), ground.cluster.clone(), &session.cluster, &hash);
+    let mut options = WorkAgentOptions {
+        eviction_grace: works.eviction_grace,
+        raw_feedback: works.raw_feedback,
+        ..WorkAgentOptions::new(session.client.clone(), ground.cluster.clone(), &session.cluster, &hash)
+    };
+    options.workers = works.workers.unwrap_or(options.workers);
+    let id = async {
+        match &works.agent_id {
+            Some(id) => id.clone(),
+            None => agent_id(ground).await,
+        }
+    };
     tokio::select! {
         () = stop.cancelled() => {}
-        id = agent_id(ground) => {
+        id = id => {
             options.agent_id = id;
             work::agent::run(options, stop).await;
         }

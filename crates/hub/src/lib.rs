@@ -6,6 +6,7 @@ pub mod controllers;
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use kube::Client;
 use ocm_addon_sdk::AddOn;
 use ocm_reconcile::install::{self, InstallError};
@@ -24,6 +25,8 @@ pub struct Options {
     pub addons: Vec<Arc<dyn AddOn>>,
 }
 
+pub use controllers::{Component, Watches};
+
 /// A hub that runs.
 pub struct Hub {
     /// What it knows, one watch per kind; whoever else runs in the process shares them.
@@ -35,14 +38,28 @@ pub struct Hub {
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
     install::install_crds(&client, ocm_api::crds::hub()).await?;
     install::install(&client, &bootstrap::objects()).await?;
-    let caches = Caches::start(&client, &cancel);
-    let running = controllers::start(client, &caches, options, cancel).await;
+    let watches = Watches::new(client, cancel);
+    // Side by side, so that all watches are on their way at once.
+    let parts = Component::ALL.map(|it| controllers::start(&watches, it, &options));
+    let running = join_all(parts).await.into_iter().flatten().collect();
+    let caches = watches.registration().clone();
     Ok(Hub { caches, running })
+}
+
+/// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody has put there.
+pub async fn run_component(client: Client, component: Component, options: &Options, cancel: CancellationToken) {
+    let watches = Watches::new(client, cancel.clone());
+    // Watches that never arrive, because the server does not serve their kind yet, do not keep a process that is to stop.
+    let started = tokio::select! {
+        () = cancel.cancelled() => return,
+        started = controllers::start(&watches, component, options) => started,
+    };
+    join_all(started).await;
 }
 
 impl Hub {
     /// Ends when all controllers have ended, which they do after they were cancelled.
     pub async fn finished(self) {
-        futures::future::join_all(self.running).await;
+        join_all(self.running).await;
     }
 }

@@ -37,16 +37,35 @@ pub struct Caches {
     pub role_bindings: Cache<RoleBinding>,
 }
 
+/// Watches that others in the process read too.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub struct Shared {
+    pub clusters: Cache<ManagedCluster>,
+    pub sets: Cache<ManagedClusterSet>,
+    pub set_bindings: Cache<ManagedClusterSetBinding>,
+}
+
 impl Caches {
     /// Starts all watches.
     pub fn start(client: &Client, cancel: &CancellationToken) -> Self {
+        let shared = Shared {
+            clusters: Cache::start(Api::all(client.clone()), cancel.clone()),
+            sets: Cache::start(Api::all(client.clone()), cancel.clone()),
+            set_bindings: Cache::start(Api::all(client.clone()), cancel.clone()),
+        };
+        Self::start_with(shared, client, cancel)
+    }
+
+    /// Takes what is shared, and starts the watches that nobody else needs.
+    pub fn start_with(shared: Shared, client: &Client, cancel: &CancellationToken) -> Self {
         let labelled = || watcher::Config::default().labels(labels::CLUSTER_NAME);
         let of_clusters =
             watcher::Config::default().labels(&format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME));
         Self {
-            clusters: Cache::start(Api::all(client.clone()), cancel.clone()),
-            sets: Cache::start(Api::all(client.clone()), cancel.clone()),
-            set_bindings: Cache::start(Api::all(client.clone()), cancel.clone()),
+            clusters: shared.clusters,
+            sets: shared.sets,
+            set_bindings: shared.set_bindings,
             requests: Cache::start_with(Api::all(client.clone()), of_clusters, cancel.clone()),
             leases: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
             namespaces: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),

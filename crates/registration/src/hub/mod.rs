@@ -22,7 +22,7 @@ use ocm_reconcile::{Cache, Clients, Queue, Reconciler};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use caches::Caches;
+pub use caches::{Caches, Shared};
 pub use garbage::GarbageKind;
 
 /// What an administrator can choose.

@@ -15,12 +15,16 @@ pub use replica_set::Shared;
 pub struct Options {
     /// Gate `ManifestWorkReplicaSet`: whether ManifestWorkReplicaSets have works. Upstream has it off unless it is asked for.
     pub manifest_work_replica_set: bool,
+    /// Gate `CleanUpCompletedManifestWork`: whether works that are complete go when their time is over. Upstream has it off
+    /// unless it is asked for.
+    pub clean_up_completed: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             manifest_work_replica_set: true,
+            clean_up_completed: true,
         }
     }
 }
@@ -32,16 +36,24 @@ pub async fn controllers(
     options: Options,
     cancel: CancellationToken,
 ) -> Vec<Running> {
-    let queue = Queue::new();
-    shared.works.subscribe(&queue, |_, new| {
-        new.filter(|it| completed::concerns(it))
-            .map(ocm_reconcile::cache::key_of)
-    });
-    let reconciler = CompletedWorks {
-        works: shared.works.clone(),
-    };
-    let completed = spawn(reconciler, Clients::hub(hub.clone()), queue, 5, cancel.clone());
-    let mut running = vec![completed];
+    let mut running = Vec::new();
+    if options.clean_up_completed {
+        let queue = Queue::new();
+        shared.works.subscribe(&queue, |_, new| {
+            new.filter(|it| completed::concerns(it))
+                .map(ocm_reconcile::cache::key_of)
+        });
+        let reconciler = CompletedWorks {
+            works: shared.works.clone(),
+        };
+        running.push(spawn(
+            reconciler,
+            Clients::hub(hub.clone()),
+            queue,
+            5,
+            cancel.clone(),
+        ));
+    }
     if options.manifest_work_replica_set {
         running.extend(replica_set::controllers(hub, shared, cancel).await);
     }
