@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec},
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec},
+    authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
     core::v1::ServiceAccount,
 };
 use kube::{Api, Client, api::PostParams};
@@ -43,22 +43,41 @@ pub struct Attributes {
 
 /// Whether `subject` may do `attributes`, in the eyes of the API server behind `client`.
 pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, kube::Error> {
+    let asked = SubjectAccessReviewSpec {
+        resource_attributes: Some(ResourceAttributes {
+            verb: Some(attributes.verb.clone()),
+            group: Some(attributes.group.clone()),
+            resource: Some(attributes.resource.clone()),
+            subresource: attributes.subresource.clone(),
+            namespace: attributes.namespace.clone(),
+            name: attributes.name.clone(),
+            ..ResourceAttributes::default()
+        }),
+        ..SubjectAccessReviewSpec::default()
+    };
+    ask(client, subject, asked).await
+}
+
+/// Whether `subject` may ask for a path that is no resource, such as `/metrics`, in the eyes of the API server behind `client`.
+pub async fn may_visit(client: &Client, subject: &Subject, verb: &str, path: &str) -> Result<bool, kube::Error> {
+    let asked = SubjectAccessReviewSpec {
+        non_resource_attributes: Some(NonResourceAttributes {
+            verb: Some(verb.to_owned()),
+            path: Some(path.to_owned()),
+        }),
+        ..SubjectAccessReviewSpec::default()
+    };
+    ask(client, subject, asked).await
+}
+
+async fn ask(client: &Client, subject: &Subject, asked: SubjectAccessReviewSpec) -> Result<bool, kube::Error> {
     let review = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(subject.user.clone()),
             uid: subject.uid.clone(),
             groups: Some(subject.groups.clone()),
             extra: (!subject.extra.is_empty()).then(|| subject.extra.clone()),
-            resource_attributes: Some(ResourceAttributes {
-                verb: Some(attributes.verb.clone()),
-                group: Some(attributes.group.clone()),
-                resource: Some(attributes.resource.clone()),
-                subresource: attributes.subresource.clone(),
-                namespace: attributes.namespace.clone(),
-                name: attributes.name.clone(),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
+            ..asked
         },
         ..SubjectAccessReview::default()
     };
@@ -66,6 +85,27 @@ pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) ->
         .create(&PostParams::default(), &review)
         .await?;
     Ok(answer.status.is_some_and(|it| it.allowed))
+}
+
+/// Whose token this is, in the eyes of the API server behind `client`; `None` when it is nobody's.
+pub async fn who(client: &Client, token: &str) -> Result<Option<Subject>, kube::Error> {
+    let review = TokenReview {
+        spec: TokenReviewSpec {
+            token: token.to_owned(),
+            ..TokenReviewSpec::default()
+        },
+        ..TokenReview::default()
+    };
+    let answer = Api::<TokenReview>::all(client.clone())
+        .create(&PostParams::default(), &review)
+        .await?;
+    let user = answer.status.filter(|it| it.authenticated == Some(true));
+    Ok(user.and_then(|it| it.user).map(|it| Subject {
+        user: it.username.unwrap_or_default(),
+        uid: it.uid,
+        groups: it.groups.unwrap_or_default(),
+        extra: it.extra.unwrap_or_default(),
+    }))
 }
 
 /// A token of a ServiceAccount, for the API server itself, that lives this long if the API server agrees.

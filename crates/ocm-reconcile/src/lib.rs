@@ -9,7 +9,10 @@ pub mod approve;
 pub mod cache;
 pub mod difference;
 pub mod execute;
+pub mod guard;
 pub mod install;
+pub mod lead;
+pub mod metrics;
 pub mod plan;
 pub mod queue;
 pub mod run;
@@ -17,6 +20,7 @@ pub mod settle;
 
 pub use cache::Cache;
 pub use execute::{Clients, Done, Outcome, StepError, execute};
+pub use guard::Guard;
 pub use plan::{EventKind, EventStep, Note, Plan, Propagation, Site, Step, StepId, Target};
 pub use queue::Queue;
 pub use run::{ObserveError, Reconciler, Running, run, spawn};

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -18,6 +18,16 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Default)]
 pub struct Queue {
     inner: Arc<Inner>,
+}
+
+/// A handle that does not keep the queue.
+pub(crate) struct WeakQueue(Weak<Inner>);
+
+impl WeakQueue {
+    /// How many keys wait; `None` when the queue is gone.
+    pub(crate) fn waiting(&self) -> Option<usize> {
+        Some(self.0.upgrade()?.state.lock().ready.len())
+    }
 }
 
 #[derive(Default)]
@@ -74,6 +84,11 @@ impl Queue {
     /// Whether nothing waits and nothing runs. Appointments do not count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The queue, for whoever wants to know how much waits and must not keep it.
+    pub(crate) fn downgrade(&self) -> WeakQueue {
+        WeakQueue(Arc::downgrade(&self.inner))
     }
 
     /// The next key to run, marked as running until [`done`](Self::done).

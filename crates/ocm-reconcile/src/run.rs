@@ -1,6 +1,6 @@
 //! Runs one reconciler: keys from a queue, a bounded number at a time, each through observe, plan, execute, conclude.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -8,6 +8,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
     execute::{Clients, Outcome, execute, execute_with},
+    metrics,
     plan::{Note, Plan},
     queue::Queue,
 };
@@ -85,6 +86,7 @@ pub async fn run<R: Reconciler>(
     cancel: CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(workers.max(1)));
+    let meter = metrics::meter(R::NAME, &queue);
     let mut runs = JoinSet::new();
     loop {
         let slot = tokio::select! {
@@ -98,7 +100,7 @@ pub async fn run<R: Reconciler>(
             key = queue.next() => key,
         };
         while runs.try_join_next().is_some() {}
-        let (reconciler, clients, queue) = (reconciler.clone(), clients.clone(), queue.clone());
+        let (reconciler, clients, queue, meter) = (reconciler.clone(), clients.clone(), queue.clone(), meter.clone());
         let span = info_span!("reconcile", controller = R::NAME, key = %key);
         runs.spawn(
             async move {
@@ -109,7 +111,10 @@ pub async fn run<R: Reconciler>(
                     key: &key,
                     over: false,
                 };
-                match reconciler.turn(&clients, &key).await {
+                let begun = Instant::now();
+                let result = reconciler.turn(&clients, &key).await;
+                meter.count(begun.elapsed(), result.is_ok());
+                match result {
                     Ok(again) => turn.done(again),
                     Err(error) => {
                         let delay = turn.failed();
