@@ -98,6 +98,7 @@ pub fn start_parts(options: AgentOptions, parts: Parts, cancel: CancellationToke
         component_namespace: options.component_namespace.clone(),
         addon_driver: options.addon_driver,
         addon_token_seconds: options.addon_token_seconds,
+        addon_lease_grace: options.addon_lease_grace,
         parts,
     };
     let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));

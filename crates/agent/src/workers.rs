@@ -29,6 +29,8 @@ pub struct Ground {
     pub addon_driver: Option<KubeClientDriver>,
     /// How long their tokens live, if the cluster is to decide that.
     pub addon_token_seconds: Option<i64>,
+    /// How long after its last word the agent of an add-on counts as alive, if the cluster is to decide that.
+    pub addon_lease_grace: Option<Duration>,
     /// What to do there.
     pub parts: Parts,
 }
@@ -105,6 +107,7 @@ async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) 
         clusters: session.clusters.clone(),
         driver: ground.addon_driver,
         token_seconds: ground.addon_token_seconds,
+        lease_grace: ground.addon_lease_grace.unwrap_or(AddOnAgentOptions::LEASE_GRACE),
     };
     addon::agent::run(options, stop).await;
 }

@@ -36,14 +36,19 @@ pub struct Hub {
 
 /// Puts in place what the hub needs on its API server, and starts the controllers. They end with `cancel`.
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
-    install::install_crds(&client, ocm_api::crds::hub()).await?;
-    install::install(&client, &bootstrap::objects()).await?;
+    prepare(&client).await?;
     let watches = Watches::new(client, cancel);
     // Side by side, so that all watches are on their way at once.
     let parts = Component::ALL.map(|it| controllers::start(&watches, it, &options));
     let running = join_all(parts).await.into_iter().flatten().collect();
     let caches = watches.registration().clone();
     Ok(Hub { caches, running })
+}
+
+/// Puts in place what the hub needs on its API server.
+pub async fn prepare(client: &Client) -> Result<(), InstallError> {
+    install::install_crds(client, ocm_api::crds::hub()).await?;
+    install::install(client, &bootstrap::objects()).await
 }
 
 /// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody has put there.

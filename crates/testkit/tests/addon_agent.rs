@@ -348,6 +348,7 @@ async fn with_the_token_driver_the_secret_holds_a_token_of_the_hubs_service_acco
         clusters: ocm_reconcile::Cache::holding([]),
         driver: None,
         token_seconds: None,
+        lease_grace: addon::agent::AddOnAgentOptions::LEASE_GRACE,
     };
     let running = tokio::spawn(addon::agent::run(options, stop));
     world.enable("default", json!({})).await;

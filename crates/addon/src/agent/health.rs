@@ -13,11 +13,15 @@ use ocm_api::{
 
 use super::home::Home;
 
-/// An agent that has not renewed its lease for so long is not available. It renews every minute.
-const GRACE: Duration = Duration::from_secs(5 * 60);
-
-/// The condition, and when to look again though nothing has happened.
-pub fn verdict(addon: &str, home: &Home, lease: Option<&Lease>, now: Timestamp) -> (Wanted, Option<Duration>) {
+/// The condition, and when to look again though nothing has happened. An agent that has not renewed its lease for `grace` is
+/// not available.
+pub fn verdict(
+    addon: &str,
+    home: &Home,
+    lease: Option<&Lease>,
+    grace: Duration,
+    now: Timestamp,
+) -> (Wanted, Option<Duration>) {
     let say = |status: Status, reason: &str, message: String| {
         wanted(managed_cluster_add_on::AVAILABLE, status, reason, message)
     };
@@ -34,7 +38,7 @@ pub fn verdict(addon: &str, home: &Home, lease: Option<&Lease>, now: Timestamp) 
     // A lease that was never renewed was not renewed in time.
     let renewed = lease.spec.as_ref().and_then(|it| it.renew_time.as_ref());
     let left = renewed
-        .and_then(|it| it.0.checked_add(GRACE).ok())
+        .and_then(|it| it.0.checked_add(grace).ok())
         .map(|deadline| deadline.duration_since(now))
         .filter(|left| left.is_positive());
     match left {
@@ -71,7 +75,7 @@ mod tests {
     fn told(home: &Home, renewed: Option<&str>) -> (String, Option<Duration>) {
         let lease = renewed.map(|at| serde_json::from_value(json!({"spec": {"renewTime": at}})).unwrap());
         let now = "2026-01-02T03:10:00Z".parse().unwrap();
-        let (it, again) = verdict("helloworld", home, lease.as_ref(), now);
+        let (it, again) = verdict("helloworld", home, lease.as_ref(), Duration::from_secs(300), now);
         (format!("{}({}): {}", it.status, it.reason, it.message), again)
     }
 

@@ -53,11 +53,15 @@ pub struct AddOnAgentOptions {
     pub driver: Option<KubeClientDriver>,
     /// How long a token lives, with the driver `token`; `None` leaves it to each add-on.
     pub token_seconds: Option<i64>,
+    /// An agent that has not renewed its lease for so long is not available.
+    pub lease_grace: Duration,
 }
 
 impl AddOnAgentOptions {
     /// How long a token lives when nobody says (upstream's default: a year).
     pub const TOKEN_SECONDS: i64 = 31_536_000;
+    /// How long after its last word an agent counts as available: upstream's five leases of a minute.
+    pub const LEASE_GRACE: Duration = Duration::from_secs(5 * 60);
     /// The shortest life of a token.
     pub const TOKEN_SECONDS_MIN: i64 = 600;
 }

@@ -120,6 +120,8 @@ pub(super) enum SeenLease {
 /// What a plan is made from.
 pub(super) struct Seen {
     now: Timestamp,
+    /// How long after its last word an agent counts as available.
+    lease_grace: Duration,
     cluster: String,
     name: String,
     /// `None` when it is gone.
@@ -394,6 +396,7 @@ impl Reconciler for AddOnAgents {
         let of_it = |it: &&Arc<Secret>| it.labels().get(labels::ADDON_CREDENTIAL).is_some_and(|it| it == name);
         let mut seen = Seen {
             now,
+            lease_grace: self.options.lease_grace,
             cluster: self.addons.cluster.clone(),
             name: name.to_owned(),
             is_here: addon.as_deref().is_some_and(|it| self.side.is_home_of(it)),
@@ -511,8 +514,20 @@ impl Reconciler for AddOnAgents {
                 plan.look_again(NEW);
                 None
             }
-            SeenLease::Missing => Some(health::verdict(&seen.name, &home(addon), None, seen.now)),
-            SeenLease::Found(lease) => Some(health::verdict(&seen.name, &home(addon), Some(lease), seen.now)),
+            SeenLease::Missing => Some(health::verdict(
+                &seen.name,
+                &home(addon),
+                None,
+                seen.lease_grace,
+                seen.now,
+            )),
+            SeenLease::Found(lease) => Some(health::verdict(
+                &seen.name,
+                &home(addon),
+                Some(lease),
+                seen.lease_grace,
+                seen.now,
+            )),
         };
         if let Some((said, again)) = lease {
             condition::set(&mut status.conditions, said, seen.now);

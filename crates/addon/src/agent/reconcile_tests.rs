@@ -63,6 +63,7 @@ fn decided(right: Right) -> Decided {
 fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
     Seen {
         now: now(),
+        lease_grace: Duration::from_secs(300),
         cluster: "cluster1".to_owned(),
         name: "helloworld".to_owned(),
         is_here: addon.is_some(),

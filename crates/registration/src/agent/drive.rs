@@ -171,7 +171,7 @@ impl Agent {
             why,
         };
         let connection = Connection::new(&bootstrap.config).map_err(|error| bad(error.to_string()))?;
-        let hub = connection.client();
+        let hub = self.options.guard.over(connection.client());
         // One question first, so that whatever is wrong with the way to the hub is told in a sentence.
         match Api::<ManagedCluster>::all(hub.clone()).get_opt(&self.cluster).await {
             Ok(_) => {}

@@ -25,9 +25,6 @@ use super::{
 };
 use crate::status;
 
-/// While nothing comes of it we look again after one to two of these.
-const PERIOD: Duration = Duration::from_secs(3600);
-
 struct Joining {
     agent: Arc<Agent>,
     hub: Client,
@@ -102,7 +99,12 @@ impl Reconciler for Joining {
             Err(kube::Error::Api(status)) if status.code == 401 || status.code == 403 => Found::Forbidden,
             Err(error) => return Err(error.into()),
         };
-        let again = PERIOD.mul_f64(rand::rng().random_range(1.0..2.0));
+        let again = self
+            .agent
+            .options
+            .intervals
+            .creation
+            .mul_f64(rand::rng().random_range(1.0..2.0));
         Ok(Seen {
             wanted: wanted(&self.agent),
             found,
@@ -181,7 +183,7 @@ mod tests {
         let seen = Seen {
             wanted: serde_json::from_value(wanted).unwrap(),
             found,
-            again: PERIOD,
+            again: Duration::from_secs(3600),
         };
         assert_eq!(format!("{:#}", Joining::plan(&seen)).trim(), printed);
     }

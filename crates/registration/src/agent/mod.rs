@@ -23,7 +23,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use credential::{KubeconfigSource, Loaded, Problem};
 use kube::Client;
 use ocm_api::{addon::KubeClientDriver, cluster::ManagedCluster, namespaces as names};
-use ocm_reconcile::Cache;
+use ocm_reconcile::{Cache, Guard};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -69,13 +69,42 @@ pub struct AgentOptions {
     pub addon_driver: Option<KubeClientDriver>,
     /// How many seconds a token of theirs lives; `None` leaves it to each add-on.
     pub addon_token_seconds: Option<i64>,
+    /// How long after its last word the agent of an add-on counts as alive; `None` for upstream's five minutes.
+    pub addon_lease_grace: Option<Duration>,
     /// Whether [`run`] gives up when the bootstrap kubeconfig does not work at the first try. A command line wants that; a
     /// Deployment wants to go on trying.
     pub fail_fast: bool,
+    /// Whether the hub is told the cluster's claims (gate ClusterClaim).
+    pub tells_claims: bool,
+    /// How often to look again though nothing has happened.
+    pub intervals: Intervals,
+    /// What stands before every write to the hub. `cluster` and `management` come with theirs.
+    pub guard: Guard,
     /// Told of each phase as it begins.
     pub on_phase: Arc<dyn Fn(&Phase) + Send + Sync>,
     /// Where the session with the hub is published; `None` while there is none.
     pub sessions: watch::Sender<Option<HubSession>>,
+}
+
+/// How often to look again though nothing has happened: upstream's timers. Ours are nets below the watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intervals {
+    /// At the end of the certificate in use: clocks are set and machines sleep.
+    pub certificate: Duration,
+    /// At whether the certificate has to be renewed.
+    pub renewal: Duration,
+    /// At whether the hub knows the cluster, while there is no credential; up to twice as long.
+    pub creation: Duration,
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Self {
+            certificate: Duration::from_secs(5 * 60),
+            renewal: Duration::from_secs(5 * 60),
+            creation: Duration::from_secs(60 * 60),
+        }
+    }
 }
 
 impl AgentOptions {
@@ -100,7 +129,11 @@ impl AgentOptions {
             reserved_claim_suffixes: Vec::new(),
             addon_driver: None,
             addon_token_seconds: None,
+            addon_lease_grace: None,
             fail_fast: false,
+            tells_claims: true,
+            intervals: Intervals::default(),
+            guard: Guard::default(),
             on_phase: Arc::new(|_| ()),
             sessions: watch::Sender::new(None),
         }

@@ -27,8 +27,6 @@ use crate::status;
 
 /// How long at most until an agent that waits for its acceptance notices it.
 const ACCEPTANCE_RETRY_MAX: Duration = Duration::from_secs(5);
-/// Clocks are set and machines sleep, so that no wait for a certificate's end is longer than this.
-const LOOK_AT_CLOCK: Duration = Duration::from_secs(300);
 
 /// Why a session is over.
 pub(super) enum Ended {
@@ -51,7 +49,7 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
         Err(error) => return broken(error.to_string(), cancel).await,
     };
     let stop = cancel.child_token();
-    let hub = connection.client();
+    let hub = agent.options.guard.over(connection.client());
     let watching = Watching {
         selection: watcher::Config::default().fields(&format!("metadata.name={}", agent.cluster)),
         retry_max: ACCEPTANCE_RETRY_MAX,
@@ -175,7 +173,8 @@ async fn follow_secret(agent: &Agent, bootstrap: &Loaded, connection: &Connectio
             info!(until = %chain.not_after, "the connection to the hub uses the new certificate");
             certificate = data.get(TLS_CRT).cloned();
         }
-        let left = chain.not_after.duration_since(now).unsigned_abs().min(LOOK_AT_CLOCK);
+        let left = chain.not_after.duration_since(now).unsigned_abs();
+        let left = left.min(agent.options.intervals.certificate);
         tokio::select! {
             _ = changes.changed() => {}
             () = tokio::time::sleep(left) => {}
@@ -202,7 +201,7 @@ async fn rotate(agent: Arc<Agent>, bootstrap: Loaded, hub: kube::Client, stop: C
         let left = until.duration_since(rules.now);
         // A moment already past means that the threshold drawn last was the higher one: draw again a little later.
         let left = if left.is_positive() {
-            left.unsigned_abs().min(LOOK_AT_CLOCK)
+            left.unsigned_abs().min(agent.options.intervals.renewal)
         } else {
             Duration::from_secs(1)
         };

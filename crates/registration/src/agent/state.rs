@@ -81,7 +81,10 @@ pub(super) fn start(
 ) -> Running {
     let cluster = agent.options.cluster.clone();
     let nodes = Cache::start(Api::all(cluster.clone()), stop.clone());
-    let claims = Cache::start(Api::all(cluster.clone()), stop.clone());
+    let claims = match agent.options.tells_claims {
+        true => Cache::start(Api::all(cluster.clone()), stop.clone()),
+        false => Cache::holding([]),
+    };
     let queue = Queue::new();
     clusters.subscribe_by_name(&queue);
     let key = agent.cluster.clone();

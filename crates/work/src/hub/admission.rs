@@ -118,10 +118,24 @@ pub fn review_replica_set(
     old: Option<&Value>,
     may: impl FnOnce(&Attributes) -> bool,
 ) -> Result<(), Denial> {
+    match check_replica_set(rules, user, operation, object, old)? {
+        Some(question) if !may(&question.attributes) => Err(question.denial),
+        _ => Ok(()),
+    }
+}
+
+/// [`review_replica_set`] for callers who cannot answer at once: everything but the answer.
+pub fn check_replica_set(
+    rules: &Rules,
+    user: &str,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<Option<Question>, Denial> {
     let is_leaving = !object["metadata"]["deletionTimestamp"].is_null();
     if operation == Operation::Update && is_leaving {
         // Its finalizer has to come off, whatever the rules are by now.
-        return Ok(());
+        return Ok(None);
     }
     if !rules.replica_sets_are_taken {
         return Err(Denial::new("ManifestWorkReplicaSet feature is disabled"));
@@ -131,10 +145,7 @@ pub fn review_replica_set(
     let none = Vec::new();
     let list = wanted.pointer("/workload/manifests").and_then(Value::as_array);
     manifests(rules, list.unwrap_or(&none))?;
-    match executor(rules, user, operation, "", &wanted, before.as_ref())? {
-        Some(question) if !may(&question.attributes) => Err(question.denial),
-        _ => Ok(()),
-    }
+    executor(rules, user, operation, "", &wanted, before.as_ref())
 }
 
 /// Checks the manifests of a work, or of the template of a ManifestWorkReplicaSet.

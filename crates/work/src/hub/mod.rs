@@ -46,13 +46,7 @@ pub async fn controllers(
         let reconciler = CompletedWorks {
             works: shared.works.clone(),
         };
-        running.push(spawn(
-            reconciler,
-            Clients::hub(hub.clone()),
-            queue,
-            5,
-            cancel.clone(),
-        ));
+        running.push(spawn(reconciler, Clients::hub(hub.clone()), queue, 5, cancel.clone()));
     }
     if options.manifest_work_replica_set {
         running.extend(replica_set::controllers(hub, shared, cancel).await);
