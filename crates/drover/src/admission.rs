@@ -4,6 +4,8 @@
 mod registration;
 mod work;
 
+pub use self::registration::{fill_cluster, validate_cluster, validate_set_binding};
+
 use std::sync::Arc;
 
 use kube_api::{admission::Admission, identity::Attributes};

@@ -20,12 +20,12 @@ use std::{io::IsTerminal, time::Instant};
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command, Global};
+use crate::cli::{Cli, Command};
 
 /// Runs the command that was typed. `begun` is when the process began.
 pub fn run(cli: Cli, begun: Instant) -> Result<()> {
     let global = cli.global;
-    log_to_stderr(&global, cli.command.log_filter())?;
+    log_to_stderr(global.log.as_deref(), cli.command.log_filter())?;
     // kube would take the first provider it is built with; said here, it is the same for everything in the process.
     credential::connection::install_crypto_provider();
     match cli.command {
@@ -51,9 +51,7 @@ impl Command {
     /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
     fn log_filter(&self) -> &'static str {
         match self {
-            Self::Hub(_) | Self::Agent(_) | Self::Addon(addon::Addon::WebhookServer(_)) => {
-                "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off"
-            }
+            Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             // kube logs what it also returns, and what it returns is told in a sentence.
             Self::Up(_) | Self::Join(_) => "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             _ => "off",
@@ -62,13 +60,13 @@ impl Command {
 }
 
 /// Runs a command on one thread: those that ask, write and end, and an agent, which waits nearly all the time.
-fn short(command: impl Future<Output = Result<()>>) -> Result<()> {
+pub fn short(command: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     block_on(runtime, command)
 }
 
 /// Runs a command that serves others on two threads. More would cost memory, and a hub is rarely busy.
-fn long(command: impl Future<Output = Result<()>>) -> Result<()> {
+pub fn long(command: impl Future<Output = Result<()>>) -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(2);
     block_on(runtime, command)
@@ -86,8 +84,8 @@ fn block_on(mut runtime: tokio::runtime::Builder, command: impl Future<Output = 
 }
 
 /// Sends the log to standard error, with `default` as the filter where the user gave none.
-fn log_to_stderr(global: &Global, default: &str) -> Result<()> {
-    let filter = global.log.as_deref().unwrap_or(default);
+pub fn log_to_stderr(asked: Option<&str>, default: &str) -> Result<()> {
+    let filter = asked.unwrap_or(default);
     let filter = EnvFilter::try_new(filter).with_context(|| format!("--log {filter:?} is not a log filter"))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -16,6 +16,7 @@ mod conditions;
 mod connect;
 mod csr;
 mod data_dir;
+mod dropin;
 mod embedded;
 mod examples;
 mod feature_gates;
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
+    }
+    if let Some((program, arguments)) = dropin::asked_for(&arguments) {
+        return program.run(arguments);
     }
     let cli = cli::Cli::parse();
     match command::run(cli, begun) {

@@ -49,28 +49,27 @@ impl Page for PlacementPage {
             let text = format!("you may not {verb} placements in namespace {namespace}");
             return (403, debug::failure(&text));
         }
-        match self.simulate(read).await {
+        match simulate(&self.client, read).await {
             Ok(answer) => answer,
             Err(error) => (500, debug::failure(&error.to_string())),
         }
     }
 }
 
-impl PlacementPage {
-    async fn simulate(&self, asked: Asked) -> kube::Result<(u16, Value)> {
-        let placement = match asked {
-            Asked::Imagined(it) => *it,
-            Asked::Present { namespace, name } => {
-                let placements: Api<Placement> = Api::namespaced(self.client.clone(), &namespace);
-                match placements.get_opt(&name).await? {
-                    Some(it) => it,
-                    None => return Ok((404, debug::failure(&format!("placement '{name}' not found")))),
-                }
+/// What the placement asked for would choose; a code and a body.
+pub async fn simulate(client: &Client, asked: Asked) -> kube::Result<(u16, Value)> {
+    let placement = match asked {
+        Asked::Imagined(it) => *it,
+        Asked::Present { namespace, name } => {
+            let placements: Api<Placement> = Api::namespaced(client.clone(), &namespace);
+            match placements.get_opt(&name).await? {
+                Some(it) => it,
+                None => return Ok((404, debug::failure(&format!("placement '{name}' not found")))),
             }
-        };
-        let world = gather(&self.client, placement).await?;
-        Ok((200, debug::answer(&world.placement, &select(&world))))
-    }
+        }
+    };
+    let world = gather(client, placement).await?;
+    Ok((200, debug::answer(&world.placement, &select(&world))))
 }
 
 #[cfg(test)]

@@ -49,3 +49,74 @@ pub fn stop_on_signals(stop: CancellationToken) -> Result<()> {
     });
     Ok(())
 }
+
+/// Who this process is: the pod or the host, and something that no other process has.
+pub fn identity() -> String {
+    let named = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    let host = || {
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .ok()
+            .map(|it| it.trim().to_owned())
+    };
+    let name = named("POD_NAME").or_else(|| named("HOSTNAME")).or_else(host);
+    let unique: u128 = rand::random();
+    format!("{}_{unique:032x}", name.unwrap_or_else(|| "drover".to_owned()))
+}
+
+/// What the system says of this process, as Prometheus' clients tell it: name, type, meaning, value. What cannot be read is
+/// left out.
+pub fn numbers() -> Vec<(&'static str, &'static str, &'static str, String)> {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    let (status, stat) = (read("status"), read("stat"));
+    let kib = |field: &str| -> Option<u64> {
+        let line = status.lines().find_map(|it| it.strip_prefix(field))?;
+        line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().ok()
+    };
+    // The second field is the program's name in parentheses, which may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |it| it.1).split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|it| it.parse::<u32>().ok());
+    let cpu = ticks(11).zip(ticks(12)).map(|(user, system)| {
+        // Linux tells times to programs in hundredths of a second on every architecture.
+        (f64::from(user) + f64::from(system)) / 100.0
+    });
+    let files = std::fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
+    let resident = kib("VmRSS").map(|it| it * 1024);
+    let known = [
+        (
+            "process_cpu_seconds_total",
+            "counter",
+            "CPU time this process has used.",
+            cpu.map(|it| it.to_string()),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "gauge",
+            "Memory of this process that is resident.",
+            resident.map(|it| it.to_string()),
+        ),
+        (
+            "process_open_fds",
+            "gauge",
+            "Files this process has open.",
+            files.map(|it| it.to_string()),
+        ),
+    ];
+    let known = known.into_iter();
+    known
+        .filter_map(|(name, kind, help, value)| Some((name, kind, help, value?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_says_how_large_and_how_busy_this_process_is() {
+        let numbers = numbers();
+        let of = |name: &str| -> f64 { numbers.iter().find(|it| it.0 == name).unwrap().3.parse().unwrap() };
+        assert!(of("process_resident_memory_bytes") > 1e6);
+        assert!(of("process_cpu_seconds_total") >= 0.0);
+        assert!(of("process_open_fds") >= 3.0);
+    }
+}

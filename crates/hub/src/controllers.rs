@@ -87,8 +87,12 @@ async fn manager(
     cancel: &CancellationToken,
 ) -> Option<Manager> {
     let caches = sdk::Caches::start_with(client, shared.of_sdk(), cancel);
+    let of_sdk = match &options.authorities {
+        Some(namespace) => sdk::Options::in_namespace(namespace),
+        None => sdk::Options::default(),
+    };
     let manager = loop {
-        let started = Manager::start(client.clone(), caches.clone(), sdk::Options::default(), cancel.clone());
+        let started = Manager::start(client.clone(), caches.clone(), of_sdk.clone(), cancel.clone());
         match started.await {
             Ok(manager) => break manager,
             Err(error) => warn!(%error, "add-ons cannot run yet, will retry"),

@@ -23,6 +23,8 @@ pub struct Options {
     pub works: work::hub::Options,
     /// The add-ons that run inside the hub, rather than in a program of their own.
     pub addons: Vec<Arc<dyn AddOn>>,
+    /// Where the authorities of add-ons with a signer of their own are, unless they say; `None` for upstream's namespace.
+    pub authorities: Option<String>,
 }
 
 pub use controllers::{Component, Watches};

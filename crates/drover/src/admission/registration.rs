@@ -41,21 +41,40 @@ impl Registration {
     pub fn connect(&self, store: &Arc<Store>) {
         let _ = self.store.set(store.clone());
     }
+}
 
-    /// Fills in what the hub decides, and hands back the whole of it.
-    fn fill(&self, object: &mut Value, operation: Operation<'_, ManagedCluster>) -> Result<ManagedCluster, Denial> {
-        let new: ManagedCluster = read(object)?;
-        let now = jiff::Timestamp::now();
-        let changed = admission::mutate_managed_cluster(&new, operation, self.default_sets, now)?;
-        // Only what the rules may change goes back, so that fields this binary does not know stay as they were written.
-        if let Some(labels) = &changed.metadata.labels {
-            object["metadata"]["labels"] = serde_json::json!(labels);
-        }
-        if !changed.spec.taints.is_empty() {
-            object["spec"]["taints"] = serde_json::json!(changed.spec.taints);
-        }
-        Ok(changed)
+/// Fills in what the hub decides.
+pub fn fill_cluster(object: &mut Value, old: Option<&Value>, default_sets: bool) -> Result<(), Denial> {
+    let new: ManagedCluster = read(object)?;
+    let old = old.map(read::<ManagedCluster>).transpose()?;
+    let now = jiff::Timestamp::now();
+    let changed = admission::mutate_managed_cluster(&new, operation(old.as_ref()), default_sets, now)?;
+    // Only what the rules may change goes back, so that fields this binary does not know stay as they were written.
+    if let Some(labels) = &changed.metadata.labels {
+        object["metadata"]["labels"] = serde_json::json!(labels);
     }
+    if !changed.spec.taints.is_empty() {
+        object["spec"]["taints"] = serde_json::json!(changed.spec.taints);
+    }
+    Ok(())
+}
+
+/// Whether this user may write this cluster.
+pub fn validate_cluster(user: &str, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+    let new: ManagedCluster = read(object)?;
+    let old = old.map(read::<ManagedCluster>).transpose()?;
+    admission::validate_managed_cluster(user, &new, operation(old.as_ref()), world)
+}
+
+/// Whether this user may write this binding of a set.
+pub fn validate_set_binding(user: &str, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+    let new: ManagedClusterSetBinding = read(object)?;
+    let old = old.map(read::<ManagedClusterSetBinding>).transpose()?;
+    admission::validate_set_binding(user, &new, operation(old.as_ref()), world)
+}
+
+fn operation<K>(old: Option<&K>) -> Operation<'_, K> {
+    old.map_or(Operation::Create, Operation::Update)
 }
 
 impl Admission for Registration {
@@ -72,25 +91,15 @@ impl Admission for Registration {
             store: self.store.get(),
         };
         let refused = |webhook: &'static str| move |it: Denial| refusal(webhook, it.code, &it.message);
+        let user = &review.user.username;
         if review.resource == BINDINGS {
-            set_binding(review, object, &world).map_err(refused(SET_BINDING_VALIDATORS))?;
+            validate_set_binding(user, object, review.old, &world).map_err(refused(SET_BINDING_VALIDATORS))?;
             return Ok(vec![]);
         }
-        let old = review.old.map(read::<ManagedCluster>).transpose();
-        let old = old.map_err(refused(CLUSTER_MUTATORS))?;
-        let operation = || old.as_ref().map_or(Operation::Create, Operation::Update);
-        let changed = self.fill(object, operation()).map_err(refused(CLUSTER_MUTATORS))?;
-        admission::validate_managed_cluster(&review.user.username, &changed, operation(), &world)
-            .map_err(refused(CLUSTER_VALIDATORS))?;
+        fill_cluster(object, review.old, self.default_sets).map_err(refused(CLUSTER_MUTATORS))?;
+        validate_cluster(user, object, review.old, &world).map_err(refused(CLUSTER_VALIDATORS))?;
         Ok(vec![])
     }
-}
-
-fn set_binding(review: &Review<'_>, object: &Value, world: &Seen<'_>) -> Result<(), Denial> {
-    let new: ManagedClusterSetBinding = read(object)?;
-    let old = review.old.map(read::<ManagedClusterSetBinding>).transpose()?;
-    let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
-    admission::validate_set_binding(&review.user.username, &new, operation, world)
 }
 
 fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Denial> {

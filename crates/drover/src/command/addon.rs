@@ -6,7 +6,6 @@ mod enable;
 mod list;
 mod new;
 mod pairs;
-mod webhook_server;
 mod why;
 
 use anyhow::Result;
@@ -29,8 +28,6 @@ pub enum Addon {
     List(list::List),
     /// Say what an add-on waits for on a cluster, one sentence for each thing
     Why(why::Why),
-    /// Serve the conversion of add-on objects to a Kubernetes API server
-    WebhookServer(webhook_server::WebhookServer),
 }
 
 impl Addon {
@@ -42,7 +39,6 @@ impl Addon {
             Self::New(it) => it.run(),
             Self::List(it) => it.run(global).await,
             Self::Why(it) => it.run(global).await,
-            Self::WebhookServer(it) => it.run().await,
         }
     }
 }

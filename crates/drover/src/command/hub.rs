@@ -1,9 +1,13 @@
 //! `drover hub`: the hub's controllers against the API server of a kubeconfig, embedded or not.
 
+use std::{sync::Arc, time::Duration};
+
 use anyhow::{Context, Result};
 use clap::Args;
+use ocm_api::namespaces;
+use ocm_reconcile::lead::{Election, Work};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{cli::Global, connect::Target, examples, feature_gates, process};
 
@@ -17,7 +21,17 @@ pub struct Hub {
     /// ManifestWorkReplicaSet, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
     feature_gates: Vec<crate::feature_gates::Gate>,
+    /// Wait until no other `drover hub` of this API server works, and take its place when it stops
+    #[arg(long)]
+    leader_elect: bool,
 }
+
+/// client-go's usual times: a hub that dies is followed within a quarter of a minute.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
+/// The Lease, in the hub's namespace.
+const LEASE: &str = "drover-hub-lock";
 
 impl Hub {
     pub async fn run(self, global: &Global) -> Result<()> {
@@ -35,6 +49,9 @@ impl Hub {
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
         feature_gates::apply(&self.feature_gates, &mut options);
+        if self.leader_elect {
+            return elected(target, options, stop).await;
+        }
         let started = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             started = hub::start(target.client.clone(), options, stop.child_token()) => started,
@@ -44,4 +61,36 @@ impl Hub {
         hub.finished().await;
         Ok(())
     }
+}
+
+/// Runs the hub whenever this process leads.
+async fn elected(target: Target, options: hub::Options, stop: CancellationToken) -> Result<()> {
+    // The Lease needs its namespace, which whoever leads later keeps.
+    hub::prepare(&target.client)
+        .await
+        .with_context(|| format!("could not prepare {}", target.server))?;
+    let election = Election {
+        client: target.client.clone(),
+        namespace: namespaces::HUB.to_owned(),
+        name: LEASE.to_owned(),
+        identity: process::identity(),
+        lease_duration: LEASE_DURATION,
+        renew_deadline: RENEW_DEADLINE,
+        retry_period: RETRY_PERIOD,
+    };
+    let work: Work = Arc::new(move |guard, end| {
+        let (client, options) = (guard.over(target.client.clone()), options.clone());
+        Box::pin(async move {
+            match hub::start(client, options, end).await {
+                Ok(hub) => {
+                    info!("hub ready");
+                    hub.finished().await;
+                }
+                // Letting go of the Lease gives another a chance, and then it is our turn again.
+                Err(error) => warn!(%error, "could not start the hub, will retry"),
+            }
+        })
+    });
+    election.run(work, |_| (), stop).await;
+    Ok(())
 }

@@ -1,0 +1,266 @@
+//! The agents, each as a program: what its flags mean.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use agent::{Ended, Parts, Works};
+use anyhow::{Result, anyhow, bail};
+use credential::KubeconfigSource;
+use ocm_api::{addon::KubeClientDriver, namespaces};
+use registration::agent::AgentOptions;
+use work::agent::{WorkAgentOptions, feedback::RawJson, hub_hash};
+
+use super::{
+    api::{self, Reached},
+    hub_files,
+    read::Values,
+    rounds::{self, Ground, Program, Round},
+    settings,
+};
+use crate::{cluster_name, code_pages};
+
+/// The shortest certificate lifetime that may be asked for.
+const CERTIFICATE_SECONDS_MIN: i64 = 3600;
+
+/// `registration agent`, and with `carries_out_works` `registration-operator agent`.
+pub async fn registration(values: Values, component: &'static str, carries_out_works: bool) -> Result<()> {
+    check_registration(&values)?;
+    let works = match carries_out_works {
+        true => Some(works(&values)?),
+        false => None,
+    };
+    let parts = Parts {
+        works,
+        addons: values.gate("AddonManagement"),
+    };
+    let values = Arc::new(values);
+    let of_round = values.clone();
+    let round: Round = Arc::new(move |ground: Ground| {
+        let (values, parts) = (of_round.clone(), parts.clone());
+        Box::pin(async move { register(&values, parts, ground).await })
+    });
+    run(&values, component, round).await
+}
+
+/// `work agent`.
+pub async fn work(values: Values) -> Result<()> {
+    works(&values)?;
+    let values = Arc::new(values);
+    let of_round = values.clone();
+    let round: Round = Arc::new(move |ground: Ground| {
+        let values = of_round.clone();
+        Box::pin(async move { carry_out(&values, ground).await })
+    });
+    run(&values, "work-agent", round).await
+}
+
+async fn run(values: &Values, component: &'static str, round: Round) -> Result<()> {
+    let program = Program {
+        component,
+        namespace: namespaces::AGENT,
+        page: None,
+        round,
+    };
+    rounds::run(values, program).await
+}
+
+fn cluster_name(values: &Values) -> Option<String> {
+    let typed = values.some("spoke-cluster-name").or(values.some("cluster-name"));
+    typed
+        .map(str::to_owned)
+        .or_else(|| api::word_in(values.text("hub-kubeconfig-dir"), "cluster-name"))
+}
+
+fn check_registration(values: &Values) -> Result<()> {
+    if let Some(driver @ ("grpc" | "awsirsa")) = values.some("registration-auth") {
+        bail!("the driver {driver:?} of --registration-auth is not here; there is csr");
+    }
+    if values.some("bootstrap-kubeconfig").is_none() {
+        bail!("bootstrap-kubeconfig is required");
+    }
+    if let Some(name) = values.some("spoke-cluster-name").or(values.some("cluster-name")) {
+        cluster_name::check(name)?;
+    }
+    let seconds = values.number("client-cert-expiration-seconds");
+    if seconds != 0 && seconds < CERTIFICATE_SECONDS_MIN {
+        bail!("client certificate expiration seconds must greater or qual to {CERTIFICATE_SECONDS_MIN}");
+    }
+    if values.duration("cluster-healthcheck-period").is_zero() {
+        bail!("cluster healthcheck period must greater than zero");
+    }
+    if let Some(url) = values
+        .list("spoke-external-server-urls")
+        .iter()
+        .find(|it| !it.starts_with("https://"))
+    {
+        bail!("{url:?} is invalid in --spoke-external-server-urls: a cluster is reached by https");
+    }
+    driver(values)?;
+    settings::intervals()?;
+    settings::addon_lease_seconds()?;
+    Ok(())
+}
+
+fn driver(values: &Values) -> Result<Option<KubeClientDriver>> {
+    match values.text("addon-kubeclient-registration-auth") {
+        // Left to the add-ons, which mostly say csr.
+        "" => Ok(None),
+        "csr" if !values.is_given("addon-kubeclient-registration-auth") => Ok(None),
+        "csr" => Ok(Some(KubeClientDriver::Csr)),
+        "token" => Ok(Some(KubeClientDriver::Token)),
+        other => Err(anyhow!(
+            "unsupported --addon-kubeclient-registration-auth {other:?}: there are csr and token"
+        )),
+    }
+}
+
+/// The cluster to manage, and whether it is another than the agent's own.
+async fn managed(values: &Values, ground: &Ground) -> Result<(Reached, bool)> {
+    match values.some("spoke-kubeconfig") {
+        None => Ok((ground.home.clone(), false)),
+        Some(path) => {
+            let reached = api::reach(path, &ground.stop).await?;
+            let client = ground.guard.over(reached.client.clone());
+            Ok((Reached { client, ..reached }, true))
+        }
+    }
+}
+
+async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
+    let (cluster, is_hosted) = managed(values, &ground).await?;
+    let directory = values.text("hub-kubeconfig-dir");
+    let component_namespace = api::pod_namespace().unwrap_or_else(|| namespaces::AGENT.to_owned());
+    let bootstrap = KubeconfigSource::Path(values.text("bootstrap-kubeconfig").into());
+    let external_server_urls = values.list("spoke-external-server-urls");
+    let options = AgentOptions {
+        is_hosted,
+        management: ground.home.client.clone(),
+        cluster_name: cluster_name(values),
+        agent_id: values
+            .some("agent-id")
+            .map(str::to_owned)
+            .or_else(|| api::word_in(directory, "agent-name")),
+        component_namespace: component_namespace.clone(),
+        hub_kubeconfig_secret: values.text("hub-kubeconfig-secret").to_owned(),
+        external_ca_bundle: cluster.ca.clone().filter(|_| !external_server_urls.is_empty()),
+        external_server_urls,
+        cluster_annotations: values.pairs("cluster-annotations"),
+        client_cert_expiration_seconds: Some(values.number("client-cert-expiration-seconds"))
+            .filter(|it| *it > 0)
+            .and_then(|it| i32::try_from(it).ok()),
+        healthcheck_period: values.duration("cluster-healthcheck-period"),
+        custom_claims_max: usize::try_from(values.number("max-custom-cluster-claims")).unwrap_or_default(),
+        reserved_claim_suffixes: values.list("reserved-cluster-claim-suffixes"),
+        addon_driver: driver(values)?,
+        addon_token_seconds: Some(values.number("addon-token-expiration-seconds"))
+            .filter(|_| values.is_given("addon-token-expiration-seconds")),
+        addon_lease_grace: settings::addon_lease_seconds()?.map(|it| Duration::from_secs(5 * it)),
+        tells_claims: values.gate("ClusterClaim"),
+        intervals: settings::intervals()?,
+        guard: ground.guard.clone(),
+        ..AgentOptions::new(bootstrap, cluster.client)
+    };
+    let stop = ground.stop.child_token();
+    let files = hub_files::keep(
+        options.management.clone(),
+        &component_namespace,
+        values.text("hub-kubeconfig-secret"),
+        PathBuf::from(directory),
+        stop.clone(),
+    );
+    let mut sessions = options.sessions.subscribe();
+    let mut agent = agent::start_parts(options, parts, stop.clone());
+    let settle = async {
+        if sessions.wait_for(Option::is_some).await.is_ok() {
+            code_pages::give_back_when_settled().await;
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        ended = agent.ended() => ended,
+        never = settle => never,
+        () = files => Ended::Stopped,
+        // Everything that was prepared speaks to the old server.
+        () = cluster.moved.cancelled() => Ended::Stopped,
+    };
+    stop.cancel();
+    agent.finished().await;
+    match ended {
+        Ended::Stopped => Ok(()),
+        error => Err(error.into()),
+    }
+}
+
+fn works(values: &Values) -> Result<Works> {
+    if let Some(driver) = values.some("workload-source-driver").filter(|it| *it != "kube") {
+        bail!("the driver {driver:?} of --workload-source-driver is not here; there is kube");
+    }
+    let workers = values.number("workload-agent-workers");
+    if workers < 1 {
+        bail!("workload-agent-workers must be >= 1, got {workers}");
+    }
+    let longest = usize::try_from(values.number("max-json-raw-length")).unwrap_or_default();
+    Ok(Works {
+        agent_id: values.some("agent-id").map(str::to_owned),
+        eviction_grace: values.duration("appliedmanifestwork-eviction-grace-period"),
+        raw_feedback: match values.gate("RawFeedbackJsonString") {
+            true => RawJson::UpTo(longest),
+            false => RawJson::Refused,
+        },
+        workers: usize::try_from(workers)
+            .ok()
+            .filter(|_| values.is_given("workload-agent-workers")),
+    })
+}
+
+/// The kubeconfig that works come from: by the flag that was typed, the most exact first.
+fn source(values: &Values) -> PathBuf {
+    if values.is_given("workload-source-config") {
+        return values.text("workload-source-config").into();
+    }
+    if let Some(path) = values.some("hub-kubeconfig") {
+        return path.into();
+    }
+    match values.is_given("hub-kubeconfig-dir") {
+        true => PathBuf::from(values.text("hub-kubeconfig-dir")).join("kubeconfig"),
+        false => values.text("workload-source-config").into(),
+    }
+}
+
+async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
+    let (cluster, _) = managed(values, &ground).await?;
+    let works = works(values)?;
+    while !ground.stop.is_cancelled() {
+        let Some(hub) = api::reach_when_there(&source(values), &ground.stop).await else {
+            return Ok(());
+        };
+        // The name may come with the credential.
+        let Some(name) = cluster_name(values) else {
+            bail!("cluster name is empty: pass --spoke-cluster-name NAME");
+        };
+        cluster_name::check(&name)?;
+        let session = ground.stop.child_token();
+        let hash = hub_hash(&hub.server);
+        let client = ground.guard.over(hub.client);
+        let mut options = WorkAgentOptions {
+            agent_id: works.agent_id.clone().unwrap_or_default(),
+            eviction_grace: works.eviction_grace,
+            raw_feedback: works.raw_feedback,
+            ..WorkAgentOptions::new(client, cluster.client.clone(), &name, &hash)
+        };
+        options.workers = works.workers.unwrap_or(options.workers);
+        let running = work::agent::run(options, session.clone());
+        tokio::pin!(running);
+        tokio::select! {
+            () = &mut running => {}
+            // Another server is another hub: its works have other names, and the old ones are no longer ours to carry out.
+            () = hub.moved.cancelled() => {
+                session.cancel();
+                running.await;
+            }
+        }
+        if cluster.moved.is_cancelled() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

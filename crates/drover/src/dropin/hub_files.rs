@@ -1,0 +1,115 @@
+//! The hub's credential as files, for the other programs on the cluster that speak to the hub with it.
+//! Upstream: ocm `pkg/registration/spoke/spokeagent.go`, `DumpSecret`.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use credential::hub_secret;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, runtime::watcher};
+use ocm_reconcile::Cache;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// Writes each key of a Secret into a file of the directory, as often as they change. Files whose key has gone stay, as
+/// upstream has it: somebody may be reading them.
+pub async fn keep(client: Client, namespace: &str, name: &str, directory: PathBuf, stop: CancellationToken) {
+    let api: Api<Secret> = Api::namespaced(client, namespace);
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let secrets = Cache::start_with(api, only, stop.clone());
+    let mut changes = secrets.changes();
+    let mut written = BTreeMap::new();
+    let mut said = String::new();
+    loop {
+        changes.borrow_and_update();
+        if let Some(secret) = secrets.get(namespace, name) {
+            let data = hub_secret::data(&secret);
+            match write(&directory, &data, &written) {
+                Ok(0) => {}
+                Ok(files) => {
+                    info!(directory = %directory.display(), files, "wrote the hub's credential");
+                    written = data;
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if said != error {
+                        warn!(directory = %directory.display(), %error, "could not write the hub's credential; choose another --hub-kubeconfig-dir");
+                        said = error;
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = changes.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Writes what differs from what was written before; returns how many files.
+fn write(directory: &Path, data: &hub_secret::Data, written: &hub_secret::Data) -> io::Result<usize> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // The kubeconfig comes last: whoever waits for it finds the files that it names.
+    let (kubeconfig, others): (Vec<_>, Vec<_>) = data.iter().partition(|(key, _)| *key == hub_secret::KUBECONFIG);
+    let mut count = 0;
+    for (key, value) in others.into_iter().chain(kubeconfig) {
+        // A Secret's keys are file names, without a separator.
+        if written.get(key) == Some(value) || key.contains('/') {
+            continue;
+        }
+        let half = directory.join(format!(".{key}.new"));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&half)?;
+        file.write_all(value)?;
+        drop(file);
+        fs::rename(&half, directory.join(key))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn each_key_is_a_file_that_only_its_owner_reads_and_a_gone_key_stays() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let directory = folder.path().join("hub");
+        let data = |pairs: &[(&str, &str)]| -> hub_secret::Data {
+            let owned = pairs
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+            owned.collect()
+        };
+        let first = data(&[("kubeconfig", "k"), ("tls.crt", "one")]);
+        assert_eq!(write(&directory, &first, &data(&[])).unwrap(), 2);
+        let second = data(&[("tls.crt", "two")]);
+        assert_eq!(write(&directory, &second, &first).unwrap(), 1);
+        assert_eq!(write(&directory, &second, &second).unwrap(), 0);
+        let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        assert_eq!(
+            (read("kubeconfig"), read("tls.crt")),
+            ("k".to_owned(), "two".to_owned())
+        );
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&directory.join("tls.crt"))), (0o700, 0o600));
+        let mut names: Vec<_> = fs::read_dir(&directory)
+            .unwrap()
+            .map(|it| it.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["kubeconfig", "tls.crt"], "nothing half written is left");
+    }
+}

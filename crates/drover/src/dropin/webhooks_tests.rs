@@ -1,0 +1,123 @@
+use super::*;
+
+const API: &str = "cluster.open-cluster-management.io/v1";
+
+fn asked(method: &str, path: &str, body: impl ToString) -> Asked {
+    Asked {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: String::new(),
+        token: None,
+        body: body.to_string().into_bytes().into(),
+    }
+}
+
+fn read_answer(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.body).expect("an answer is JSON")
+}
+
+/// A review of a create, or of an update where there is an old object.
+fn reviewed(object: &Value, old: Option<&Value>) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
+            "object": object, "oldObject": old, "userInfo": {"username": "jane", "groups": ["a"]},
+        },
+    })
+}
+
+/// Rules that ask nobody.
+fn reviews(rules: Rules) -> Reviews {
+    let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(tower::BoxError::from("nobody is asked"))
+    });
+    Reviews {
+        hub: Client::new(nobody, "default"),
+        rules,
+    }
+}
+
+#[tokio::test]
+async fn a_conversion_is_answered_with_the_objects_in_the_version_asked_for() {
+    let review = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "request": {"uid": "1", "desiredAPIVersion": "addon.open-cluster-management.io/v1beta1", "objects": [{
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+            "metadata": {"name": "a", "namespace": "cluster1"}, "spec": {"installNamespace": "here"},
+        }]},
+    });
+    let answer = Conversions.answer(asked("POST", CONVERT, review)).await;
+    assert_eq!(answer.code, 200);
+    let body = read_answer(&answer);
+    assert_eq!(body["response"]["result"]["status"], "Success");
+    let converted = &body["response"]["convertedObjects"][0];
+    assert_eq!(converted["apiVersion"], "addon.open-cluster-management.io/v1beta1");
+    let annotation = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+    assert_eq!(converted["metadata"]["annotations"][annotation], "here");
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_refused_with_a_status() {
+    for (method, path, body, code) in [
+        ("GET", CONVERT, "", 405),
+        ("POST", "/other", "{}", 404),
+        ("POST", CONVERT, "{", 400),
+    ] {
+        let answer = Conversions.answer(asked(method, path, body)).await;
+        assert_eq!(answer.code, code, "{method} {path} {body}");
+        assert_eq!(read_answer(&answer)["kind"], "Status");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_is_filled_in_by_a_patch() {
+    let reviews = reviews(Rules::Clusters { default_sets: true });
+    let cluster = json!({"apiVersion": API, "kind": "ManagedCluster", "metadata": {"name": "c"}, "spec": {}});
+    let answer = reviews
+        .answer(asked("POST", MUTATE_CLUSTER, reviewed(&cluster, None)))
+        .await;
+    let response = read_answer(&answer)["response"].clone();
+    assert_eq!((&response["allowed"], &response["uid"]), (&json!(true), &json!("1")));
+    let patch = BASE64_STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+    let patch: Value = serde_json::from_slice(&patch).unwrap();
+    let set = json!({"cluster.open-cluster-management.io/clusterset": "default"});
+    assert_eq!(patch, json!([{"op": "add", "path": "/metadata/labels", "value": set}]));
+
+    let mut tainted = cluster.clone();
+    tainted["spec"]["taints"] = json!([{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]);
+    let answer = reviews
+        .answer(asked("POST", MUTATE_CLUSTER, reviewed(&tainted, Some(&cluster))))
+        .await;
+    let response = read_answer(&answer)["response"].clone();
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["status"]["code"], 400);
+    assert_eq!(
+        response["status"]["message"],
+        "It is not allowed to set TimeAdded of Taint \"a\"."
+    );
+}
+
+#[tokio::test]
+async fn a_work_that_cannot_be_applied_is_refused_in_upstreams_words() {
+    let reviews = reviews(Rules::Works(of_works::Rules::default()));
+    let work = json!({"metadata": {"namespace": "c", "name": "w"}, "spec": {"workload": {"manifests": []}}});
+    let answer = reviews
+        .answer(asked("POST", VALIDATE_WORK, reviewed(&work, None)))
+        .await;
+    let status = read_answer(&answer)["response"]["status"].clone();
+    assert_eq!(
+        (&status["code"], &status["reason"]),
+        (&json!(400), &json!("BadRequest"))
+    );
+    assert_eq!(status["message"], "manifests should not be empty");
+    // A deletion, and a write of the status, are nobody's business here.
+    for change in [json!({"operation": "DELETE"}), json!({"subResource": "status"})] {
+        let mut review = reviewed(&work, None);
+        for (key, value) in change.as_object().unwrap() {
+            review["request"][key] = value.clone();
+        }
+        let answer = reviews.answer(asked("POST", VALIDATE_WORK, review)).await;
+        assert_eq!(read_answer(&answer)["response"]["allowed"], true);
+    }
+}

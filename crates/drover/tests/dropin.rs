@@ -1,0 +1,481 @@
+//! The binary in the place of upstream's programs: each part of a hub as a process of its own, on an API server on which
+//! nothing else of OCM runs.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc,
+};
+
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    coordination::v1::Lease,
+    core::v1::{Namespace, ServiceAccount},
+};
+use kube::{Api, Client, Config, api::PostParams};
+use kube_api::pki::Pki;
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn,
+    cluster::{ManagedCluster, ManagedClusterSet, PlacementDecision},
+    work::ManifestWork,
+};
+use serde_json::{Value, json};
+use testkit::{World, objects, wait};
+
+/// A program that runs.
+struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Running {
+    fn start(words: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_drover"))
+            .args(words)
+            .env("NO_COLOR", "1")
+            .env_remove("DROVER_LOG")
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let stderr = child.stderr.take().expect("it was asked for");
+        let (tell, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Waits for a line of the log that holds this.
+    fn says(&self, what: &str) -> String {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(wait::PATIENCE) {
+                Ok(line) if line.contains(what) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("{what:?} was not said, but:\n{}", seen.join("\n")),
+            }
+        }
+    }
+
+    /// Where it serves what the line with these words names.
+    fn address(&self, what: &str) -> String {
+        let line = self.says(what);
+        let (_, rest) = line.split_once("address=").expect("the line names an address");
+        rest.split_whitespace().next().unwrap_or_default().to_owned()
+    }
+
+    /// SIGTERM, and the exit code.
+    fn stops(&mut self) -> Option<i32> {
+        let told = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
+        assert!(told.expect("there is a kill").success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Already ended is what we want.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A hub on which nothing runs, and the kubeconfig of its administrator.
+struct Bare {
+    world: World,
+    folder: tempfile::TempDir,
+    kubeconfig: String,
+}
+
+impl Bare {
+    async fn new() -> Self {
+        let world = World::new(0).await;
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = folder.path().join("kubeconfig");
+        let text = world.hub.kubeconfig("admin", &["system:masters"]).unwrap();
+        std::fs::write(&path, text).unwrap();
+        Self {
+            world,
+            folder,
+            kubeconfig: path.display().to_string(),
+        }
+    }
+
+    fn client(&self) -> Client {
+        self.world.hub.client()
+    }
+
+    fn run(&self, words: &[&str]) -> Running {
+        let own = [
+            "--kubeconfig",
+            &self.kubeconfig,
+            "--listen=127.0.0.1:0",
+            "--namespace=default",
+        ];
+        Running::start(&[words, &own].concat())
+    }
+}
+
+fn output(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_drover"))
+        .args(words)
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+fn what_upstream_refuses_is_refused_in_its_words_with_its_exit_code() {
+    for (words, said) in [
+        (
+            &["registration", "control"][..],
+            "Error: unknown command \"control\" for \"registration\"\n",
+        ),
+        (&["work", "agent", "--foo"], "Error: unknown flag: --foo\n"),
+        (
+            &["placement", "controller", "--kubeconfig"],
+            "Error: flag needs an argument: --kubeconfig\n",
+        ),
+        (&["registration", "agent"], "error: bootstrap-kubeconfig is required\n"),
+        (
+            &["work", "agent", "--workload-agent-workers=0"],
+            "error: workload-agent-workers must be >= 1, got 0\n",
+        ),
+        (
+            &["addon", "manager", "--tls-min-version=1"],
+            "error: unknown tls version \"1\"\n",
+        ),
+        (
+            &["work", "manager"],
+            "error: unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined",
+        ),
+    ] {
+        let output = output(words);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(stderr.starts_with(said), "{words:?}: {stderr}");
+    }
+    let help = output(&["registration", "agent", "--help"]);
+    let stdout = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(
+        help.status.success() && stdout.contains("--bootstrap-kubeconfig <string>"),
+        "{stdout}"
+    );
+    assert_eq!(
+        output(&["registration"]).status.code(),
+        Some(1),
+        "no sub-command is a failure"
+    );
+    assert!(output(&["registration", "--version"]).status.success());
+}
+
+const PLACEMENT: &str = "
+{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSet, metadata: {name: default}, spec: {}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1beta2, kind: ManagedClusterSetBinding, metadata: {name: default, namespace: default}, spec: {clusterSet: default}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: cluster1, labels: {cluster.open-cluster-management.io/clusterset: default}}, spec: {}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {name: all, namespace: default}, spec: {}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn placement_alone_chooses_clusters_and_hands_over_when_it_stops() {
+    let bare = Bare::new().await;
+    let mut first = bare.run(&["placement", "controller"]);
+    let address = first.address("health and metrics");
+    first.says("leads");
+    bare.world.hub.apply(PLACEMENT).await;
+    let decisions: Api<PlacementDecision> = Api::namespaced(bare.client(), "default");
+    let chosen = wait::until(&decisions, "all-decision-1", "has the cluster", |it| {
+        it.is_some_and(|it| it.status.as_ref().is_some_and(|it| !it.decisions.is_empty()))
+    });
+    assert_eq!(
+        chosen.await.unwrap().status.unwrap().decisions[0].cluster_name,
+        "cluster1"
+    );
+    metrics_are_for_those_who_may(&bare, &address).await;
+
+    let second = bare.run(&["placement", "controller"]);
+    second.says("another leads");
+    assert_eq!(first.stops(), Some(0));
+    // The Lease would last 137 s, which is longer than anybody here waits.
+    second.says("leads");
+    let leases: Api<Lease> = Api::namespaced(bare.client(), "default");
+    let lease = leases.get("placement-lock").await.unwrap().spec.unwrap();
+    assert_eq!(
+        (lease.lease_duration_seconds, lease.lease_transitions),
+        (Some(137), Some(1))
+    );
+}
+
+/// Health is for everybody, metrics for those whom the API server lets see them.
+async fn metrics_are_for_those_who_may(bare: &Bare, address: &str) {
+    let get = async |path: &str, token: Option<&str>| -> (u16, String) {
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.accept_invalid_certs = true;
+        config.auth_info.token = token.map(|it| it.to_owned().into());
+        let client = Client::try_from(config).unwrap();
+        let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
+        let answer = client.send(request).await.unwrap();
+        let code = answer.status().as_u16();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap();
+        (code, String::from_utf8_lossy(&body.to_bytes()).into_owned())
+    };
+    assert_eq!(get("/healthz", None).await, (200, "ok".to_owned()));
+    let (code, body) = get("/metrics", None).await;
+    assert_eq!(code, 403);
+    assert!(
+        body.contains(r#"forbidden: User \"system:anonymous\" cannot get path \"/metrics\""#),
+        "{body}"
+    );
+    assert_eq!(get("/metrics", Some("nobody's")).await.0, 401);
+    let token = async |account: &str| -> String {
+        let accounts: Api<ServiceAccount> = Api::namespaced(bare.client(), "default");
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec::default()),
+            ..TokenRequest::default()
+        };
+        let made = accounts
+            .create_token_request(account, &PostParams::default(), &request)
+            .await;
+        made.unwrap().status.unwrap().token.unwrap()
+    };
+    bare.world
+        .hub
+        .apply(
+            "
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: scraper, namespace: default}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: stranger, namespace: default}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: scraper}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: scraper}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: scraper}
+subjects: [{kind: ServiceAccount, name: scraper, namespace: default}]
+",
+        )
+        .await;
+    assert_eq!(get("/metrics", Some(&token("stranger").await)).await.0, 403);
+    let (code, body) = get("/metrics", Some(&token("scraper").await)).await;
+    assert_eq!(code, 200, "{body}");
+    for name in [
+        "controller_runtime_reconcile_total{controller=\"placement",
+        "controller_runtime_reconcile_time_seconds_count{controller=\"placement",
+        "workqueue_depth{name=\"placement",
+        "process_resident_memory_bytes ",
+        "process_cpu_seconds_total ",
+    ] {
+        assert!(body.contains(name), "{name} is not in\n{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_leader_is_followed_when_its_lease_is_over() {
+    let bare = Bare::new().await;
+    let brief = [
+        "placement",
+        "controller",
+        "--leader-election-lease-duration=2s",
+        "--leader-election-renew-deadline=1500ms",
+        "--leader-election-retry-period=500ms",
+    ];
+    let mut first = bare.run(&brief);
+    first.says("leads");
+    let second = bare.run(&brief);
+    second.says("another leads");
+    first.child.kill().unwrap();
+    second.says("leads");
+    bare.world.hub.apply(PLACEMENT).await;
+    let decisions: Api<PlacementDecision> = Api::namespaced(bare.client(), "default");
+    wait::until(&decisions, "all-decision-1", "is there", |it| it.is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registration_alone_lets_clusters_in() {
+    let bare = Bare::new().await;
+    let _running = bare.run(&[
+        "/registration",
+        "--feature-gates=ManagedClusterAutoApproval=true",
+        "controller",
+        "--labels=team=a",
+        "--disable-leader-election",
+    ]);
+    let sets: Api<ManagedClusterSet> = Api::all(bare.client());
+    wait::until(&sets, "default", "is there", |it| it.is_some()).await;
+    let cluster = "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: cluster1}, spec: {hubAcceptsClient: true}}";
+    bare.world.hub.apply(cluster).await;
+    let clusters: Api<ManagedCluster> = Api::all(bare.client());
+    wait::until(&clusters, "cluster1", "accepted", |it| {
+        it.is_some_and(|it| objects::is_true(it, "HubAcceptedManagedCluster"))
+    })
+    .await;
+    let namespace = Api::<Namespace>::all(bare.client()).get("cluster1").await.unwrap();
+    assert_eq!(namespace.metadata.labels.unwrap()["team"], "a");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn works_and_add_ons_are_looked_after_by_a_process_each() {
+    let bare = Bare::new().await;
+    let text = "
+{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: cluster1}, spec: {}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {name: all, namespace: default}, spec: {}}
+---
+apiVersion: work.open-cluster-management.io/v1alpha1
+kind: ManifestWorkReplicaSet
+metadata: {name: set, namespace: default}
+spec:
+  placementRefs: [{name: all}]
+  manifestWorkTemplate:
+    workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}
+---
+{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn, metadata: {name: hello}, spec: {}}
+---
+{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ManagedClusterAddOn, metadata: {name: hello, namespace: cluster1}, spec: {}}
+";
+    bare.world.hub.apply(text).await;
+    let _works = bare.run(&["work", "manager", "--feature-gates=ManifestWorkReplicaSet=true"]);
+    let _placements = bare.run(&["placement", "controller"]);
+    let mut add_ons = bare.run(&["addon", "manager"]);
+    let owned: Api<ManagedClusterAddOn> = Api::namespaced(bare.client(), "cluster1");
+    wait::until(&owned, "hello", "has its owner", |it| {
+        it.is_some_and(|it| {
+            it.metadata
+                .owner_references
+                .as_ref()
+                .is_some_and(|it| it[0].name == "hello")
+        })
+    })
+    .await;
+    // The set's clusters come from another process.
+    bare.world.hub.apply(PLACEMENT).await;
+    let works: Api<ManifestWork> = Api::namespaced(bare.client(), "cluster1");
+    wait::until_all(&works, "a work of the set", |it| it.len() == 1).await;
+    let leases: Api<Lease> = Api::namespaced(bare.client(), "default");
+    for name in ["work-manager-lock", "placement-lock", "manager-lock"] {
+        wait::until(&leases, name, "is held", |it| it.is_some()).await;
+    }
+    assert_eq!(add_ons.stops(), Some(0));
+}
+
+/// Keys for a webhook server in a directory, and how a client trusts them.
+fn certificates(directory: &Path) -> Pki {
+    let pki = Pki::open(None, &[], jiff::Timestamp::now()).unwrap();
+    let pem = |label: &str, der: &[u8]| {
+        let text = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, der);
+        format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+    };
+    let serving = pki.serving();
+    let chain: String = serving.chain.iter().map(|it| pem("CERTIFICATE", it)).collect();
+    std::fs::write(directory.join("tls.crt"), chain).unwrap();
+    std::fs::write(directory.join("tls.key"), pem("PRIVATE KEY", serving.key.secret_der())).unwrap();
+    pki
+}
+
+async fn post(address: &str, pki: &Pki, path: &str, body: &Value) -> Result<Value, kube::Error> {
+    let mut config = Config::new(format!("https://{address}").parse().unwrap());
+    config.root_cert = Some(vec![pki.authority().der().to_vec()]);
+    let request = http::Request::post(path).header("content-type", "application/json");
+    Client::try_from(config)?
+        .request(request.body(body.to_string().into_bytes()).unwrap())
+        .await
+}
+
+fn review(operation: &str, user: &str, object: Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "u", "operation": operation, "object": object, "userInfo": {"username": user, "groups": []}},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_server_judges_with_the_hubs_rules_and_takes_up_a_renewed_certificate() {
+    let bare = Bare::new().await;
+    let directory: PathBuf = bare.folder.path().join("certificates");
+    std::fs::create_dir(&directory).unwrap();
+    let pki = certificates(&directory);
+    let directory_text = directory.display().to_string();
+    let server = Running::start(&[
+        "registration",
+        "webhook-server",
+        "--kubeconfig",
+        &bare.kubeconfig,
+        "--bind-address=127.0.0.1",
+        "--port=0",
+        "--health-probe-port=0",
+        "--metrics-port=0",
+        "--certdir",
+        &directory_text,
+    ]);
+    let address = server.address("answers reviews");
+    let validate = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
+    let cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "c"}, "spec": {"hubAcceptsClient": true},
+    });
+    let asked = review("CREATE", "jane", cluster.clone());
+    let answer = post(&address, &pki, validate, &asked).await.unwrap();
+    assert_eq!(
+        (&answer["response"]["uid"], &answer["response"]["allowed"]),
+        (&json!("u"), &json!(false))
+    );
+    assert_eq!(answer["response"]["status"]["code"], 403);
+    assert_eq!(
+        answer["response"]["status"]["message"],
+        "user \"jane\" cannot update the HubAcceptsClient field"
+    );
+    // Who may is for the API server to say.
+    bare.world
+        .hub
+        .apply(
+            "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: accepter}
+rules:
+- {apiGroups: [register.open-cluster-management.io], resources: [managedclusters/accept], verbs: [update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: accepter}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: accepter}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
+",
+        )
+        .await;
+    let answer = post(&address, &pki, validate, &asked).await.unwrap();
+    assert_eq!(answer["response"]["allowed"], true, "{answer}");
+    let binding = json!({"metadata": {"name": "a", "namespace": "default"}, "spec": {"clusterSet": "a"}});
+    let path = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
+    let answer = post(&address, &pki, path, &review("CREATE", "jane", binding))
+        .await
+        .unwrap();
+    assert_eq!(
+        answer["response"]["status"]["message"],
+        "user \"jane\" is not allowed to bind cluster set \"a\""
+    );
+
+    let renewed = certificates(&directory);
+    server.says("took up the renewed certificate");
+    post(&address, &renewed, validate, &asked).await.unwrap();
+    assert!(
+        post(&address, &pki, validate, &asked).await.is_err(),
+        "the old authority is no longer shown"
+    );
+}
