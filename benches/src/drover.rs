@@ -25,6 +25,15 @@ pub struct Drover {
     pub ready_after: Duration,
 }
 
+impl From<Child> for Drover {
+    fn from(child: Child) -> Self {
+        Self {
+            child,
+            ready_after: Duration::ZERO,
+        }
+    }
+}
+
 impl Drover {
     /// Runs `drover up` and waits until it is ready.
     pub fn up(binary: &Path, data: &Path, clusters: usize) -> Result<Self> {
@@ -50,15 +59,9 @@ impl Drover {
 
     /// Runs another long-lived command.
     pub fn run<I: AsRef<OsStr>>(binary: &Path, arguments: impl IntoIterator<Item = I>) -> Result<Self> {
-        let child = Command::new(binary)
-            .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Self {
-            child,
-            ready_after: Duration::ZERO,
-        })
+        let mut command = Command::new(binary);
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command.spawn()?.into())
     }
 
     /// Resident memory in bytes.

@@ -2,6 +2,7 @@
 
 use crate::{
     Size,
+    apis::Apis,
     drover::{ADMIN, Drover, client, kubeconfig},
     statistics::{mebibytes, milliseconds, round},
     works::{is, work, works},
@@ -10,10 +11,9 @@ use agent::Agent;
 use anyhow::{Context, Result};
 use credential::KubeconfigSource;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{ListParams, PostParams};
-use kube_api::{
-    Options, Server,
-    identity::{MASTERS, User},
+use kube::{
+    Client,
+    api::{ListParams, PostParams},
 };
 use registration::agent::AgentOptions;
 use serde_json::{Value, json};
@@ -29,15 +29,22 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// Creates under way at once.
 const PARALLEL: usize = 16;
 
-/// One hub process; the agents and their clusters live in this one.
+/// One hub process, one with the clusters' own APIs, and the agents in this one.
 pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     let data = tempfile::tempdir()?;
     let hub = Drover::up(binary, data.path(), 0)?;
     let stop = CancellationToken::new();
     let begun = Instant::now();
     let names: Vec<String> = (1..=size.agents).map(|it| format!("agent{it}")).collect();
-    let clusters = clusters(size.agents).await?;
-    let agents = join(binary, &kubeconfig(data.path(), "hub"), &names, &clusters, &stop).await?;
+    let clusters = Apis::start(size.agents, data.path()).await?;
+    let agents = join(
+        binary,
+        &kubeconfig(data.path(), "hub"),
+        &names,
+        &clusters.clients,
+        &stop,
+    )
+    .await?;
     let client = client(data.path(), "hub").await?;
     let pairs = names
         .iter()
@@ -92,9 +99,7 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     for agent in agents {
         agent.finished().await;
     }
-    for cluster in clusters {
-        cluster.stop(None).await;
-    }
+    clusters.stop()?;
     hub.stop()?;
     Ok(json!({
         "agents": size.agents, "worksEach": WORKS_EACH,
@@ -104,29 +109,19 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     }))
 }
 
-/// The APIs of so many clusters, in this process and in memory.
-pub async fn clusters(count: usize) -> Result<Vec<Server>> {
-    let mut clusters = Vec::new();
-    for _ in 0..count {
-        clusters.push(Server::open(Options::default()).await?);
-    }
-    Ok(clusters)
-}
-
 /// Joins the clusters to the hub of the kubeconfig, under these names, and has the hub accept them.
 pub async fn join(
     binary: &Path,
     admin: &Path,
     names: &[String],
-    clusters: &[Server],
+    clusters: &[Client],
     stop: &CancellationToken,
 ) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
-    for (name, server) in names.iter().zip(clusters) {
-        let cluster = kube::Client::new(server.service(User::new("agent", &[MASTERS])), "default");
+    for (name, cluster) in names.iter().zip(clusters) {
         let options = AgentOptions {
             cluster_name: Some(name.clone()),
-            ..AgentOptions::new(KubeconfigSource::Path(admin.to_owned()), cluster)
+            ..AgentOptions::new(KubeconfigSource::Path(admin.to_owned()), cluster.clone())
         };
         agents.push(agent::start(options, stop.child_token()).await?);
     }

@@ -5,6 +5,8 @@
 //! probed in the same run.
 
 mod addons;
+mod apis;
+mod counting;
 mod drover;
 mod fleet;
 mod placement;
@@ -34,6 +36,12 @@ struct Arguments {
     /// So many placements that choose.
     #[arg(long)]
     placements: Option<usize>,
+    /// Serves the APIs of so many clusters and measures nothing; what measures starts it.
+    #[arg(long, hide = true, requires = "serve_dir")]
+    serve_clusters: Option<usize>,
+    /// Where the files go with which to speak to them.
+    #[arg(long, hide = true)]
+    serve_dir: Option<PathBuf>,
     /// Which to measure: probe, start, works, fleet, addon, addons, placement, replicaset. All of them without a name.
     names: Vec<String>,
 }
@@ -67,11 +75,17 @@ pub struct Size {
     pub idle_seconds: u64,
 }
 
+#[global_allocator]
+static GLOBAL: counting::Counting = counting::Counting;
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     // The same provider as the product; a second one would make the first use of TLS a coin toss.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    if let (Some(count), Some(dir)) = (arguments.serve_clusters, &arguments.serve_dir) {
+        return apis::serve(count, dir).await;
+    }
     let mut size = if arguments.quick {
         Size {
             runs: 1,

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Size,
+    Size, counting,
     statistics::{mebibytes, milliseconds, percentile, round},
 };
 use world::{Moves, World};
@@ -80,9 +80,7 @@ pub async fn measure(size: Size) -> Result<Value> {
     let told = running[1].queue.clone();
     until(|| told.is_empty(), "events are not told").await?;
 
-    let before = used();
-    memory.clear();
-    let index = before.saturating_sub(used());
+    let index = counting::given_back(|| memory.clear());
     cancel.cancel();
     for it in running {
         it.finished.await?;
@@ -160,19 +158,4 @@ impl Chosen {
         let all: BTreeSet<&str> = placements.filter(|it| world::takes_all(it)).collect();
         all.len() == wanted.len() && wanted.iter().all(|it| all.contains(it.as_str()))
     }
-}
-
-/// Bytes that the allocator has given out.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn used() -> u64 {
-    // SAFETY: it reads counters of the allocator and has no arguments.
-    #[allow(unsafe_code)]
-    let counters = unsafe { libc::mallinfo2() };
-    (counters.uordblks + counters.hblkhd) as u64
-}
-
-/// Nobody counts here.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn used() -> u64 {
-    0
 }

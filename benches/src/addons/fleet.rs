@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::{objects, rollout};
 use crate::{
     Size,
+    apis::Apis,
     drover::{Drover, client, kubeconfig},
     fleet,
     statistics::{mebibytes, round},
@@ -28,17 +29,16 @@ use crate::{
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// One hub process; the agents and their clusters live in this one.
+/// One hub process, one with the clusters' own APIs, and the agents in this one.
 pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     let data = tempfile::tempdir()?;
     let hub = Drover::up(binary, data.path(), 0)?;
     let admin = kubeconfig(data.path(), "hub");
     let stop = CancellationToken::new();
     let names: Vec<String> = (1..=size.add_on_clusters).map(|it| format!("edge{it}")).collect();
-    let clusters = fleet::clusters(names.len()).await?;
-    // What the clusters' own APIs weigh is not the agents'.
-    let apis = resident()?;
-    let agents = fleet::join(binary, &admin, &names, &clusters, &stop).await?;
+    let clusters = Apis::start(names.len(), data.path()).await?;
+    let bare = resident()?;
+    let agents = fleet::join(binary, &admin, &names, &clusters.clients, &stop).await?;
     let client = client(data.path(), "hub").await?;
     joined(&client, names.len()).await?;
 
@@ -53,7 +53,7 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     }
     available(&client, names.len() * add_ons.len()).await?;
     let settled = begun.elapsed();
-    let weight = (hub.resident()?, resident()?.saturating_sub(apis));
+    let weight = (hub.resident()?, resident()?.saturating_sub(bare));
 
     let rollout = rollout::measure(&client, &add_ons[0], names.len()).await?;
 
@@ -66,9 +66,7 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
     for agent in agents {
         agent.finished().await;
     }
-    for cluster in clusters {
-        cluster.stop(None).await;
-    }
+    clusters.stop()?;
     hub.stop()?;
     Ok(json!({
         "addOns": add_ons.len(), "clusters": names.len(),
@@ -150,7 +148,7 @@ fn resident() -> Result<u64> {
     Ok(kibibytes.context("the kernel tells resident memory")?.parse::<u64>()? << 10)
 }
 
-/// CPU time of this process, in which the agents and their clusters' APIs run.
+/// CPU time of this process, in which the agents run.
 fn own_cpu() -> Result<Duration> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

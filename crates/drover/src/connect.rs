@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use credential::connection;
 use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -49,7 +50,7 @@ impl Target {
             .root_cert
             .as_ref()
             .map(|it| it.iter().map(|der| bootstrap::pem(der)).collect());
-        let client = Client::try_from(config).with_context(|| format!("could not use the credentials in {from}"))?;
+        let client = connection::client(&config).with_context(|| format!("could not use the credentials in {from}"))?;
         Ok(Self {
             client,
             server,

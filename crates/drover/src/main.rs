@@ -36,7 +36,11 @@ mod why;
 
 use std::{io::ErrorKind, process::ExitCode};
 
+use allocator::{ALLOCATOR, Allocator};
 use clap::Parser;
+
+#[global_allocator]
+static GLOBAL: Allocator = ALLOCATOR;
 
 fn main() -> ExitCode {
     let begun = std::time::Instant::now();

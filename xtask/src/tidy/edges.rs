@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// What each crate may use of the house.
 const MAY_USE: &[(&str, &[&str])] = &[
+    // under everything
+    ("allocator", &[]),
     // word
     ("ocm-api", &[]),
     // machine
@@ -57,6 +59,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-addon-sdk",
             "ocm-reconcile",
             "ocm-api",
+            "allocator",
         ],
     ),
 ];

@@ -19,7 +19,7 @@ use ocm_api::{
     identity, labels,
 };
 use ocm_reconcile::{
-    Note, ObserveError, Plan, Queue, Reconciler, Site,
+    Cache, Note, ObserveError, Plan, Queue, Reconciler, Site,
     access::{self, Attributes, Subject},
     approve::approve,
     async_trait,
@@ -55,6 +55,8 @@ pub struct Seen {
     pub auto_approved_users: Vec<String>,
     /// The cluster it is for, if there is one.
     pub cluster: Option<Arc<ManagedCluster>>,
+    /// Whether a later request for the cluster was approved.
+    pub is_superseded: bool,
 }
 
 /// An agent that a request asks a certificate for.
@@ -84,28 +86,32 @@ impl Approval {
     }
 }
 
-/// Requests, and those that wait for a cluster's agent to fall silent.
+/// Requests, and those that wait for their cluster, or for its agent to fall silent.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.requests.subscribe_by_name(queue);
     let requests = caches.requests.clone();
     caches.clusters.subscribe(queue, move |old, new| {
-        let (Some(old), Some(new)) = (old, new) else {
-            return Vec::new();
-        };
-        if is_alive(old) == is_alive(new) {
+        let Some(new) = new else { return Vec::new() };
+        let came = old.is_none();
+        if old.is_some_and(|old| is_alive(old) == is_alive(new)) {
             return Vec::new();
         }
+        // Who serves a cluster is written on it, so that a request that was decided before it came counts, too.
         let name = new.name_any();
-        let of_cluster = |it: &&Arc<CertificateSigningRequest>| {
-            it.labels().get(labels::CLUSTER_NAME) == Some(&name) && !is_decided(it)
-        };
-        requests
-            .list()
-            .iter()
-            .filter(of_cluster)
-            .map(|it| it.name_any())
-            .collect()
+        let mut waiting = of_agents_of(&requests, &name);
+        waiting.retain(|it| came || !is_decided(it));
+        waiting.iter().map(|it| it.name_any()).collect()
     });
+}
+
+/// The requests of a cluster's agents, as far as their labels tell.
+fn of_agents_of(requests: &Cache<CertificateSigningRequest>, cluster: &str) -> Vec<Arc<CertificateSigningRequest>> {
+    let mut all = requests.list();
+    all.retain(|it| {
+        let labels = it.labels();
+        labels.get(labels::CLUSTER_NAME).is_some_and(|it| it == cluster) && !labels.contains_key(labels::ADDON_NAME)
+    });
+    all
 }
 
 fn is_alive(cluster: &ManagedCluster) -> bool {
@@ -163,11 +169,16 @@ pub fn recognise(request: &CertificateSigningRequest) -> Result<Agent, &'static 
 
 /// Whether somebody has decided already.
 pub fn is_decided(request: &CertificateSigningRequest) -> bool {
-    request
-        .status
-        .iter()
-        .flat_map(|it| it.conditions.iter().flatten())
-        .any(|it| it.type_ == csr::APPROVED || it.type_ == csr::DENIED)
+    is_approved(request) || has(request, csr::DENIED)
+}
+
+fn is_approved(request: &CertificateSigningRequest) -> bool {
+    has(request, csr::APPROVED)
+}
+
+fn has(request: &CertificateSigningRequest, condition: &str) -> bool {
+    let conditions = request.status.iter().flat_map(|it| it.conditions.iter().flatten());
+    conditions.into_iter().any(|it| it.type_ == condition)
 }
 
 #[async_trait]
@@ -187,19 +198,34 @@ impl Reconciler for Approval {
         {
             may_renew = access::may(&self.client, &requester(request), &renewal()).await?;
         }
+        let is_superseded = request.as_deref().filter(|it| is_approved(it)).is_some_and(|request| {
+            let cluster = request.labels().get(labels::CLUSTER_NAME);
+            let all = cluster
+                .map(|it| of_agents_of(&self.caches.requests, it))
+                .unwrap_or_default();
+            let mut approved = all.iter().filter(|it| is_approved(it));
+            approved.any(|it| it.metadata.creation_timestamp > request.metadata.creation_timestamp)
+        });
         Ok(Seen {
             now: Timestamp::now(),
             request,
             may_renew,
             auto_approved_users: self.options.auto_approved_csr_users.clone(),
             cluster,
+            is_superseded,
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
-        let Some(request) = seen.request.as_deref().filter(|it| !is_decided(it)) else {
+        let Some(request) = seen.request.as_deref() else {
             return Plan::new();
         };
+        if is_decided(request) {
+            // An administrator may have decided it.
+            let last = is_approved(request) && !seen.is_superseded;
+            let agent = recognise(request).ok().filter(|_| last);
+            return agent.map(|it| record(seen.cluster.as_deref(), &it)).unwrap_or_default();
+        }
         let agent = match recognise(request) {
             Ok(agent) => agent,
             Err(why) => return Plan::only(Note::Remark(format!("not a request of ours: {why}"))),
@@ -213,6 +239,9 @@ impl Reconciler for Approval {
             return Plan::only(Note::Wait(format!(
                 "an administrator must approve the request of {user}"
             )));
+        } else if seen.cluster.is_none() {
+            // Whose agent would come next and be approved as well, as nobody would know of this one.
+            return Plan::only(Note::Wait(format!("there is no ManagedCluster {} yet", agent.cluster)));
         } else if let Some(other) = living_other(seen.cluster.as_deref(), &agent) {
             return Plan::only(Note::Wait(format!(
                 "agent {other} of {} is alive: an administrator must approve agent {} if it is to take over",

@@ -19,8 +19,18 @@ fn seen(request: CertificateSigningRequest, may_renew: bool) -> Seen {
         request: Some(Arc::new(request)),
         may_renew,
         auto_approved_users: vec!["bootstrap".to_owned()],
-        cluster: None,
+        cluster: Some(served_by("a1", "Unknown")),
+        is_superseded: false,
     }
+}
+
+fn served_by(agent: &str, available: &str) -> Arc<ManagedCluster> {
+    let cluster = serde_json::json!({
+        "metadata": {"name": "cluster1", "annotations": {"registration.open-cluster-management.io/served-by": agent}},
+        "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": available, "reason": "R",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    });
+    Arc::new(serde_json::from_value(cluster).unwrap())
 }
 
 fn check(seen: &Seen, printed: &str) {
@@ -50,7 +60,14 @@ fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
         &seen(request("cluster1", &subject, "someone"), false),
         "nothing to do\nwaits: an administrator must approve the request of someone",
     );
-    check(&seen(request("cluster1", &subject, "bootstrap"), false), APPROVED);
+    let trusted = seen(request("cluster1", &subject, "bootstrap"), false);
+    check(&trusted, APPROVED);
+    // Nothing could be written of who serves a cluster that is not there, and the next agent would be let in, too.
+    let early = Seen {
+        cluster: None,
+        ..trusted
+    };
+    check(&early, "nothing to do\nwaits: there is no ManagedCluster cluster1 yet");
 }
 
 #[test]
@@ -69,14 +86,9 @@ fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
 #[test]
 fn a_second_agent_does_not_take_over_while_the_first_is_alive() {
     let served = |by: &str, available: &str| {
-        let cluster = serde_json::json!({
-            "metadata": {"name": "cluster1", "annotations": {"registration.open-cluster-management.io/served-by": by}},
-            "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": available, "reason": "R",
-                "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
-        });
         let request = request("cluster1", &Subject::agent("cluster1", "b2"), "bootstrap");
         Seen {
-            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            cluster: Some(served_by(by, available)),
             ..seen(request, false)
         }
     };
@@ -140,4 +152,19 @@ fn what_is_decided_stays_decided() {
     denied.status =
         serde_json::from_value(serde_json::json!({"conditions": [{"type": "Denied", "status": "True"}]})).unwrap();
     check(&seen(denied, true), "nothing to do");
+}
+
+#[test]
+fn whom_an_administrator_approves_is_known_to_serve_the_cluster() {
+    let mut approved = request("cluster1", &Subject::agent("cluster1", "b2"), "someone");
+    approved.status =
+        serde_json::from_value(serde_json::json!({"conditions": [{"type": "Approved", "status": "True"}]})).unwrap();
+    let mut seen = seen(approved, false);
+    check(&seen, "hub: patch ManagedCluster cluster1");
+    seen.cluster = Some(served_by("b2", "True"));
+    check(&seen, "nothing to do");
+    // An old request that is seen again after a later one was approved says nothing.
+    seen.cluster = Some(served_by("c3", "True"));
+    seen.is_superseded = true;
+    check(&seen, "nothing to do");
 }

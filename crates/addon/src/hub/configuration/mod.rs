@@ -137,14 +137,22 @@ impl Reconciler for Configuration {
         let inherited = Inherited::of(offer);
         let addons = seen.addons.iter().map(|it| &**it);
         let graph = Graph::of(offer, &inherited, &seen.chosen, addons, seen.now);
+        let mut takes = Vec::new();
         for place in graph.places.values() {
             let say = match (graph.turn(place), place.standing.status) {
-                (Some(turn), _) if turn.is_in_rollout() => Say::Take,
+                (Some(turn), _) if turn.is_in_rollout() => {
+                    takes.push(place);
+                    continue;
+                }
                 (_, Status::ToApply) => Say::Wait,
                 (_, Status::Succeeded) => Say::Keep,
                 _ => continue,
             };
             inform(&mut plan, place, say, seen.now);
+        }
+        // Last, so that whose turn it is is not held up by what the others are told.
+        for place in takes {
+            inform(&mut plan, place, Say::Take, seen.now);
         }
         let mut new = offer.clone();
         if let Some(status) = &mut new.status {
