@@ -57,8 +57,8 @@ fn told(addon: &ManagedClusterAddOn, kind: &str) -> String {
 
 /// The names of the ConfigMaps in a work.
 fn maps_in(work: &ManifestWork) -> Vec<String> {
-    let manifests = work.spec.workload.manifests.iter();
-    manifests.map(|it| it.name().to_owned()).collect()
+    let manifests = work.spec.workload.manifests.read();
+    manifests.iter().map(|it| it.name().to_owned()).collect()
 }
 
 async fn hosted(manifests: &[Value]) -> World {

@@ -357,7 +357,7 @@ async fn an_agent_that_reports_and_a_work_that_was_tampered_with_cost_no_more_th
         .await
         .unwrap();
     wait::until(&works, "addon-told-deploy-0", "is as it was", |it| {
-        it.is_some_and(|it| !it.labels().is_empty() && it.spec.workload.manifests[0].0["data"]["mood"] == "good")
+        it.is_some_and(|it| !it.labels().is_empty() && it.spec.workload.manifests.read()[0].0["data"]["mood"] == "good")
     })
     .await;
     world.stop().await;

@@ -287,7 +287,11 @@ where
 
     fn shaped(&self, name: &Name, mut object: K) -> K {
         // managedFields are often half of an object, and nobody here reads them.
-        object.meta_mut().managed_fields = None;
+        let meta = object.meta_mut();
+        meta.managed_fields = None;
+        // Lists grow while they are read, and have room for four at least.
+        meta.owner_references.iter_mut().for_each(Vec::shrink_to_fit);
+        meta.finalizers.iter_mut().for_each(Vec::shrink_to_fit);
         if let Some(shape) = &self.inner.shape {
             let present = self.inner.store.read().get(name).cloned();
             shape(present.as_deref(), &mut object);

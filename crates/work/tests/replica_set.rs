@@ -269,7 +269,7 @@ async fn a_work_of_somebody_else_stands_in_the_way_until_it_goes() {
     .await;
     hub.until_total("web", 1).await;
     let left = api.get(&name).await.unwrap();
-    assert_eq!(left.spec.workload.manifests[0].0["data"]["greeting"], "mine");
+    assert_eq!(left.spec.workload.manifests.read()[0].0["data"]["greeting"], "mine");
 
     api.delete(&name, &DeleteParams::default()).await.unwrap();
     hub.until_total("web", 2).await;
@@ -313,7 +313,8 @@ async fn overlapping_placements_come_and_go_without_a_second_work() {
         .unwrap();
     let told = |it: &Cache<ManifestWork>| {
         let works = it.list();
-        let says = |it: &Arc<ManifestWork>| it.spec.workload.manifests[0].0["data"]["greeting"] == "good morning";
+        let says =
+            |it: &Arc<ManifestWork>| it.spec.workload.manifests.read()[0].0["data"]["greeting"] == "good morning";
         (works.len() == 4 && works.iter().all(says)).then_some(())
     };
     hub.works.until(told).await;
@@ -353,7 +354,7 @@ async fn labels_reach_works_that_wait_for_their_turn_and_give_them_no_turn() {
         move |it: &Cache<ManifestWork>| {
             let works = it.list();
             let said = works.iter().filter(|it| {
-                it.spec.workload.manifests[0].0["data"]["greeting"] == greeting
+                it.spec.workload.manifests.read()[0].0["data"]["greeting"] == greeting
                     && it.labels().get("team").map(String::as_str) == label
             });
             (said.count() == wanted).then_some(())

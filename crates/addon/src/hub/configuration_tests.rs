@@ -247,7 +247,7 @@ fn no_more_clusters_are_under_way_than_the_strategy_allows() {
     let old = all(|it| done(it, "x", "h1"));
     check(
         &one_placement(strategy.clone(), "h2", &clusters, old.clone()),
-        "c1: x@h2\nc2: x@h2\nc3: False\nc4: False\n\
+        "c3: False\nc4: False\nc1: x@h2\nc2: x@h2\n\
          Progressing selected clusters 4. configured addons 2/4 progressing..., 0 failed 0 timeout.",
     );
     let mut waiting = done("c4", "x", "h1");
@@ -279,7 +279,7 @@ fn a_progressive_strategy_without_a_number_takes_as_many_as_the_placements_group
     let old = clusters.iter().map(|it| done(it, "x", "h1")).collect();
     check(
         &one_placement(json!({"type": "Progressive"}), "h2", &clusters, old),
-        "c1: x@h2\nc2: x@h2\nc3: False\n\
+        "c3: False\nc1: x@h2\nc2: x@h2\n\
          Progressing selected clusters 3. configured addons 2/3 progressing..., 0 failed 0 timeout.",
     );
 }

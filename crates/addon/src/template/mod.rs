@@ -129,9 +129,11 @@ impl AddOn for TemplateAddOn {
     fn hosted(&self, place: &Place) -> bool {
         let template = self.template(place);
         template.is_ok_and(|it| {
-            let mut manifests = it.agent_spec.workload.manifests.iter();
+            let manifests = it.agent_spec.workload.manifests.read();
             // A location that is none is refused when the manifests are made, and only then read by somebody.
-            manifests.any(|it| !matches!(manifest::location(&it.0), Ok(Some(Side::Managed) | None)))
+            manifests
+                .iter()
+                .any(|it| !matches!(manifest::location(&it.0), Ok(Some(Side::Managed) | None)))
         })
     }
 

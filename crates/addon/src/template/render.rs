@@ -65,8 +65,8 @@ impl Rendering<'_> {
     pub fn substituted(&self) -> Result<Vec<Value>, Refusal> {
         let variables = self.variables();
         let mut unknown = BTreeSet::new();
-        let manifests = self.template.agent_spec.workload.manifests.iter();
-        let mut manifests: Vec<Value> = manifests.map(|it| it.0.clone()).collect();
+        let manifests = self.template.agent_spec.workload.manifests.read();
+        let mut manifests: Vec<Value> = manifests.iter().map(|it| it.0.clone()).collect();
         for manifest in &mut manifests {
             variables::substitute(manifest, &variables, &mut unknown);
         }
@@ -128,8 +128,9 @@ impl Rendering<'_> {
         let variables = self.variables();
         let is_hosted = matches!(self.place.mode, Mode::Hosted(_));
         let of = |wanted: &dyn Fn(&str) -> bool| {
-            let manifests = self.template.agent_spec.workload.manifests.iter();
+            let manifests = self.template.agent_spec.workload.manifests.read();
             let mut found = manifests
+                .iter()
                 .filter(|it| !is_hosted || location(&it.0) == Ok(Some(Side::Hosting)))
                 .filter(|it| pods::workloads(&it.0).is_some_and(wanted));
             found.find_map(|it| {

@@ -274,7 +274,8 @@ fn a_long_signers_volume_has_a_name_that_kubernetes_takes() {
     let mut template = read::<AddOnTemplate>(TEMPLATE);
     let signer = template.spec.registration[1].custom_signer.as_mut().unwrap();
     signer.signer_name = format!("{}.example.com/signer", "a".repeat(80));
-    template.spec.agent_spec.workload.manifests.drain(..2);
+    let workload = &mut template.spec.agent_spec.workload;
+    workload.manifests = workload.manifests.read().iter().skip(2).cloned().collect();
     let mut place = with_level_only();
     place.configs.remove(0);
     let manifests = hello().manifests(&place.with_config(&template)).unwrap();

@@ -248,8 +248,8 @@ fn health(seen: &Seen, here: &Here, outcome: &Outcome, after: &ManagedClusterAdd
         Mode::Hosted(_) => Side::Hosting,
     };
     let works: Vec<_> = deployed(seen, here, outcome, side).into_iter().flatten().collect();
-    let manifests = works.iter().flat_map(|it| &it.spec.workload.manifests).map(|it| &it.0);
-    let probes = options::probes(&here.health, manifests);
+    let manifests: Vec<_> = works.iter().map(|it| it.spec.workload.manifests.read()).collect();
+    let probes = options::probes(&here.health, manifests.iter().flat_map(|it| it.iter()).map(|it| &it.0));
     let of_cluster = place.cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
     availability::judge(&Case {
         addon: place.addon_name(),

@@ -422,7 +422,8 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         };
         // A report on other hooks than the present ones is worth nothing.
         let current = present.filter(|it| wanted.is_none_or(|wanted| changed(it, wanted).is_none()));
-        let hooks: Vec<&Value> = hooks.spec.workload.manifests.iter().map(|it| &it.0).collect();
+        let hooks = hooks.spec.workload.manifests.read();
+        let hooks: Vec<&Value> = hooks.iter().map(|it| &it.0).collect();
         match hooks::progress(&hooks, current, since, seen.now) {
             Progress::Done => done = Some(name),
             Progress::Expired(deadline) => expired = Some((name, deadline)),

@@ -8,7 +8,10 @@
 //! A manifest that does not fit anywhere has a work of its own; upstream writes an empty one before it.
 //! And a work whose manifests have outgrown what the API takes gives its largest away; upstream is refused for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use ocm_api::RawObject;
 
@@ -21,12 +24,12 @@ pub const BYTES_MAX: usize = 500 * 1024;
 pub const BYTES_WANTED: usize = BYTES_MAX / 10 * 8;
 
 /// A work as it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Present<'w> {
     /// Its number among the works of the add-on.
     pub index: usize,
     /// What is in it.
-    pub manifests: &'w [RawObject],
+    pub manifests: Cow<'w, [RawObject]>,
     /// Whether it is being deleted. It keeps its manifests and its number until it is gone, and gets nothing new.
     pub leaving: bool,
 }
@@ -163,7 +166,7 @@ mod tests {
             .iter()
             .map(|it| Present {
                 index: present(it),
-                manifests: &it.manifests,
+                manifests: (&it.manifests).into(),
                 leaving: false,
             })
             .collect()
@@ -267,7 +270,7 @@ mod tests {
         let manifests = vec![config_map("a", 10)];
         let leaving = Present {
             index: 0,
-            manifests: &manifests,
+            manifests: (&manifests).into(),
             leaving: true,
         };
         let loads = split(&[leaving], vec![config_map("a", 10), config_map("b", 10)]);

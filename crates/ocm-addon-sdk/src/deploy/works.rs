@@ -108,7 +108,7 @@ fn side(from: &Ingredients<'_>, side: Side, share: Share) -> Vec<WantedWork> {
         .filter_map(|it| match names.part(it.metadata.name.as_deref()?)? {
             Part::Deployed(at, index) if at == side => Some(Present {
                 index,
-                manifests: &it.spec.workload.manifests,
+                manifests: it.spec.workload.manifests.read(),
                 leaving: it.metadata.deletion_timestamp.is_some(),
             }),
             _ => None,
@@ -183,7 +183,10 @@ pub fn changed(present: &ManifestWork, wanted: &ManifestWork) -> Option<Manifest
         keep_owner(next.owner_references_mut(), owner);
     }
     next.spec = wanted.spec.clone();
-    if says_the_same(&present.spec.workload.manifests, &wanted.spec.workload.manifests) {
+    if says_the_same(
+        &present.spec.workload.manifests.read(),
+        &wanted.spec.workload.manifests.read(),
+    ) {
         next.spec.workload = present.spec.workload.clone();
     }
     normalize(&mut next.metadata);

@@ -148,7 +148,7 @@ fn each_thing_that_is_ours_is_put_right() {
                 .insert(annotations::CONFIG_SPEC_HASH.to_owned(), "{}".to_owned());
         },
         |it| it.owner_references_mut()[0].uid = "of an add-on that is gone".to_owned(),
-        |it| it.spec.workload.manifests[0].0["data"] = json!({"k": "v"}),
+        |it| it.spec.workload.manifests = vec![RawObject(json!({"kind": "ConfigMap", "data": {"k": "v"}}))].into(),
         |it| it.spec.executor = Some(Default::default()),
     ];
     for tamper in tampered {

@@ -15,7 +15,7 @@ pub struct AddOnDeploymentConfigSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub customized_variables: Vec<CustomizedVariable>,
@@ -26,7 +26,7 @@ pub struct AddOnDeploymentConfigSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub registries: Vec<ImageMirror>,
     /// The proxy for its connections.
@@ -48,7 +48,7 @@ pub struct AddOnDeploymentConfigSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["containerID"]))]
     pub resource_requirements: Vec<ContainerResourceRequirements>,
@@ -84,7 +84,7 @@ pub struct NodePlacement {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::node_tolerations")]
     pub tolerations: Vec<Toleration>,

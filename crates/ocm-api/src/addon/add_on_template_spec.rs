@@ -19,7 +19,7 @@ pub struct AddOnTemplateSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub registration: Vec<TemplateRegistration>,
 }
@@ -55,7 +55,7 @@ pub struct TemplateKubeClient {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub hub_permissions: Vec<HubPermission>,
 }
@@ -149,14 +149,14 @@ pub struct TemplateSubject {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub groups: Vec<String>,
     /// The organizational units.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub organization_unit: Vec<String>,
 }

@@ -23,7 +23,7 @@ pub struct InstallStrategy {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace", "name"]))]
     pub placements: Vec<PlacementStrategy>,
@@ -55,7 +55,7 @@ pub struct PlacementStrategy {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub configs: Vec<AddOnConfig>,
     /// How a changed configuration spreads over them.
@@ -81,14 +81,14 @@ pub struct InstallProgression {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub config_references: Vec<InstallConfigReference>,
     /// Whether it progresses.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -24,7 +24,7 @@ pub struct AddOnPlacementScoreStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -32,7 +32,7 @@ pub struct AddOnPlacementScoreStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub scores: Vec<AddOnPlacementScoreItem>,

@@ -33,7 +33,7 @@ pub struct ManagedClusterSetSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub managed_namespaces: Vec<ManagedNamespaceConfig>,
@@ -81,7 +81,7 @@ pub struct ManagedClusterSetStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::plain_conditions")]
     pub conditions: Vec<Condition>,

@@ -33,7 +33,7 @@ pub struct ManagedClusterSetBindingStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::plain_conditions")]
     pub conditions: Vec<Condition>,

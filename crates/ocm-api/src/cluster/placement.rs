@@ -29,7 +29,7 @@ pub struct PlacementSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub cluster_sets: Vec<String>,
     /// How many clusters are wanted; all that fit when it is not said.
@@ -39,7 +39,7 @@ pub struct PlacementSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub predicates: Vec<ClusterPredicate>,
     /// Which of the clusters that fit are preferred.
@@ -60,7 +60,7 @@ pub struct PlacementSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub tolerations: Vec<Toleration>,
     /// How the choice is split into groups.
@@ -147,7 +147,7 @@ pub struct ClusterClaimSelector {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::selector_requirements")]
     pub match_expressions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement>,
@@ -161,7 +161,7 @@ pub struct ClusterCelSelector {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub cel_expressions: Vec<String>,
 }
@@ -182,7 +182,7 @@ pub struct PrioritizerPolicy {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub configurations: Vec<PrioritizerConfig>,
 }
@@ -251,7 +251,7 @@ pub struct SpreadPolicy {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("maxItems" = 8))]
     pub spread_constraints: Vec<SpreadConstraint>,
@@ -359,7 +359,7 @@ pub struct GroupStrategy {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub decision_groups: Vec<DecisionGroup>,
     /// The size, as number or percentage, of the groups of all other clusters.
@@ -414,14 +414,14 @@ pub struct PlacementStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub decision_groups: Vec<DecisionGroupStatus>,
     /// Whether the wish could be fulfilled and made sense.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -446,7 +446,7 @@ pub struct DecisionGroupStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub decisions: Vec<String>,
     /// How many clusters it has.

@@ -18,7 +18,7 @@ crate::kind::kind! {
 #[serde(rename_all = "camelCase")]
 pub struct PlacementDecisionStatus {
     /// The clusters, in the order of the choice.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(default, deserialize_with = "crate::null::to_list")]
     pub decisions: Vec<ClusterDecision>,
 }
 

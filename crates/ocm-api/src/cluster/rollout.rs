@@ -93,7 +93,7 @@ pub struct RolloutProgressive {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub mandatory_decision_groups: Vec<MandatoryDecisionGroup>,
     /// How many clusters, as number or percentage, may be under way together.
@@ -130,7 +130,7 @@ pub struct RolloutProgressivePerGroup {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub mandatory_decision_groups: Vec<MandatoryDecisionGroup>,
 }

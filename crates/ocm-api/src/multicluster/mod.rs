@@ -54,7 +54,7 @@ pub struct ClusterProfileStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::plain_conditions")]
     pub conditions: Vec<Condition>,
@@ -69,21 +69,21 @@ pub struct ClusterProfileStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub properties: Vec<Property>,
     /// Ways to reach the cluster; the old name of accessProviders.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub credential_providers: Vec<AccessProvider>,
     /// Ways to reach the cluster.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub access_providers: Vec<AccessProvider>,
 }
@@ -184,7 +184,7 @@ pub struct ConnectionTarget {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub extensions: Vec<NamedExtension>,
 }

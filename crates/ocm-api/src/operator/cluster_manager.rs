@@ -90,21 +90,21 @@ pub struct RegistrationHubConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub auto_approve_users: Vec<String>,
     /// Features turned on or off.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
     /// The ways agents may prove who they are.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["authType"]))]
     pub registration_drivers: Vec<RegistrationDriverHub>,
@@ -153,7 +153,7 @@ pub struct CsrConfig {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub auto_approved_identities: Vec<String>,
 }
@@ -174,14 +174,14 @@ pub struct AwsIrsaConfig {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub auto_approved_identities: Vec<String>,
     /// Tags for what is made in AWS.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub tags: Vec<String>,
 }
@@ -194,7 +194,7 @@ pub struct GrpcRegistrationConfig {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub auto_approved_identities: Vec<String>,
 }
@@ -207,7 +207,7 @@ pub struct ImporterConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub renderers: Vec<String>,
 }
@@ -220,7 +220,7 @@ pub struct WorkHubConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
     /// How works get to agents.
@@ -254,7 +254,7 @@ pub struct PlacementConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
 }
@@ -267,7 +267,7 @@ pub struct AddOnManagerConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
 }
@@ -287,14 +287,14 @@ pub struct ServerConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
     /// The ways in.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub endpoints_exposure: Vec<EndpointExposure>,
 }
@@ -454,7 +454,7 @@ pub struct ClusterManagerStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -462,14 +462,14 @@ pub struct ClusterManagerStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub generations: Vec<GenerationStatus>,
     /// Everything the operator made.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub related_resources: Vec<RelatedResourceMeta>,
 }

@@ -66,7 +66,7 @@ pub struct KlusterletSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[serde(rename = "externalServerURLs")]
     pub external_server_urls: Vec<ServerUrl>,
@@ -160,7 +160,7 @@ pub struct RegistrationConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
     /// Annotations for the ManagedCluster.
@@ -245,7 +245,7 @@ pub enum BootstrapKubeConfigType {
 #[serde(rename_all = "camelCase")]
 pub struct LocalSecretsConfig {
     /// One Secret per hub, the best first.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(default, deserialize_with = "crate::null::to_list")]
     pub kube_config_secrets: Vec<KubeConfigSecret>,
     /// After how many seconds without a hub the next one is tried.
     #[serde(
@@ -305,7 +305,7 @@ pub struct ClusterClaimConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::claim_suffixes")]
     pub reserved_cluster_claim_suffixes: Vec<String>,
@@ -344,7 +344,7 @@ pub struct WorkAgentConfiguration {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feature_gates: Vec<FeatureGate>,
     /// Requests per second to the cluster's API server.
@@ -416,7 +416,7 @@ pub struct KlusterletStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -424,14 +424,14 @@ pub struct KlusterletStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub generations: Vec<GenerationStatus>,
     /// Everything the operator made.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub related_resources: Vec<RelatedResourceMeta>,
 }

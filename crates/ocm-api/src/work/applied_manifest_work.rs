@@ -39,7 +39,7 @@ pub struct AppliedManifestWorkStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub applied_resources: Vec<AppliedManifestResourceMeta>,
     /// Since when the work is missing on the hub; after a grace period its objects are removed.

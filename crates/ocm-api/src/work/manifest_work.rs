@@ -31,7 +31,7 @@ pub struct ManifestWorkSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub manifest_configs: Vec<ManifestConfigOption>,
     /// On whose behalf the objects are applied; without it the agent's own rights count.
@@ -90,7 +90,7 @@ pub struct SelectivelyOrphan {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub orphaning_rules: Vec<OrphaningRule>,
 }
@@ -129,7 +129,7 @@ pub struct ManifestConfigOption {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub feedback_rules: Vec<FeedbackRule>,
     /// How the objects are updated.
@@ -139,7 +139,7 @@ pub struct ManifestConfigOption {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["condition"]))]
     pub condition_rules: Vec<ConditionRule>,
@@ -186,7 +186,7 @@ pub struct FeedbackRule {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub json_paths: Vec<JsonPath>,
@@ -277,7 +277,7 @@ pub struct ServerSideApplyConfig {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["condition"]))]
     pub ignore_fields: Vec<IgnoreField>,
@@ -292,21 +292,21 @@ pub struct IgnoreField {
     #[schemars(extend("x-default" = "OnSpokePresent"))]
     pub condition: IgnoreFieldsCondition,
     /// The fields as JSONPaths.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(default, deserialize_with = "crate::null::to_list")]
     #[schemars(extend("x-optional" = true))]
     pub json_paths: Vec<String>,
     /// The fields as JSON pointers.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub json_pointers: Vec<String>,
     /// The fields as jq path expressions.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub jq_path_expressions: Vec<String>,
 }
@@ -338,7 +338,7 @@ pub struct ConditionRule {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub cel_expressions: Vec<String>,
     /// The condition's message.
@@ -418,7 +418,7 @@ pub struct ManifestWorkStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -436,7 +436,7 @@ pub struct ManifestResourceStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub manifests: Vec<ManifestCondition>,
 }
@@ -453,7 +453,7 @@ pub struct ManifestCondition {
     #[schemars(extend("x-optional" = true))]
     pub status_feedback: StatusFeedbackResult,
     /// Applied, available, and what the condition rules say.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(default, deserialize_with = "crate::null::to_list")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -499,7 +499,7 @@ pub struct StatusFeedbackResult {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub values: Vec<FeedbackValue>,

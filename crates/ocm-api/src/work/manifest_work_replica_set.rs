@@ -30,7 +30,7 @@ pub struct ManifestWorkReplicaSetSpec {
     #[schemars(extend("x-optional" = true))]
     pub manifest_work_template: ManifestWorkSpec,
     /// The placements that choose the clusters, and how the work spreads over them.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(default, deserialize_with = "crate::null::to_list")]
     #[schemars(extend("minItems" = 1))]
     pub placement_refs: Vec<LocalPlacementReference>,
     /// Whether the works are gone before this object is (Foreground) or some time after (Background).
@@ -72,7 +72,7 @@ pub struct ManifestWorkReplicaSetStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -84,7 +84,7 @@ pub struct ManifestWorkReplicaSetStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[serde(rename = "placementSummary")]
     pub placements_summary: Vec<PlacementSummary>,

@@ -3,7 +3,7 @@
 mod applied_manifest_work;
 mod manifest_work;
 mod manifest_work_replica_set;
-mod manifests;
+pub mod manifests;
 
 pub use applied_manifest_work::*;
 pub use manifest_work::*;

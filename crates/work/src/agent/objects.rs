@@ -79,11 +79,70 @@ struct Watch {
 struct Entry {
     served: Served,
     works: BTreeSet<String>,
-    live: Live,
+    live: Known,
     /// When `live` was set, to trust an answer of our own for the run it was given in.
     learned: Instant,
     written: HashMap<String, Written>,
     repairs: HashMap<String, (u32, Instant)>,
+}
+
+/// [`Live`], as it is kept: between two looks an object is a text, which takes a tenth of what a tree of values does.
+#[derive(Clone, PartialEq)]
+enum Known {
+    Unknown,
+    Absent,
+    Present { version: Version, json: Arc<str> },
+}
+
+/// Which state of which object.
+#[derive(Clone, PartialEq)]
+struct Version {
+    uid: Box<str>,
+    number: Option<u64>,
+    text: Box<str>,
+}
+
+impl Known {
+    fn present(object: &Value) -> Self {
+        Self::Present {
+            version: Version::of(object),
+            json: object.to_string().into(),
+        }
+    }
+
+    fn version(&self) -> Option<&Version> {
+        match self {
+            Self::Present { version, .. } => Some(version),
+            _ => None,
+        }
+    }
+
+    fn read(&self) -> Live {
+        match self {
+            Self::Unknown => Live::Unknown,
+            Self::Absent => Live::Absent,
+            Self::Present { json, .. } => {
+                let object = serde_json::from_str(json).expect("it was written by the same library");
+                Live::Present(Arc::new(object))
+            }
+        }
+    }
+}
+
+impl Version {
+    fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self {
+            uid: text("uid").into(),
+            number: text("resourceVersion").parse().ok(),
+            text: text("resourceVersion").into(),
+        }
+    }
+
+    /// Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
+    fn is_older(&self, present: &Self) -> bool {
+        self.uid == present.uid && matches!((self.number, present.number), (Some(new), Some(present)) if new < present)
+    }
 }
 
 /// Shared by all works of one agent. Cloning shares it.
@@ -120,7 +179,7 @@ impl Objects {
             let entry = state.entries.entry(Id::from(key)).or_insert_with(|| Entry {
                 served: served.clone(),
                 works: BTreeSet::new(),
-                live: Live::Unknown,
+                live: Known::Unknown,
                 learned: Instant::now(),
                 written: HashMap::new(),
                 repairs: HashMap::new(),
@@ -169,16 +228,18 @@ impl Objects {
 
     /// What is known of an object. Without a current watch only what was learned since `since` counts.
     pub fn look(&self, key: &Key, since: Instant) -> Live {
-        let state = self.state.lock();
-        let Some(entry) = state.entries.get(&Id::from(key)) else {
-            return Live::Unknown;
-        };
-        let current = state.watches.get(&entry.served).is_some_and(|it| it.current);
-        if current || entry.learned >= since {
+        let known = {
+            let state = self.state.lock();
+            let Some(entry) = state.entries.get(&Id::from(key)) else {
+                return Live::Unknown;
+            };
+            let current = state.watches.get(&entry.served).is_some_and(|it| it.current);
+            if !current && entry.learned < since {
+                return Live::Unknown;
+            }
             entry.live.clone()
-        } else {
-            Live::Unknown
-        }
+        };
+        known.read()
     }
 
     /// Whether changes of the object come to us by themselves.
@@ -212,11 +273,15 @@ impl Objects {
         let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
             return;
         };
-        entry.live = match object {
-            None => Live::Absent,
-            Some(object) if entry.live.object().is_some_and(|it| is_older(&object, it)) => entry.live.clone(),
-            Some(object) => Live::Present(Arc::new(kept(object))),
-        };
+        match object.map(kept) {
+            None => entry.live = Known::Absent,
+            Some(object) => {
+                let version = Version::of(&object);
+                if !entry.live.version().is_some_and(|it| version.is_older(it)) {
+                    entry.live = Known::present(&object);
+                }
+            }
+        }
         entry.learned = Instant::now();
         let served = entry.served.clone();
         // A list that was asked for before our write may not have it yet; its silence proves nothing.
@@ -228,7 +293,7 @@ impl Objects {
     /// What is known about the object no longer holds.
     pub fn unlearn(&self, key: &Key) {
         if let Some(entry) = self.state.lock().entries.get_mut(&Id::from(key)) {
-            entry.live = Live::Unknown;
+            entry.live = Known::Unknown;
         }
     }
 
@@ -341,12 +406,13 @@ impl Objects {
             return;
         };
         let object = kept(to_value(object));
-        let news = match entry.live.object() {
-            Some(before) if is_older(&object, before) => return,
-            Some(before) => before["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"],
+        let version = Version::of(&object);
+        let news = match entry.live.version() {
+            Some(before) if version.is_older(before) => return,
+            Some(before) => before.text != version.text,
             None => true,
         };
-        entry.live = Live::Present(Arc::new(object));
+        entry.live = Known::present(&object);
         entry.learned = Instant::now();
         if news {
             entry.works.iter().for_each(|it| self.queue.add(it.clone()));
@@ -362,12 +428,12 @@ impl Objects {
         // The end of an earlier object of this name says nothing about its successor.
         let successor = entry
             .live
-            .object()
-            .is_some_and(|it| it["metadata"]["uid"].as_str() != object.uid().as_deref());
-        if successor || entry.live == Live::Absent {
+            .version()
+            .is_some_and(|it| *it.uid != *object.metadata.uid.as_deref().unwrap_or_default());
+        if successor || entry.live == Known::Absent {
             return;
         }
-        entry.live = Live::Absent;
+        entry.live = Known::Absent;
         entry.learned = Instant::now();
         entry.works.iter().for_each(|it| self.queue.add(it.clone()));
     }
@@ -382,8 +448,8 @@ impl Objects {
             let Some(entry) = state.entries.get_mut(&id) else {
                 continue;
             };
-            if entry.live != Live::Absent {
-                entry.live = Live::Absent;
+            if entry.live != Known::Absent {
+                entry.live = Known::Absent;
                 entry.learned = Instant::now();
                 entry.works.iter().for_each(|it| self.queue.add(it.clone()));
             }
@@ -443,17 +509,6 @@ fn kept(mut object: Value) -> Value {
         });
     }
     object
-}
-
-/// Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
-fn is_older(new: &Value, present: &Value) -> bool {
-    let number = |it: &Value| {
-        it["metadata"]["resourceVersion"]
-            .as_str()
-            .and_then(|it| it.parse::<u64>().ok())
-    };
-    new["metadata"]["uid"] == present["metadata"]["uid"]
-        && matches!((number(new), number(present)), (Some(new), Some(present)) if new < present)
 }
 
 #[cfg(test)]

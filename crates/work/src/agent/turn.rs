@@ -230,54 +230,49 @@ impl WorkAgent {
             .as_ref()
             .map(|it| it.resource_status.manifests.as_slice())
             .unwrap_or_default();
-        let reading = work
-            .spec
-            .workload
-            .manifests
-            .iter()
-            .enumerate()
-            .map(|(ordinal, raw)| async move {
-                let manifest = manifest::parse(ordinal, &raw.0);
-                let resource = match &manifest {
-                    Ok(it) => self.discovery.resolve(&it.gvk).await.map_err(|it| it.to_string()),
-                    Err(it) => Err(it.why.clone()),
-                };
-                let key = match (&manifest, &resource) {
-                    (Ok(manifest), Ok(resource)) => Some(Key {
-                        group: resource.gvk.group.clone(),
-                        version: resource.gvk.version.clone(),
-                        resource: resource.plural.clone(),
-                        namespace: if resource.namespaced {
-                            manifest.namespace.clone()
-                        } else {
-                            String::new()
-                        },
-                        name: manifest.name.clone(),
-                    }),
-                    _ => None,
-                };
-                let config = key
-                    .as_ref()
-                    .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it));
-                let owned = key
-                    .as_ref()
-                    .is_some_and(|it| ownership::owned_by_work(work.spec.delete_option.as_ref(), it));
-                Item {
-                    manifest,
-                    resource,
-                    key,
-                    config,
-                    owned,
-                    complete: false,
-                    permitted: Ok(()),
-                    live: Live::Unknown,
-                    unreadable: None,
-                    watched: false,
-                    written: None,
-                    tried: Tried::default(),
-                    hold: None,
-                }
-            });
+        let manifests = work.spec.workload.manifests.read();
+        let reading = manifests.iter().enumerate().map(|(ordinal, raw)| async move {
+            let manifest = manifest::parse(ordinal, &raw.0);
+            let resource = match &manifest {
+                Ok(it) => self.discovery.resolve(&it.gvk).await.map_err(|it| it.to_string()),
+                Err(it) => Err(it.why.clone()),
+            };
+            let key = match (&manifest, &resource) {
+                (Ok(manifest), Ok(resource)) => Some(Key {
+                    group: resource.gvk.group.clone(),
+                    version: resource.gvk.version.clone(),
+                    resource: resource.plural.clone(),
+                    namespace: if resource.namespaced {
+                        manifest.namespace.clone()
+                    } else {
+                        String::new()
+                    },
+                    name: manifest.name.clone(),
+                }),
+                _ => None,
+            };
+            let config = key
+                .as_ref()
+                .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it));
+            let owned = key
+                .as_ref()
+                .is_some_and(|it| ownership::owned_by_work(work.spec.delete_option.as_ref(), it));
+            Item {
+                manifest,
+                resource,
+                key,
+                config,
+                owned,
+                complete: false,
+                permitted: Ok(()),
+                live: Live::Unknown,
+                unreadable: None,
+                watched: false,
+                written: None,
+                tried: Tried::default(),
+                hold: None,
+            }
+        });
         let mut items = join_all(reading).await;
         for item in &mut items {
             let meta = plan::meta(item);

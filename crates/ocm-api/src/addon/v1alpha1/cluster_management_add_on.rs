@@ -41,7 +41,7 @@ pub struct ClusterManagementAddOnSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub supported_configs: Vec<ConfigMeta>,
@@ -78,7 +78,7 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[serde(rename = "defaultconfigReferences")]
     pub default_config_references: Vec<DefaultConfigReference>,
@@ -86,7 +86,7 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub install_progressions: Vec<InstallProgression>,
 }

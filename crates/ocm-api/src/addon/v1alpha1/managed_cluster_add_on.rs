@@ -41,7 +41,7 @@ pub struct ManagedClusterAddOnSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub configs: Vec<AddOnConfig>,
 }
@@ -54,7 +54,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -62,7 +62,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub related_objects: Vec<ObjectReference>,
     /// What the add-on is called.
@@ -83,7 +83,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub supported_configs: Vec<ConfigGroupResource>,
@@ -91,7 +91,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub config_references: Vec<ConfigReference>,
     /// The namespace on the cluster.
@@ -105,7 +105,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub registrations: Vec<RegistrationConfig>,
     /// How its health is known.
@@ -185,14 +185,14 @@ pub struct Subject {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub groups: Vec<String>,
     /// The organizational units.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub organization_unit: Vec<String>,
 }

@@ -29,7 +29,7 @@ pub struct ClusterManagementAddOnSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub default_configs: Vec<AddOnConfig>,
@@ -51,14 +51,14 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub default_config_references: Vec<DefaultConfigReference>,
     /// One entry per placement.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub install_progressions: Vec<InstallProgression>,
 }

@@ -29,7 +29,7 @@ pub struct ManagedClusterAddOnSpec {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub configs: Vec<AddOnConfig>,
 }
@@ -42,7 +42,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -50,7 +50,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub related_objects: Vec<ObjectReference>,
     /// What the add-on is called.
@@ -64,7 +64,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub supported_configs: Vec<ConfigGroupResource>,
@@ -72,7 +72,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub config_references: Vec<ConfigReference>,
     /// The namespace on the cluster.
@@ -86,7 +86,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub registrations: Vec<RegistrationConfig>,
     /// How its health is known.
@@ -175,7 +175,7 @@ pub struct KubeClientSubject {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub groups: Vec<String>,
 }
@@ -209,14 +209,14 @@ pub struct Subject {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub groups: Vec<String>,
     /// The organizational units.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null::to_default"
+        deserialize_with = "crate::null::to_list"
     )]
     pub organization_units: Vec<String>,
 }

@@ -77,7 +77,7 @@ fn part(hasher: &mut Sha256, it: &impl Serialize) {
 
 fn manifests(hasher: &mut Sha256, list: &Manifests) {
     hasher.update((list.len() as u64).to_le_bytes());
-    for manifest in list {
+    for manifest in list.read().iter() {
         object(hasher, &manifest.0, &["metadata", "spec"]);
     }
 }

@@ -181,7 +181,7 @@ mod tests {
                 other => panic!("{other}"),
             }
         }
-        let manifest = &template.spec.workload.manifests[0].0;
+        let manifest = &template.spec.workload.manifests.read()[0].0;
         format!("{} {:?}", manifest["data"]["k"].as_str().unwrap(), template.is)
     }
 

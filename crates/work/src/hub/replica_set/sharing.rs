@@ -2,29 +2,28 @@
 
 use std::collections::HashMap;
 
-use ocm_api::work::{ManifestWork, Manifests};
+use ocm_api::work::{
+    ManifestWork, Manifests,
+    manifests::{is_same_generation, pack},
+};
 use parking_lot::Mutex;
 
 use super::{fingerprint::Fingerprint, names};
 
-/// For [`Cache::start_shaped`](ocm_reconcile::Cache::start_shaped): lets works that bring the same share it.
+/// For [`Cache::start_shaped`](ocm_reconcile::Cache::start_shaped): lets works of sets that bring the same share it, and packs
+/// what the others bring.
 pub fn shape() -> impl Fn(Option<&ManifestWork>, &mut ManifestWork) + Send + Sync + 'static {
     let known = Mutex::new(HashMap::new());
     move |present, work| share(&known, present, work)
 }
 
 fn share(known: &Mutex<HashMap<Fingerprint, Manifests>>, present: Option<&ManifestWork>, work: &mut ManifestWork) {
-    let (meta, manifests) = (&work.metadata, &mut work.spec.workload.manifests);
-    // Most changes are of the status; then it says what it said.
-    if let Some(present) = present
-        && present.metadata.uid == meta.uid
-        && present.metadata.generation.is_some()
-        && present.metadata.generation == meta.generation
-    {
-        *manifests = present.spec.workload.manifests.clone();
-        return;
+    let is_of_set = names::label_of_meta(&work.metadata).is_some();
+    if !is_of_set || present.is_some_and(|it| is_same_generation(it, work)) {
+        return pack(present, work);
     }
-    if manifests.is_empty() || names::label_of_meta(meta).is_none() {
+    let manifests = &mut work.spec.workload.manifests;
+    if manifests.is_empty() {
         return;
     }
     let fingerprint = Fingerprint::of_manifests(manifests);
@@ -76,7 +75,7 @@ mod tests {
         // Another template.
         let next = shaped(Some(&two), work("cluster2", 2, "w"));
         assert!(!shares(&one, &next));
-        assert_eq!(next.spec.workload.manifests[0].0["data"]["k"], "w");
+        assert_eq!(next.spec.workload.manifests.read()[0].0["data"]["k"], "w");
         // Nobody's work is left as it is.
         let mut other = work("cluster3", 1, "v");
         other.metadata.labels = None;

@@ -373,7 +373,7 @@ fn no_sequence_of_events_starts_too_many_or_ends_wrong() {
             it.pass();
         }
         it.annotate(ROLLOUT_PAUSED, None).annotate(ROLL_BACK, None);
-        let wanted = it.set.spec.manifest_work_template.workload.manifests[0].0["data"]["v"].clone();
+        let wanted = it.set.spec.manifest_work_template.workload.manifests.read()[0].0["data"]["v"].clone();
         for _ in 0..40 {
             it.works
                 .retain(|_, work| work["metadata"]["deletionTimestamp"].is_null());
