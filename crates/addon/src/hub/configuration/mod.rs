@@ -94,7 +94,8 @@ fn concerns(addon: &ManagedClusterAddOn) -> impl PartialEq + '_ {
 #[async_trait]
 impl Reconciler for Configuration {
     const NAME: &'static str = "addon-configuration";
-    const AT_ONCE: usize = 16;
+    // Few, so that the work of a cluster whose turn has come is written before too many more are told that theirs has, too.
+    const AT_ONCE: usize = 4;
     type Seen = Seen;
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
