@@ -177,10 +177,3 @@ fn default_manager(user_agent: &str) -> String {
     let name: String = name.chars().take(128).collect();
     if name.is_empty() { "unknown".into() } else { name }
 }
-
-/// Sets `metadata.resourceVersion` and the requested version on a stored state.
-pub fn in_version(object: &Object, resource: &Resource, version: &str) -> Value {
-    let mut value = object.value();
-    crate::convert::to_version(resource, version, &mut value);
-    value
-}

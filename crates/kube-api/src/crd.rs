@@ -2,7 +2,7 @@
 
 use crate::{
     call::Call,
-    conversion::{Conversion, Converter},
+    conversion::Converters,
     kinds, pipeline,
     registry::{Registry, Resource},
 };
@@ -164,13 +164,13 @@ fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)
 }
 
 /// Brings a registry up to date with a definition that was written or deleted (`deleted`).
-pub fn register(registry: &mut Registry, conversion: &[Arc<dyn Conversion>], object: &Object, deleted: bool) {
+pub fn register(registry: &mut Registry, converters: &Converters, object: &Object, deleted: bool) {
     let value = object.value();
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match Resource::from_crd(&value) {
         Some(mut resource) if !deleted => {
             if let Some(crd) = resource.crd.as_mut() {
-                crd.converter = Converter::find(conversion, &resource.id);
+                crd.converter = converters.find(&resource.id, &value);
             }
             registry.insert(Arc::new(resource));
         }

@@ -314,8 +314,8 @@ where
     let form = form.as_ref().map_err(Clone::clone)?;
     let mut response = match verb {
         "get" if call.subresource == "log" => pod_logs::log(&call).await?,
-        "get" => get(&call, form)?,
-        "list" => list(&call, form, headers)?,
+        "get" => get(&call, form).await?,
+        "list" => list(&call, form, headers).await?,
         "watch" => watch(&call, form)?,
         _ => {
             let media = body::media_type(headers);
@@ -367,22 +367,23 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     }
 }
 
-fn get(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
-    let (object, bytes) = verbs::get::get(call)?;
+async fn get(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
+    let bytes = verbs::get::get(call).await?;
+    let value = || serde_json::from_slice::<Value>(&bytes).expect("the bytes were serialized from a value");
     if call.subresource == "scale" {
-        let value = scale::read(call, &crate::call::in_version(&object, &call.resource, &call.version))?;
+        let value = scale::read(call, &value())?;
         return Ok(respond::value(200, form, &shape::object(call, &form.shape, value)?));
     }
     if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
         return Ok(respond::bytes(200, form, bytes, false));
     }
-    let mut value = object.value();
-    convert::to_version(&call.resource, &call.version, &mut value);
-    Ok(respond::value(200, form, &shape::object(call, &form.shape, value)?))
+    let value = shape::object(call, &form.shape, value())?;
+    Ok(respond::value(200, form, &value))
 }
 
-fn list(call: &Call<'_>, form: &Form, headers: &HeaderMap) -> Result<Response<Body>, Status> {
+async fn list(call: &Call<'_>, form: &Form, headers: &HeaderMap) -> Result<Response<Body>, Status> {
     let page = verbs::list::list(call)?;
+    convert::prepare(&call.resource, &call.version, &page.objects).await?;
     let body = if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
         verbs::list::splice(call, &page).into()
     } else {
@@ -565,6 +566,7 @@ async fn delete_collection(
     }
     call.name.clear();
     call.namespace = namespace;
+    convert::prepare(&call.resource, &call.version, &page.objects).await?;
     let body = respond::encode(&shape::list(call, &Shape::Object, &page)?, form);
     Ok(respond::bytes(200, form, body, false))
 }

@@ -3,8 +3,10 @@
 
 use crate::{
     admission::{self, Change, Operation, Review},
-    call::{Answer, Call, WriteOptions, Written, in_version},
-    content, convert, kinds,
+    call::{Answer, Call, WriteOptions, Written},
+    content,
+    conversion::Converter,
+    convert, kinds,
     registry::{Resource, split_api_version},
 };
 use kube_store::{
@@ -94,7 +96,8 @@ pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::
         reset_fields: kinds::reset_fields(call),
         built_in: call.resource.is_builtin(),
         served: &served,
-        versions: call.resource.converter().map(|_| &versions as _),
+        // Fields have the same names in all versions where a webhook converts: ownership is settled on this machine.
+        versions: matches!(call.resource.converter(), Some(Converter::Plugin(_))).then_some(&versions as _),
     })
 }
 
@@ -110,7 +113,7 @@ impl managed::Versions for OtherVersions<'_> {
     }
 
     fn convert(&self, object: &mut Value, api_version: &str) {
-        convert::between(self.0, split_api_version(api_version).1, object);
+        convert::between_here(self.0, split_api_version(api_version).1, object);
     }
 }
 
@@ -199,7 +202,7 @@ pub async fn write_update(
     if !remove && managed::no_op(old, &new) {
         return Ok(Some(Written {
             code: 200,
-            answer: answer(call, current),
+            answer: answer(call, current).await?,
         }));
     }
     if options.dry_run {
@@ -209,7 +212,7 @@ pub async fn write_update(
         }));
     }
     let answered = remove.then(|| new.clone());
-    convert::to_storage(&call.resource, &mut new);
+    convert::to_storage(&call.resource, &mut new).await?;
     let id = call.id().clone();
     let expect = Expect::Revision(current.revision);
     let committed = call
@@ -225,20 +228,23 @@ pub async fn write_update(
     };
     call.server.durable(revision).await?;
     let answer = match (object, answered) {
-        (Some(object), _) => answer(call, &object),
+        (Some(object), _) => answer(call, &object).await?,
         (None, Some(value)) => Answer::Value(value),
-        (None, None) => answer(call, current),
+        (None, None) => answer(call, current).await?,
     };
     Ok(Some(Written { code: 200, answer }))
 }
 
 /// A stored state as this call's version shows it.
-pub fn answer(call: &Call<'_>, object: &Arc<Object>) -> Answer {
-    if call.version == call.resource.storage_version() && call.resource.group != "events.k8s.io" {
-        Answer::Stored(object.clone())
-    } else {
-        Answer::Value(in_version(object, &call.resource, &call.version))
+///
+/// # Errors
+/// 500 when its conversion fails.
+pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<Answer, Status> {
+    if convert::is_in(&call.resource, &call.version, object) {
+        return Ok(Answer::Stored(object.clone()));
     }
+    let value = convert::value(&call.resource, &call.version, object).await?;
+    Ok(Answer::Value(value))
 }
 
 fn no_finalizers(value: &Value) -> bool {

@@ -108,7 +108,7 @@ fn options(call: &Call<'_>) -> Result<PodLogOptions, Status> {
 /// 404 without the pod, 400 for what a kubelet refuses, 501 when nobody runs pods here.
 pub async fn log(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let options = options(call)?;
-    crate::verbs::get::get(call)?;
+    crate::verbs::get::get(call).await?;
     let source = call.server.pod_logs.read().clone();
     let source = source.ok_or_else(|| {
         Status::new(

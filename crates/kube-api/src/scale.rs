@@ -1,7 +1,8 @@
 //! The scale subresource: one number of an object, shown as `autoscaling/v1 Scale`.
 
 use crate::{
-    call::{Answer, Call, WriteOptions, Written, in_version},
+    call::{Answer, Call, WriteOptions, Written},
+    convert,
     pipeline::{self, Source},
     verbs::patch::PatchType,
 };
@@ -107,7 +108,7 @@ pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
         if !wanted.is_empty() && wanted != current.revision.to_string() {
             return Err(call.stale());
         }
-        let old = in_version(&current, &call.resource, &call.version);
+        let old = convert::value(&call.resource, &call.version, &current).await?;
         let mut new = old.clone();
         set(&mut new, &paths.spec, replicas.into());
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
@@ -134,7 +135,8 @@ pub async fn patch(
     options: &WriteOptions,
 ) -> Result<Written, Status> {
     let current = call.newest()?;
-    let scale = read(call, &in_version(&current, &call.resource, &call.version)).or_else(|status| {
+    let object = convert::value(&call.resource, &call.version, &current).await?;
+    let scale = read(call, &object).or_else(|status| {
         // A merge patch may set a number that is not there yet.
         if kind == PatchType::Json {
             Err(status)

@@ -6,7 +6,7 @@ use crate::{
     authz::{self, Rbac},
     callout::Caller,
     controllers,
-    conversion::Conversion,
+    conversion::{Conversion, Converters},
     crd,
     identity::{Attributes, Decision, User},
     listen,
@@ -75,7 +75,7 @@ pub struct Inner {
     pub admission: Vec<Arc<dyn Admission>>,
     /// Webhooks and policies that are configured.
     pub hooks: Arc<ArcSwap<Hooks>>,
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     pub authenticator: Authenticator,
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
@@ -157,27 +157,31 @@ impl Server {
             })?;
             objects.push(object);
         }
-        let mut registry = Registry::builtin();
-        for object in objects.iter().filter(|it| crd::is_definition(it)) {
-            crd::register(&mut registry, &options.conversion, object, false);
-        }
-        let registry = Arc::new(ArcSwap::from_pointee(registry));
         let keys = options.data_dir.as_ref().map(|it| it.join("pki"));
         let pki = Arc::new(Pki::open(keys.as_deref(), &options.names, jiff::Timestamp::now())?);
         let (queue, records) = persist::queue(storage.is_some());
         let store = Arc::new(Store::new(objects, loaded.revision, queue.clone()));
+        let caller = Arc::new(Caller::new(store.clone()));
+        let converters = Converters {
+            plugins: options.conversion,
+            caller: caller.clone(),
+        };
+        let mut registry = Registry::builtin();
+        for object in store.list(crate::kinds::CRDS, "").0 {
+            crd::register(&mut registry, &converters, &object, false);
+        }
+        let registry = Arc::new(ArcSwap::from_pointee(registry));
         let wake = Arc::new(Wake::default());
         let hooks = Arc::new(ArcSwap::from_pointee(Hooks::load(&store)));
         let on_publish = {
             let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());
-            let conversion = options.conversion;
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
                     let mut next = Registry::clone(&registry.load());
                     crd::register(
                         &mut next,
-                        &conversion,
+                        &converters,
                         &event.object,
                         event.change == kube_store::store::Change::Deleted,
                     );
@@ -199,7 +203,7 @@ impl Server {
             wake,
             admission: options.admission,
             hooks,
-            caller: Caller::new(store.clone()),
+            caller,
             pki,
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),

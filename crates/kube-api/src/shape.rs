@@ -1,7 +1,8 @@
 //! Objects in the shape that `as=` asked for: whole, as a Table, or metadata only.
 
 use crate::{
-    call::{Call, in_version},
+    call::Call,
+    convert,
     registry::Resource,
     respond::Shape,
     table::{self, Form, IncludeObject, Printer},
@@ -55,7 +56,7 @@ pub fn object(call: &Call<'_>, shape: &Shape, value: Value) -> Result<Value, Sta
     })
 }
 
-/// A list in a shape other than whole objects.
+/// A list in a shape other than whole objects. Its objects are prepared.
 ///
 /// # Errors
 /// 400 for a bad `includeObject`, 406 for a shape of single objects.
@@ -63,7 +64,7 @@ pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status
     let values = || -> Vec<Value> {
         page.objects
             .iter()
-            .map(|it| in_version(it, &call.resource, &call.version))
+            .map(|it| convert::ready_value(&call.resource, &call.version, it))
             .collect()
     };
     let metadata = list::metadata(page, false);

@@ -131,6 +131,15 @@ impl Object {
         bytes
     }
 
+    /// The bytes of this state in another version, if they were made.
+    pub fn kept_view(&self, version: &str) -> Option<Bytes> {
+        let views = self.views.0.lock();
+        views
+            .iter()
+            .find(|(it, _)| **it == *version)
+            .map(|(_, bytes)| bytes.clone())
+    }
+
     /// The bytes after `{"kind":"K","apiVersion":"V",`: put a `{` or another prefix in front.
     pub fn body(&self) -> &[u8] {
         &self.json[self.prefix as usize..]

@@ -197,7 +197,7 @@ async fn decide(
         old,
     };
     let mut warnings = Vec::new();
-    let mut answer = policy::validate(&passage, object, &mut warnings);
+    let mut answer = policy::validate(&passage, object, &mut warnings).await;
     if answer.is_ok() {
         answer = passage.validate(object, &mut warnings).await;
     }

@@ -6,7 +6,7 @@ use super::{
     rules::Constraints,
     webhooks::Passage,
 };
-use crate::registry::Resource;
+use crate::{convert, registry::Resource};
 use kube_store::{selector::LabelSelector, status::Status};
 use safe_cel::{
     Budget, Context, Error, Expression, IdedExpr, Tree, Value as Cel, for_each_child, from_json,
@@ -168,7 +168,7 @@ struct Objection {
 ///
 /// # Errors
 /// The status of the first that denies it.
-pub fn validate(passage: &Passage<'_>, object: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), Status> {
+pub async fn validate(passage: &Passage<'_>, object: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), Status> {
     let mut denied = Ok(());
     for policy in passage.hooks.policies.values() {
         let write = passage.write;
@@ -186,7 +186,7 @@ pub fn validate(passage: &Passage<'_>, object: Option<&Value>, warnings: &mut Ve
             if !is_bound {
                 continue;
             }
-            for it in judge(passage, policy, binding, version, object) {
+            for it in judge(passage, policy, binding, version, object).await? {
                 let by = format!(
                     "ValidatingAdmissionPolicy '{}' with binding '{}'",
                     policy.name, binding.name
@@ -223,13 +223,13 @@ fn denial(passage: &Passage<'_>, message: &str, reason: &'static str) -> Status 
 }
 
 /// What a policy under one binding has against a write.
-fn judge(
+async fn judge(
     passage: &Passage<'_>,
     policy: &Policy,
     binding: &Binding,
     version: &str,
     object: Option<&Value>,
-) -> Vec<Objection> {
+) -> Result<Vec<Objection>, Status> {
     let failed = |message: String| match policy.failure {
         Failure::Ignore => Vec::new(),
         Failure::Fail => vec![Objection {
@@ -237,20 +237,20 @@ fn judge(
             reason: "Invalid",
         }],
     };
-    let params = match params(passage, policy, binding) {
+    let params = match params(passage, policy, binding).await {
         Ok(params) => params,
-        Err(why) => return failed(format!("failed to configure binding: {why}")),
+        Err(why) => return Ok(failed(format!("failed to configure binding: {why}"))),
     };
     let (old, object) = (
-        passage.in_version(version, passage.old),
-        passage.in_version(version, object),
+        passage.in_version(version, passage.old).await?,
+        passage.in_version(version, object).await?,
     );
     let (rbac, user) = (&passage.server.rbac, passage.user);
     let mut context = expressions::context(passage.write, version, old.as_deref(), object.as_deref(), rbac, user);
     match Condition::all_hold(&policy.conditions, &context) {
         Holds::Yes => {}
-        Holds::No => return Vec::new(),
-        Holds::Unknown(why) => return failed(why),
+        Holds::No => return Ok(Vec::new()),
+        Holds::Unknown(why) => return Ok(failed(why)),
     }
     context.add_variable_from_value("namespaceObject", namespace(passage));
     let mut objections = Vec::new();
@@ -275,7 +275,7 @@ fn judge(
             }
         }
     }
-    objections
+    Ok(objections)
 }
 
 fn namespace(passage: &Passage<'_>) -> Cel {
@@ -360,7 +360,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// The parameters of a policy under a binding: `null` where there is none to be.
-fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
+async fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
     let Some((api_version, kind)) = &policy.params else {
         return Ok(vec![Value::Null]);
     };
@@ -368,8 +368,8 @@ fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Result<V
     if reference.is_null() {
         return Ok(vec![Value::Null]);
     }
-    let registry = passage.server.registry.load();
-    let Some(resource) = registry.by_kind(api_version, kind) else {
+    let resource = passage.server.registry.load().by_kind(api_version, kind).cloned();
+    let Some(resource) = resource else {
         return Err(format!(
             "failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'"
         ));
@@ -387,35 +387,34 @@ fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Result<V
         None if resource.namespaced => &passage.write.namespace,
         None => "",
     };
-    let found = found(passage, resource, api_version, reference, namespace);
+    let found = found(passage, &resource, api_version, reference, namespace).await?;
     if found.is_empty() && reference["parameterNotFoundAction"] != "Allow" {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
     Ok(found)
 }
 
-fn found(
+async fn found(
     passage: &Passage<'_>,
-    resource: &Resource,
+    resource: &Arc<Resource>,
     api_version: &str,
     reference: &Value,
     namespace: &str,
-) -> Vec<Value> {
+) -> Result<Vec<Value>, String> {
     let store = &passage.server.store;
     let version = crate::registry::split_api_version(api_version).1;
-    let shown = |it: &kube_store::Object| crate::call::in_version(it, resource, version);
-    match reference["name"].as_str().filter(|it| !it.is_empty()) {
-        Some(name) => store
-            .newest(&resource.id, namespace, name)
-            .map(|it| shown(&it))
-            .into_iter()
-            .collect(),
+    let objects = match reference["name"].as_str().filter(|it| !it.is_empty()) {
+        Some(name) => store.newest(&resource.id, namespace, name).into_iter().collect(),
         None => {
             let selector =
                 LabelSelector::from_json(&reference["selector"]).unwrap_or_else(|_| LabelSelector::nothing());
-            let (objects, _) = store.list(&resource.id, namespace);
-            let chosen = objects.iter().filter(|it| selector.matches(&***it));
-            chosen.map(|it| shown(it)).collect()
+            let (mut objects, _) = store.list(&resource.id, namespace);
+            objects.retain(|it| selector.matches(&**it));
+            objects
         }
-    }
+    };
+    let prepared = convert::prepare(resource, version, &objects).await;
+    prepared.map_err(|it| it.message)?;
+    let values = objects.iter().map(|it| convert::ready_value(resource, version, it));
+    Ok(values.collect())
 }

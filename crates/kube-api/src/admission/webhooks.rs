@@ -23,7 +23,7 @@ pub struct Passage<'a> {
 
 impl Passage<'_> {
     /// The version in which a webhook wants to see the write; `None` when it does not.
-    fn wanted<'w>(&'w self, webhook: &Webhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
+    async fn wanted<'w>(&'w self, webhook: &Webhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
         let Some(version) = webhook.constraints.version(self.write) else {
             return Ok(None);
         };
@@ -36,25 +36,37 @@ impl Passage<'_> {
         if webhook.conditions.is_empty() {
             return Ok(Some(version));
         }
-        let (old, object) = (self.in_version(version, self.old), self.in_version(version, object));
-        let (rbac, user) = (&self.server.rbac, self.user);
-        let context = expressions::context(self.write, version, old.as_deref(), object.as_deref(), rbac, user);
-        match (Condition::all_hold(&webhook.conditions, &context), webhook.failure) {
+        let old = self.in_version(version, self.old).await?;
+        let object = self.in_version(version, object).await?;
+        match (
+            self.hold(webhook, version, old.as_deref(), object.as_deref()),
+            webhook.failure,
+        ) {
             (Holds::Yes, _) => Ok(Some(version)),
             (Holds::No, _) | (Holds::Unknown(_), Failure::Ignore) => Ok(None),
             (Holds::Unknown(why), Failure::Fail) => Err(self.write.forbidden(&why)),
         }
     }
 
+    fn hold(&self, webhook: &Webhook, version: &str, old: Option<&Value>, object: Option<&Value>) -> Holds {
+        let (rbac, user) = (&self.server.rbac, self.user);
+        let context = expressions::context(self.write, version, old, object, rbac, user);
+        Condition::all_hold(&webhook.conditions, &context)
+    }
+
     /// The object in the version that a rule matches.
-    pub(super) fn in_version<'v>(&self, version: &str, value: Option<&'v Value>) -> Option<Cow<'v, Value>> {
-        let value = value?;
+    pub(super) async fn in_version<'v>(
+        &self,
+        version: &str,
+        value: Option<&'v Value>,
+    ) -> Result<Option<Cow<'v, Value>>, Status> {
+        let Some(value) = value else { return Ok(None) };
         if version == self.write.version {
-            return Some(Cow::Borrowed(value));
+            return Ok(Some(Cow::Borrowed(value)));
         }
         let mut value = value.clone();
-        convert::between(&self.write.resource, version, &mut value);
-        Some(Cow::Owned(value))
+        convert::between(&self.write.resource, version, &mut value).await?;
+        Ok(Some(Cow::Owned(value)))
     }
 
     async fn ask(
@@ -64,7 +76,14 @@ impl Passage<'_> {
         version: &str,
         object: Option<&Value>,
     ) -> (Vec<String>, Result<Patch, Status>) {
-        let (old, object) = (self.in_version(version, self.old), self.in_version(version, object));
+        let old = match self.in_version(version, self.old).await {
+            Ok(it) => it,
+            Err(status) => return (Vec::new(), Err(status)),
+        };
+        let object = match self.in_version(version, object).await {
+            Ok(it) => it,
+            Err(status) => return (Vec::new(), Err(status)),
+        };
         let objects = Objects {
             object: object.as_deref(),
             old: old.as_deref(),
@@ -92,13 +111,15 @@ impl Passage<'_> {
                 if pass == 1 && !again.contains(&at) {
                     continue;
                 }
-                let Some(version) = self.wanted(webhook, object.as_deref())? else {
+                let Some(version) = self.wanted(webhook, object.as_deref()).await? else {
                     continue;
                 };
                 let (said, answer) = self.ask(webhook, Role::Mutating, version, object.as_deref()).await;
                 warnings.extend(said);
                 if let Some(patch) = answer?
-                    && self.change(webhook, version, object.as_deref_mut(), &patch, tidy)?
+                    && self
+                        .change(webhook, version, object.as_deref_mut(), &patch, tidy)
+                        .await?
                 {
                     changed = true;
                     again.append(&mut called);
@@ -114,7 +135,7 @@ impl Passage<'_> {
         Ok(changed)
     }
 
-    fn change(
+    async fn change(
         &self,
         webhook: &Webhook,
         version: &str,
@@ -129,13 +150,13 @@ impl Passage<'_> {
                 webhook.name
             )));
         };
-        let before = self.in_version(version, Some(object)).unwrap_or_default();
+        let before = self.in_version(version, Some(object)).await?.unwrap_or_default();
         let mut after = json_patch::apply(&before, patch)?;
         if after == *before {
             return Ok(false);
         }
         if version != self.write.version {
-            convert::between(&self.write.resource, &self.write.version, &mut after);
+            convert::between(&self.write.resource, &self.write.version, &mut after).await?;
         }
         tidy(&mut after)?;
         let changed = after != *object;
@@ -150,7 +171,7 @@ impl Passage<'_> {
     pub async fn validate(&self, object: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), Status> {
         let mut asked = Vec::new();
         for webhook in self.hooks.validating() {
-            if let Some(version) = self.wanted(webhook, object)? {
+            if let Some(version) = self.wanted(webhook, object).await? {
                 asked.push(self.ask(webhook, Role::Validating, version, object));
             }
         }

@@ -1,8 +1,8 @@
 //! PATCH with `application/apply-patch+yaml`: server-side apply.
 
 use crate::{
-    call::{Call, WriteOptions, Written, in_version},
-    content,
+    call::{Call, WriteOptions, Written},
+    content, convert,
     pipeline::{self, Source},
     verbs,
 };
@@ -30,7 +30,7 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
                 result => return result,
             }
         };
-        let old = in_version(&current, &call.resource, &call.version);
+        let old = convert::value(&call.resource, &call.version, &current).await?;
         let wanted = pipeline::metadata_text(&config, "resourceVersion");
         if !wanted.is_empty() && wanted != pipeline::metadata_text(&old, "resourceVersion") {
             return Err(call.stale());

@@ -2,8 +2,8 @@
 
 use crate::{
     admission::{self, Change, Operation},
-    call::{Answer, Call, WriteOptions, Written, in_version},
-    content, kinds, pipeline,
+    call::{Answer, Call, WriteOptions, Written},
+    content, convert, kinds, pipeline,
 };
 use kube_store::{
     object::Object,
@@ -132,7 +132,7 @@ async fn create_named(
             answer: Answer::Value(value),
         });
     }
-    crate::convert::to_storage(&call.resource, &mut value);
+    convert::to_storage(&call.resource, &mut value).await?;
     let id = call.id().clone();
     let committed = call
         .server
@@ -147,10 +147,7 @@ async fn create_named(
     })?;
     call.server.durable(revision).await?;
     let answer = match object {
-        Some(object) if call.version == call.resource.storage_version() && call.resource.group != "events.k8s.io" => {
-            Answer::Stored(object)
-        }
-        Some(object) => Answer::Value(in_version(&object, &call.resource, &call.version)),
+        Some(object) => pipeline::answer(call, &object).await?,
         None => Answer::Value(Value::Object(Map::new())),
     };
     Ok(Written { code: 201, answer })

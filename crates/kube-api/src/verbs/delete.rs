@@ -2,8 +2,8 @@
 
 use crate::{
     admission::{self, Operation},
-    call::{Answer, Call, WriteOptions, Written, in_version},
-    kinds, pipeline,
+    call::{Answer, Call, WriteOptions, Written},
+    convert, kinds, pipeline,
 };
 use kube_store::{
     object::Object,
@@ -148,7 +148,7 @@ pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Writ
     loop {
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
-        let old = in_version(&current, &call.resource, &call.version);
+        let old = convert::value(&call.resource, &call.version, &current).await?;
         let write = WriteOptions {
             dry_run: options.dry_run,
             ..WriteOptions::default()
@@ -199,7 +199,7 @@ async fn delete_once(
         if new == old {
             return Ok(Some(Written {
                 code: 200,
-                answer: pipeline::answer(call, current),
+                answer: pipeline::answer(call, current).await?,
             }));
         }
         if options.dry_run {
@@ -208,18 +208,18 @@ async fn delete_once(
                 answer: Answer::Value(new),
             }));
         }
-        crate::convert::to_storage(&call.resource, &mut new);
+        convert::to_storage(&call.resource, &mut new).await?;
         let Some((_, object)) = commit(call, current, Some(new)).await? else {
             return Ok(None);
         };
-        let answer = object.map_or_else(|| pipeline::answer(call, current), |it| pipeline::answer(call, &it));
+        let answer = pipeline::answer(call, object.as_ref().unwrap_or(current)).await?;
         return Ok(Some(Written { code: 200, answer }));
     }
     if !options.dry_run && commit(call, current, None).await?.is_none() {
         return Ok(None);
     }
     let answer = if call.resource.traits.returns_deleted {
-        pipeline::answer(call, current)
+        pipeline::answer(call, current).await?
     } else {
         Answer::Value(success(call, &current.uid))
     };

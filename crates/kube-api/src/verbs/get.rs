@@ -2,19 +2,17 @@
 
 use crate::{call::Call, convert};
 use bytes::Bytes;
-use kube_store::{object::Object, status::Status};
-use std::sync::Arc;
+use kube_store::status::Status;
 
-/// The published state of the named object and its bytes in the requested version.
+/// The bytes of the published state of the named object in the requested version.
 ///
 /// # Errors
-/// 404 when there is none.
-pub fn get(call: &Call<'_>) -> Result<(Arc<Object>, Bytes), Status> {
+/// 404 when there is none, 500 when its conversion fails.
+pub async fn get(call: &Call<'_>) -> Result<Bytes, Status> {
     let object = call
         .server
         .store
         .get(call.id(), call.store_namespace(), &call.name)
         .ok_or_else(|| call.not_found())?;
-    let bytes = convert::bytes(&call.resource, &call.version, &object);
-    Ok((object, bytes))
+    convert::bytes(&call.resource, &call.version, &object).await
 }

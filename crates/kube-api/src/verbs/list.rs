@@ -184,7 +184,7 @@ fn expired(token: &Continue) -> Status {
     status
 }
 
-/// The list as JSON, spliced from the stored bytes.
+/// The list as JSON, spliced from the stored bytes. Its objects are prepared.
 pub fn splice(call: &Call<'_>, page: &Page) -> Vec<u8> {
     let resource = &call.resource;
     let mut json = Vec::with_capacity(page.objects.iter().map(|it| it.json.len() + 1).sum::<usize>() + 256);
@@ -208,7 +208,7 @@ pub fn splice(call: &Call<'_>, page: &Page) -> Vec<u8> {
             json.push(b'{');
             json.extend_from_slice(object.body());
         } else {
-            json.extend_from_slice(&convert::bytes(resource, &call.version, object));
+            json.extend_from_slice(&convert::ready_or_stored(resource, &call.version, object));
         }
     }
     json.extend_from_slice(b"]}\n");

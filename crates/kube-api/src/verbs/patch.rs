@@ -1,8 +1,8 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
 use crate::{
-    call::{Call, WriteOptions, Written, in_version},
-    content,
+    call::{Call, WriteOptions, Written},
+    content, convert,
     pipeline::{self, Source},
 };
 use kube_store::{
@@ -32,7 +32,7 @@ pub async fn patch(
 ) -> Result<Written, Status> {
     loop {
         let current = call.newest()?;
-        let old = in_version(&current, &call.resource, &call.version);
+        let old = convert::value(&call.resource, &call.version, &current).await?;
         let mut new = match kind {
             PatchType::Json => patch::json::apply(&old, body)?,
             PatchType::Merge => patch::merge::apply(&old, body)?,

@@ -1,8 +1,8 @@
 //! PUT on a named object.
 
 use crate::{
-    call::{Call, WriteOptions, Written, in_version},
-    content,
+    call::{Call, WriteOptions, Written},
+    content, convert,
     pipeline::{self, Source},
     verbs,
 };
@@ -67,7 +67,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
                 text,
             ));
         }
-        let old = in_version(&current, &call.resource, &call.version);
+        let old = convert::value(&call.resource, &call.version, &current).await?;
         let written = pipeline::write_update(call, &current, &old, value.clone(), options, Source::Update).await?;
         match (written, &condition) {
             (Some(written), _) => return Ok(written),

@@ -16,7 +16,10 @@ use crate::{
     wake::{Registration, Scope},
 };
 use bytes::Bytes;
-use futures::stream::{BoxStream, StreamExt, unfold};
+use futures::{
+    future::BoxFuture,
+    stream::{BoxStream, StreamExt, unfold},
+};
 use kube_store::{
     object::Object,
     status::{FieldError, Status},
@@ -32,6 +35,9 @@ const BATCH_EVENTS: usize = 256;
 /// Bytes after which a chunk is handed to the connection.
 const CHUNK_BYTES: usize = 128 * 1024;
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What asks a webhook.
+type Work = BoxFuture<'static, Result<(), Status>>;
 
 struct Watch {
     server: Arc<Inner>,
@@ -178,6 +184,7 @@ impl Watch {
             if self.ended {
                 return None;
             }
+            self.prepare_initial(&mut chunk).await;
             while let Some(object) = self.initial.pop_front() {
                 self.push(&mut chunk, Change::Added, &object, object.revision);
                 if chunk.len() > CHUNK_BYTES {
@@ -188,9 +195,9 @@ impl Watch {
                 self.push_bookmark(&mut chunk, revision, true);
             }
             if self.reading_log {
-                self.read_log(&mut chunk);
+                self.read_log(&mut chunk).await;
             } else {
-                self.take_events(&mut chunk);
+                self.take_events(&mut chunk).await;
             }
             if self.reading_log && !self.ended && chunk.len() <= CHUNK_BYTES {
                 continue;
@@ -213,7 +220,7 @@ impl Watch {
                     if self.bookmarks {
                         self.next_bookmark = now + BOOKMARK_INTERVAL;
                         // Also moves the cursor past what did not concern this watch.
-                        self.take_events(&mut chunk);
+                        self.take_events(&mut chunk).await;
                         self.push_bookmark(&mut chunk, self.cursor, false);
                         return Some(chunk.into());
                     }
@@ -223,35 +230,79 @@ impl Watch {
     }
 
     /// Reads a piece of the log. Its end is where the handing over begins: what was published since is in the mailbox.
-    fn read_log(&mut self, chunk: &mut Vec<u8>) {
+    async fn read_log(&mut self, chunk: &mut Vec<u8>) {
         match self.server.store.events(&self.resource.id, self.cursor, BATCH_EVENTS) {
             Ok(events) => {
                 self.reading_log = events.len() == BATCH_EVENTS;
-                for event in events {
-                    self.cursor = event.revision;
-                    self.push_event(chunk, &event);
-                }
+                let work = self.preparation(&events);
+                self.push_events(chunk, events, work).await;
             }
             Err(compacted) => {
                 let status = Status::expired(format!(
                     "too old resource version: {} ({})",
                     self.cursor, compacted.oldest
                 ));
-                push_line(chunk, "ERROR", status.body().to_string().as_bytes());
-                self.ended = true;
+                self.fail(chunk, &status);
             }
         }
     }
 
-    fn take_events(&mut self, chunk: &mut Vec<u8>) {
-        let taken = self.registration.take();
-        for event in taken.events {
-            // The log gave some of them already.
-            if event.revision > self.cursor {
-                self.cursor = event.revision;
-                self.push_event(chunk, &event);
-            }
+    /// The last that a watch says.
+    fn fail(&mut self, chunk: &mut Vec<u8>, status: &Status) {
+        push_line(chunk, "ERROR", status.body().to_string().as_bytes());
+        self.ended = true;
+    }
+
+    async fn prepare_initial(&mut self, chunk: &mut Vec<u8>) {
+        let Some(work) = convert::preparation(&self.resource, &self.version, &self.initial) else {
+            return;
+        };
+        if let Err(status) = work.await {
+            self.initial.clear();
+            self.initial_bookmark = None;
+            self.fail(chunk, &status);
         }
+    }
+
+    /// Sends events, as far as their objects can be had in this version.
+    async fn push_events(
+        &mut self,
+        chunk: &mut Vec<u8>,
+        events: impl IntoIterator<Item = Arc<Event>>,
+        work: Option<Work>,
+    ) {
+        let failed = match work {
+            Some(work) => work.await.err(),
+            None => None,
+        };
+        for event in events {
+            if event.revision <= self.cursor {
+                // The log gave it already.
+                continue;
+            }
+            if let Some(status) = &failed
+                && self.preparation([&event]).is_some()
+            {
+                self.fail(chunk, status);
+                return;
+            }
+            self.cursor = event.revision;
+            self.push_event(chunk, &event);
+        }
+    }
+
+    fn preparation<'e>(&self, events: impl IntoIterator<Item = &'e Arc<Event>>) -> Option<Work> {
+        let objects = events
+            .into_iter()
+            .flat_map(|it| [Some(&it.object), it.previous.as_ref()]);
+        let wanted = objects.flatten().filter(|it| self.wants(it));
+        convert::preparation(&self.resource, &self.version, wanted)
+    }
+
+    async fn take_events(&mut self, chunk: &mut Vec<u8>) {
+        let taken = self.registration.take();
+        let work = self.preparation(&taken.events);
+        self.push_events(chunk, taken.events, work).await;
         match taken.lost_from {
             Some(lost) => {
                 self.cursor = self.cursor.max(lost - 1);
@@ -290,10 +341,11 @@ impl Watch {
             Change::Deleted => "DELETED",
         };
         if self.shape == Shape::Object && object.revision == revision {
-            push_line(chunk, kind, &convert::bytes(&self.resource, &self.version, object));
+            let bytes = convert::ready_or_stored(&self.resource, &self.version, object);
+            push_line(chunk, kind, &bytes);
             return;
         }
-        let mut value = crate::call::in_version(object, &self.resource, &self.version);
+        let mut value = convert::ready_value(&self.resource, &self.version, object);
         value["metadata"]["resourceVersion"] = revision.to_string().into();
         let shaped = shape::event(
             &self.resource,

@@ -3,6 +3,7 @@
 
 mod calls;
 mod configurations;
+mod conversion;
 mod hook;
 mod matching;
 mod mutating;
