@@ -1,7 +1,7 @@
 //! From a request to its answer: who asks, whether they may, and which verb serves it.
 
 use crate::{
-    authn, authz, body,
+    admission, authn, authz, body,
     call::{Answer, Call, Written},
     convert, discovery,
     identity::{Attributes, User},
@@ -416,7 +416,8 @@ async fn write(
 ) -> Result<Response<Body>, Status> {
     let written = match verb {
         "create" if call.resource.traits.review || call.subresource == "token" => {
-            let value = body::parse_any(&bytes, media)?;
+            let mut value = body::parse_any(&bytes, media)?;
+            admission::post(call, &mut value).await?;
             let resource = if call.subresource == "token" {
                 "serviceaccounts/token"
             } else {
@@ -520,7 +521,8 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
 
 /// `eviction` and `binding` of a pod.
 async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
-    let value = body::parse_any(bytes, media)?;
+    let mut value = body::parse_any(bytes, media)?;
+    admission::post(call, &mut value).await?;
     let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     match call.subresource.as_str() {
         "eviction" => {

@@ -2,7 +2,9 @@
 
 use super::Operation;
 use crate::{
+    builtin,
     call::{Call, WriteOptions},
+    identity::User,
     registry::Resource,
     verbs::delete::DeleteOptions,
 };
@@ -10,26 +12,79 @@ use kube_store::status::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What is written, and by whom. The object itself goes beside it: it changes on its way.
-pub struct Attributes {
+/// What is written, and by whom. The object itself goes beside it: it changes on its way. Made for every write while
+/// anything is configured, so it only points.
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
     pub operation: Operation,
-    pub resource: Arc<Resource>,
+    pub resource: &'a Arc<Resource>,
     /// The version of the request.
-    pub version: String,
-    pub subresource: String,
+    pub version: &'a str,
+    pub subresource: &'a str,
     /// The namespace of the object; for a namespace that exists, its own name.
-    pub namespace: String,
-    pub name: String,
-    pub dry_run: bool,
-    user: Value,
-    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
-    options: Value,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub user: &'a User,
+    options: Options<'a>,
+    call: &'a Call<'a>,
 }
 
-impl Attributes {
+#[derive(Clone, Copy)]
+enum Options<'a> {
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
+}
+
+impl<'a> Attributes<'a> {
     /// Of a create or update.
-    pub fn of_write(call: &Call<'_>, operation: Operation, options: &WriteOptions) -> Self {
-        let kind = match operation {
+    pub fn of_write(call: &'a Call<'a>, operation: Operation, options: &'a WriteOptions) -> Self {
+        Self::new(call, operation, Options::Write(options))
+    }
+
+    /// Of a delete. One of a collection names no object.
+    pub fn of_delete(call: &'a Call<'a>, options: &'a DeleteOptions) -> Self {
+        let mut it = Self::new(call, Operation::Delete, Options::Delete(options));
+        if options.of_collection {
+            it.name = "";
+        }
+        it
+    }
+
+    fn new(call: &'a Call<'a>, operation: Operation, options: Options<'a>) -> Self {
+        let is_namespace = &*call.resource.id == "namespaces";
+        let namespace = match (is_namespace, operation) {
+            (true, Operation::Create) => "",
+            (true, _) => call.name.as_str(),
+            (false, _) => call.store_namespace(),
+        };
+        Self {
+            operation,
+            resource: &call.resource,
+            version: &call.version,
+            subresource: &call.subresource,
+            namespace,
+            name: &call.name,
+            user: &call.user,
+            options,
+            call,
+        }
+    }
+
+    /// Whether nothing of it will be stored.
+    pub fn is_dry_run(&self) -> bool {
+        match self.options {
+            Options::Write(it) => it.dry_run,
+            Options::Delete(it) => it.dry_run,
+        }
+    }
+
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
+    fn options(&self) -> Value {
+        let options = match self.options {
+            Options::Delete(it) => return it.body(),
+            Options::Write(it) => it,
+        };
+        let kind = match self.operation {
             Operation::Create => "CreateOptions",
             Operation::Update | Operation::Delete => "UpdateOptions",
         };
@@ -38,40 +93,11 @@ impl Attributes {
             shown["dryRun"] = json!(["All"]);
         }
         for key in ["fieldManager", "fieldValidation"] {
-            if let Some(text) = call.query.text(key) {
+            if let Some(text) = self.call.query.text(key) {
                 shown[key] = text.into();
             }
         }
-        Self::new(call, operation, shown, options.dry_run)
-    }
-
-    /// Of a delete. One of a collection names no object.
-    pub fn of_delete(call: &Call<'_>, options: &DeleteOptions) -> Self {
-        let mut it = Self::new(call, Operation::Delete, options.body(), options.dry_run);
-        if options.of_collection {
-            it.name.clear();
-        }
-        it
-    }
-
-    fn new(call: &Call<'_>, operation: Operation, options: Value, dry_run: bool) -> Self {
-        let is_namespace = &*call.resource.id == "namespaces";
-        let namespace = match (is_namespace, operation) {
-            (true, Operation::Create) => String::new(),
-            (true, _) => call.name.clone(),
-            (false, _) => call.store_namespace().to_owned(),
-        };
-        Self {
-            operation,
-            resource: call.resource.clone(),
-            version: call.version.clone(),
-            subresource: call.subresource.clone(),
-            namespace,
-            name: call.name.clone(),
-            dry_run,
-            user: serde_json::to_value(&call.user).expect("a user serializes"),
-            options,
-        }
+        shown
     }
 
     /// Whether the object is a namespace, and not a part of one.
@@ -81,9 +107,23 @@ impl Attributes {
 
     /// The kind of what is sent, as group, version and kind.
     pub fn kind(&self, version: &str) -> Value {
-        let (group, version, kind) = match self.subresource.as_str() {
+        let own = (self.resource.group.as_str(), version, self.resource.kind.as_str());
+        let of_subresource = || {
+            let row = builtin::SUBRESOURCES
+                .iter()
+                .find(|it| it.0 == &*self.resource.id && it.1 == self.subresource);
+            row.map(|it| {
+                if it.4.is_empty() {
+                    ("", "v1", it.2)
+                } else {
+                    (it.3, it.4, it.2)
+                }
+            })
+        };
+        let (group, version, kind) = match self.subresource {
+            "" | "status" => own,
             "scale" => ("autoscaling", "v1", "Scale"),
-            _ => (self.resource.group.as_str(), version, self.resource.kind.as_str()),
+            _ => of_subresource().filter(|it| it.2 != self.resource.kind).unwrap_or(own),
         };
         json!({"group": group, "version": version, "kind": kind})
     }
@@ -93,17 +133,17 @@ impl Attributes {
         let resource =
             |version: &str| json!({"group": self.resource.group, "version": version, "resource": self.resource.plural});
         let mut request = json!({
-            "uid": uid, "kind": self.kind(version), "resource": resource(version), "requestKind": self.kind(&self.version),
-            "requestResource": resource(&self.version), "operation": self.operation.text(), "userInfo": self.user,
-            "dryRun": self.dry_run, "options": self.options,
+            "uid": uid, "kind": self.kind(version), "resource": resource(version), "requestKind": self.kind(self.version),
+            "requestResource": resource(self.version), "operation": self.operation.text(), "userInfo": self.user,
+            "dryRun": self.is_dry_run(), "options": self.options(),
         });
         if !self.subresource.is_empty() {
-            request["subResource"] = self.subresource.as_str().into();
-            request["requestSubResource"] = self.subresource.as_str().into();
+            request["subResource"] = self.subresource.into();
+            request["requestSubResource"] = self.subresource.into();
         }
-        for (key, text) in [("name", &self.name), ("namespace", &self.namespace)] {
+        for (key, text) in [("name", self.name), ("namespace", self.namespace)] {
             if !text.is_empty() {
-                request[key] = text.as_str().into();
+                request[key] = text.into();
             }
         }
         request
@@ -111,6 +151,6 @@ impl Attributes {
 
     /// A 403 on the object: `<resource> "<name>" is forbidden: <text>`.
     pub fn forbidden(&self, text: &str) -> Status {
-        Status::forbidden(&self.resource.plural, &self.resource.group, &self.name, text)
+        Status::forbidden(&self.resource.plural, &self.resource.group, self.name, text)
     }
 }

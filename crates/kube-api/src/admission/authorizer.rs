@@ -61,21 +61,21 @@ impl Opaque for Answer {
 const SELF: &str = "@";
 
 /// The variable `authorizer`.
-pub fn value(rbac: &Arc<Rbac>, user: &User, write: &Attributes) -> Cel {
+pub fn value(rbac: &Arc<Rbac>, write: &Attributes<'_>) -> Cel {
     let question = Question {
         rbac: rbac.clone(),
-        user: Arc::new(user.clone()),
+        user: Arc::new(write.user.clone()),
         asked: identity::Attributes::default(),
     };
     let resource = Question {
         asked: identity::Attributes {
             is_resource: true,
             group: write.resource.group.clone(),
-            version: write.version.clone(),
+            version: write.version.to_owned(),
             resource: write.resource.plural.clone(),
-            subresource: write.subresource.clone(),
-            namespace: write.namespace.clone(),
-            name: write.name.clone(),
+            subresource: write.subresource.to_owned(),
+            namespace: write.namespace.to_owned(),
+            name: write.name.to_owned(),
             ..identity::Attributes::default()
         },
         ..question.clone()

@@ -1,6 +1,7 @@
 //! Webhook configurations and policies, compiled once per revision and kept beside the store.
 
 use super::{
+    attributes::Attributes,
     expressions::Condition,
     policy::{Binding, Policy},
     rules::{Constraints, texts},
@@ -160,14 +161,20 @@ impl Hooks {
         }
     }
 
-    /// Whether no mutating webhook is configured.
-    pub fn mutates_nothing(&self) -> bool {
-        self.mutating.is_empty()
+    /// Whether nothing is configured.
+    pub fn is_empty(&self) -> bool {
+        self.mutating.is_empty() && self.validating.is_empty() && self.policies.is_empty()
     }
 
-    /// Whether no validating webhook and no policy is in force.
-    pub fn validates_nothing(&self) -> bool {
-        self.validating.is_empty() && (self.policies.is_empty() || self.bindings.is_empty())
+    /// Whether some mutating webhook may want to see a write.
+    pub fn may_mutate(&self, write: &Attributes<'_>) -> bool {
+        self.mutating().any(|it| it.constraints.version(write).is_some())
+    }
+
+    /// Whether some validating webhook or policy may want to see a write.
+    pub fn may_validate(&self, write: &Attributes<'_>) -> bool {
+        let is_policy = || self.policies.values().any(|it| it.constraints.version(write).is_some());
+        self.validating().any(|it| it.constraints.version(write).is_some()) || !self.bindings.is_empty() && is_policy()
     }
 
     /// In the order of the names of their configurations.

@@ -1,7 +1,7 @@
 //! CEL on a write: the conditions of webhooks, and what policies say.
 
 use super::attributes::Attributes;
-use crate::{authz::Rbac, identity::User};
+use crate::authz::Rbac;
 use safe_cel::{
     Budget, CompileError, Context, Error, Expression, Library, Tree, Value as Cel, from_json,
     language::common::ast::{Expr, LiteralValue, operators},
@@ -74,19 +74,18 @@ impl Condition {
 
 /// A context with what every expression on a write may name.
 pub fn context(
-    write: &Attributes,
+    write: &Attributes<'_>,
     version: &str,
     old: Option<&Value>,
     object: Option<&Value>,
     rbac: &Arc<Rbac>,
-    user: &User,
 ) -> Context<'static> {
     let cel = |it: Option<&Value>| it.map_or(Cel::Null, from_json);
     let mut context = library().scope();
     context.add_variable_from_value("object", cel(object));
     context.add_variable_from_value("oldObject", cel(old));
     context.add_variable_from_value("request", from_json(&write.request("", version)));
-    context.add_variable_from_value("authorizer", authorizer::value(rbac, user, write));
+    context.add_variable_from_value("authorizer", authorizer::value(rbac, write));
     context
 }
 

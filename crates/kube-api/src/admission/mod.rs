@@ -89,36 +89,51 @@ pub(crate) struct Change<'a> {
 /// The status of the first that refuses.
 pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut Value) -> Result<bool, Status> {
     let server = call.server;
-    if server.hooks.load().mutates_nothing() || !server.asks_webhooks() || is_exempt(call.id()) {
+    if is_exempt(call.id()) || !server.asks_webhooks() {
+        return Ok(false);
+    }
+    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    if !server.hooks.load().may_mutate(&write) {
         return Ok(false);
     }
     // What follows is large, and rare: requests that need it not do not carry it.
     Box::pin(async {
-        let write = attributes::Attributes::of_write(call, change.operation, change.options);
-        let hooks = server.hooks.load_full();
-        let faces = Faces::of(call, change.old)?;
-        let passage = Passage {
-            server,
-            hooks: &hooks,
-            write: &write,
-            user: &call.user.clone(),
-            old: faces.old(change.old),
-        };
         let mut warnings = Vec::new();
-        let changed = if faces.is_scale {
-            let mut shown = scale::read(call, object)?;
-            let changed = passage.mutate(Some(&mut shown), &mut warnings, &|_| Ok(())).await?;
-            scale::set_replicas(call, object, &shown);
-            changed
-        } else {
-            let seen = &*call;
-            let tidy = |it: &mut Value| content::read_again(seen, it);
-            passage.mutate(Some(object), &mut warnings, &tidy).await?
-        };
+        let answer = ask_mutating(call, change, object, &mut warnings).await;
         call.warnings.extend(warnings);
-        Ok(changed)
+        answer
     })
     .await
+}
+
+async fn ask_mutating(
+    call: &Call<'_>,
+    change: Change<'_>,
+    object: &mut Value,
+    warnings: &mut Vec<String>,
+) -> Result<bool, Status> {
+    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let hooks = call.server.hooks.load_full();
+    let faces = Faces::of(call, change.old)?;
+    let passage = Passage {
+        server: call.server,
+        hooks: &hooks,
+        write: &write,
+        old: faces.old(change.old),
+    };
+    match faces.shown {
+        Shown::Scale => {
+            let mut shown = scale::read(call, object)?;
+            let changed = passage.mutate(Some(&mut shown), warnings, &|_| Ok(())).await?;
+            scale::set_replicas(call, object, &shown);
+            Ok(changed)
+        }
+        Shown::Another => passage.mutate(Some(object), warnings, &|_| Ok(())).await,
+        Shown::Whole => {
+            let tidy = |it: &mut Value| content::read_again(call, it);
+            passage.mutate(Some(object), warnings, &tidy).await
+        }
+    }
 }
 
 /// Asks the policies and the validating webhooks about an object that is valid.
@@ -127,26 +142,36 @@ pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut
 /// The status of the first that refuses.
 pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &Value) -> Result<(), Status> {
     let server = call.server;
-    if server.hooks.load().validates_nothing() || !server.asks_webhooks() || is_exempt(call.id()) {
+    if is_exempt(call.id()) || !server.asks_webhooks() {
+        return Ok(());
+    }
+    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    if !server.hooks.load().may_validate(&write) {
         return Ok(());
     }
     Box::pin(async {
-        let write = attributes::Attributes::of_write(call, change.operation, change.options);
-        let faces = Faces::of(call, change.old)?;
-        let shown = if faces.is_scale {
-            Some(scale::read(call, object)?)
-        } else {
-            None
-        };
-        decide(
-            call,
-            &write,
-            faces.old(change.old),
-            Some(shown.as_ref().unwrap_or(object)),
-        )
-        .await
+        let mut warnings = Vec::new();
+        let answer = ask_validating(call, change, object, &mut warnings).await;
+        call.warnings.extend(warnings);
+        answer
     })
     .await
+}
+
+async fn ask_validating(
+    call: &Call<'_>,
+    change: Change<'_>,
+    object: &Value,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let faces = Faces::of(call, change.old)?;
+    let shown = match faces.shown {
+        Shown::Scale => Some(scale::read(call, object)?),
+        Shown::Whole | Shown::Another => None,
+    };
+    let object = Some(shown.as_ref().unwrap_or(object));
+    decide(call, &write, faces.old(change.old), object, warnings).await
 }
 
 /// Asks everybody about a delete.
@@ -155,70 +180,108 @@ pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &V
 /// The status of the first that refuses.
 pub(crate) async fn delete(call: &mut Call<'_>, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let server = call.server;
-    let hooks = server.hooks.load();
-    let is_idle = hooks.mutates_nothing() && hooks.validates_nothing();
-    drop(hooks);
-    if is_idle || !server.asks_webhooks() || is_exempt(call.id()) {
+    if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(());
     }
+    let write = attributes::Attributes::of_delete(call, options);
+    let hooks = server.hooks.load();
+    if !hooks.may_mutate(&write) && !hooks.may_validate(&write) {
+        return Ok(());
+    }
+    drop(hooks);
     Box::pin(async {
-        let write = attributes::Attributes::of_delete(call, options);
-        let hooks = server.hooks.load_full();
-        let user = call.user.clone();
-        let passage = Passage {
-            server,
-            hooks: &hooks,
-            write: &write,
-            user: &user,
-            old: Some(old),
-        };
         let mut warnings = Vec::new();
-        let changed = passage.mutate(None, &mut warnings, &|_| Ok(())).await;
+        let answer = ask_delete(call, old, options, &mut warnings).await;
         call.warnings.extend(warnings);
-        changed?;
-        decide(call, &write, Some(old), None).await
+        answer
     })
     .await
 }
 
+async fn ask_delete(
+    call: &Call<'_>,
+    old: &Value,
+    options: &DeleteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    let write = attributes::Attributes::of_delete(call, options);
+    let hooks = call.server.hooks.load_full();
+    let passage = Passage {
+        server: call.server,
+        hooks: &hooks,
+        write: &write,
+        old: Some(old),
+    };
+    passage.mutate(None, warnings, &|_| Ok(())).await?;
+    decide(call, &write, Some(old), None, warnings).await
+}
+
 async fn decide(
-    call: &mut Call<'_>,
-    write: &attributes::Attributes,
+    call: &Call<'_>,
+    write: &attributes::Attributes<'_>,
     old: Option<&Value>,
     object: Option<&Value>,
+    warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
     let hooks = call.server.hooks.load_full();
-    let user = call.user.clone();
     let passage = Passage {
         server: call.server,
         hooks: &hooks,
         write,
-        user: &user,
         old,
     };
-    let mut warnings = Vec::new();
-    let mut answer = policy::validate(&passage, object, &mut warnings).await;
-    if answer.is_ok() {
-        answer = passage.validate(object, &mut warnings).await;
+    policy::validate(&passage, object, warnings).await?;
+    passage.validate(object, warnings).await
+}
+
+/// Asks everybody about an object that is posted and not stored: a review, a token request, an eviction, a binding.
+///
+/// # Errors
+/// The status of the first that refuses.
+pub(crate) async fn post(call: &mut Call<'_>, object: &mut Value) -> Result<(), Status> {
+    let hooks = call.server.hooks.load();
+    if hooks.is_empty() {
+        return Ok(());
     }
-    call.warnings.extend(warnings);
-    answer
+    drop(hooks);
+    let options = call.write_options("CreateOptions", false)?;
+    let change = Change {
+        operation: Operation::Create,
+        old: None,
+        options: &options,
+    };
+    mutate(call, change, object).await?;
+    validate(call, change, object).await
+}
+
+/// What a path shows of an object.
+#[derive(Clone, Copy)]
+enum Shown {
+    Whole,
+    Scale,
+    /// Something else, which is posted there.
+    Another,
 }
 
 /// What the path shows of the old object: `/scale` shows a Scale.
 struct Faces {
-    is_scale: bool,
+    shown: Shown,
     old: Option<Value>,
 }
 
 impl Faces {
     fn of(call: &Call<'_>, old: Option<&Value>) -> Result<Self, Status> {
-        let is_scale = call.subresource == "scale";
-        let old = match old {
-            Some(old) if is_scale => Some(scale::read(call, old)?),
+        let shown = match call.subresource.as_str() {
+            "scale" => Shown::Scale,
+            "token" | "eviction" | "binding" => Shown::Another,
+            _ if call.resource.traits.review => Shown::Another,
+            _ => Shown::Whole,
+        };
+        let old = match (old, shown) {
+            (Some(old), Shown::Scale) => Some(scale::read(call, old)?),
             _ => None,
         };
-        Ok(Self { is_scale, old })
+        Ok(Self { shown, old })
     }
 
     fn old<'a>(&'a self, whole: Option<&'a Value>) -> Option<&'a Value> {

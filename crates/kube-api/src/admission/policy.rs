@@ -80,7 +80,7 @@ struct Validation {
 #[derive(Debug)]
 pub struct Policy {
     name: String,
-    constraints: Constraints,
+    pub constraints: Constraints,
     conditions: Vec<Condition>,
     /// In order: one may use those before it.
     variables: Vec<(String, Formula)>,
@@ -245,8 +245,8 @@ async fn judge(
         passage.in_version(version, passage.old).await?,
         passage.in_version(version, object).await?,
     );
-    let (rbac, user) = (&passage.server.rbac, passage.user);
-    let mut context = expressions::context(passage.write, version, old.as_deref(), object.as_deref(), rbac, user);
+    let rbac = &passage.server.rbac;
+    let mut context = expressions::context(passage.write, version, old.as_deref(), object.as_deref(), rbac);
     match Condition::all_hold(&policy.conditions, &context) {
         Holds::Yes => {}
         Holds::No => return Ok(Vec::new()),
@@ -283,7 +283,7 @@ fn namespace(passage: &Passage<'_>) -> Cel {
     if write.namespace.is_empty() || !write.resource.namespaced {
         return Cel::Null;
     }
-    match passage.server.store.newest("namespaces", "", &write.namespace) {
+    match passage.server.store.newest("namespaces", "", write.namespace) {
         Some(namespace) => from_json(&namespace.value()),
         None => Cel::Null,
     }
@@ -384,7 +384,7 @@ async fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Re
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned(),
             );
         }
-        None if resource.namespaced => &passage.write.namespace,
+        None if resource.namespaced => passage.write.namespace,
         None => "",
     };
     let found = found(passage, &resource, api_version, reference, namespace).await?;

@@ -38,11 +38,11 @@ pub async fn ask(
     server: &Inner,
     webhook: &Webhook,
     role: Role,
-    write: &Attributes,
+    write: &Attributes<'_>,
     version: &str,
     objects: Objects<'_>,
 ) -> (Vec<String>, Result<Patch, Status>) {
-    if write.dry_run && !webhook.allows_dry_run {
+    if write.is_dry_run() && !webhook.allows_dry_run {
         let text = format!("admission webhook {:?} does not support dry run", webhook.name);
         return (Vec::new(), Err(Status::bad_request(text)));
     }
@@ -78,7 +78,7 @@ async fn exchange(
     server: &Inner,
     webhook: &Webhook,
     role: Role,
-    write: &Attributes,
+    write: &Attributes<'_>,
     version: &str,
     objects: Objects<'_>,
     warnings: &mut Vec<String>,

@@ -43,7 +43,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, write: &Attributes, version: &str) -> bool {
+    fn matches(&self, write: &Attributes<'_>, version: &str) -> bool {
         let operation = write.operation.text();
         // A namespace belongs to the cluster, though requests on it have a namespace.
         let in_namespace = !write.namespace.is_empty() && &*write.resource.id != "namespaces";
@@ -52,15 +52,15 @@ impl Rule {
             && has(&self.versions, version)
             && self.namespaced.is_none_or(|it| it == in_namespace)
             && self.resources.iter().any(|it| names_resource(it, write))
-            && (self.names.is_empty() || self.names.contains(&write.name))
+            && (self.names.is_empty() || self.names.iter().any(|it| it == write.name))
     }
 }
 
 /// `pods`, `*`, `pods/status`, `*/status`, `pods/*`, `*/*`.
-fn names_resource(pattern: &str, write: &Attributes) -> bool {
+fn names_resource(pattern: &str, write: &Attributes<'_>) -> bool {
     let (resource, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
     let is = |pattern: &str, wanted: &str| pattern == "*" || pattern == wanted;
-    is(resource, &write.resource.plural) && is(subresource, &write.subresource)
+    is(resource, &write.resource.plural) && is(subresource, write.subresource)
 }
 
 /// What a webhook, a policy or a binding says about the writes that it wants to see.
@@ -107,17 +107,17 @@ impl Constraints {
     }
 
     /// The version of the object in which it wants to see this write; `None` when it does not.
-    pub fn version<'w>(&self, write: &'w Attributes) -> Option<&'w str> {
+    pub fn version<'w>(&self, write: &Attributes<'w>) -> Option<&'w str> {
         if self.matched(&self.excluded, write).is_some() {
             return None;
         }
         self.matched(&self.rules, write)
     }
 
-    fn matched<'w>(&self, rules: &[Rule], write: &'w Attributes) -> Option<&'w str> {
+    fn matched<'w>(&self, rules: &[Rule], write: &Attributes<'w>) -> Option<&'w str> {
         let any = |version: &str| rules.iter().any(|it| it.matches(write, version));
-        if any(&write.version) {
-            return Some(&write.version);
+        if any(write.version) {
+            return Some(write.version);
         }
         if self.exact {
             return None;
@@ -127,7 +127,7 @@ impl Constraints {
     }
 
     /// Whether the selectors choose this write.
-    pub fn selects(&self, write: &Attributes, store: &Store, old: Option<&Value>, object: Option<&Value>) -> bool {
+    pub fn selects(&self, write: &Attributes<'_>, store: &Store, old: Option<&Value>, object: Option<&Value>) -> bool {
         self.selects_namespace(write, store, object) && self.selects_object(old, object)
     }
 
@@ -139,7 +139,7 @@ impl Constraints {
         chosen(object) || chosen(old)
     }
 
-    fn selects_namespace(&self, write: &Attributes, store: &Store, object: Option<&Value>) -> bool {
+    fn selects_namespace(&self, write: &Attributes<'_>, store: &Store, object: Option<&Value>) -> bool {
         if self.namespaces.is_everything() {
             return true;
         }
@@ -150,7 +150,7 @@ impl Constraints {
             // What is in no namespace is never left out by its namespace.
             return true;
         }
-        match store.newest("namespaces", "", &write.namespace) {
+        match store.newest("namespaces", "", write.namespace) {
             Some(namespace) => self.namespaces.matches(&*namespace),
             None => self.namespaces.matches(&Value::Null),
         }

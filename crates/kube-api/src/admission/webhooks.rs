@@ -7,7 +7,7 @@ use super::{
     json_patch,
     review::{self, Objects, Patch, Role},
 };
-use crate::{convert, identity::User, server::Inner};
+use crate::{convert, server::Inner};
 use kube_store::status::Status;
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -16,8 +16,7 @@ use std::{borrow::Cow, sync::Arc};
 pub struct Passage<'a> {
     pub server: &'a Inner,
     pub hooks: &'a Hooks,
-    pub write: &'a Attributes,
-    pub user: &'a User,
+    pub write: &'a Attributes<'a>,
     pub old: Option<&'a Value>,
 }
 
@@ -49,8 +48,7 @@ impl Passage<'_> {
     }
 
     fn hold(&self, webhook: &Webhook, version: &str, old: Option<&Value>, object: Option<&Value>) -> Holds {
-        let (rbac, user) = (&self.server.rbac, self.user);
-        let context = expressions::context(self.write, version, old, object, rbac, user);
+        let context = expressions::context(self.write, version, old, object, &self.server.rbac);
         Condition::all_hold(&webhook.conditions, &context)
     }
 
@@ -65,7 +63,7 @@ impl Passage<'_> {
             return Ok(Some(Cow::Borrowed(value)));
         }
         let mut value = value.clone();
-        convert::between(&self.write.resource, version, &mut value).await?;
+        convert::between(self.write.resource, version, &mut value).await?;
         Ok(Some(Cow::Owned(value)))
     }
 
@@ -156,7 +154,7 @@ impl Passage<'_> {
             return Ok(false);
         }
         if version != self.write.version {
-            convert::between(&self.write.resource, &self.write.version, &mut after).await?;
+            convert::between(self.write.resource, self.write.version, &mut after).await?;
         }
         tidy(&mut after)?;
         let changed = after != *object;

@@ -188,3 +188,37 @@ async fn n158_a_subresource_is_named() {
         json!({"group": "ex.io", "version": "v1", "kind": "Widget"})
     );
 }
+
+#[tokio::test]
+async fn n158_what_is_posted_and_not_stored_is_asked_about_too() {
+    let world = World::new().await;
+    let hook = Hook::new(|_, request| json!({"allowed": request["name"] != "denied"})).await;
+    let all = rules(&["serviceaccounts/*", "selfsubjectaccessreviews", "pods/eviction"]);
+    let hooks = [webhook("test", hook.config("/"), json!({"rules": all}))];
+    world.ok(VALIDATING, &configuration("Validating", "v", &hooks)).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
+    world.ok(accounts, &account).await;
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    world.ok(&format!("{accounts}/a/token"), &token).await;
+    let request = hook.last();
+    let kind = json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"});
+    assert_eq!((&request["kind"], &request["subResource"]), (&kind, &json!("token")));
+    assert_eq!(
+        (&request["operation"], &request["name"]),
+        (&json!("CREATE"), &json!("a"))
+    );
+    assert_eq!(world.post(&format!("{accounts}/denied/token"), &token).await.code, 400);
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    });
+    world
+        .ok("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review)
+        .await;
+    assert_eq!(hook.last()["kind"]["kind"], "SelfSubjectAccessReview");
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "denied"}});
+    let path = "/api/v1/namespaces/default/pods/denied/eviction";
+    assert_eq!(world.post(path, &eviction).await.code, 400);
+    assert_eq!(hook.last()["kind"]["kind"], "Eviction");
+}
