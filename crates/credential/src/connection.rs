@@ -32,6 +32,8 @@ use rustls::pki_types::ServerName;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tracing::debug;
 
+use crate::dial::Dial;
+
 /// A peer that does not answer a ping within this time is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,7 +43,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a request that may be repeated is repeated.
 const REPEATS_MAX: u32 = 4;
 
-type Sender = HyperClient<HttpsConnector<HttpConnector>, Body>;
+type Sender = HyperClient<HttpsConnector<Dial>, Body>;
 type Stack = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
 
 /// A connection that hands out clients. Cloning shares it.
@@ -60,6 +62,9 @@ pub enum ConnectionError {
     /// The name to expect in the server's certificate is none.
     #[error("tls-server-name {0:?} is no host name")]
     ServerName(String),
+    /// The proxy cannot be spoken to.
+    #[error("proxy-url {0} is none of a proxy that makes tunnels: write http://HOST:PORT or https://HOST:PORT")]
+    Proxy(String),
 }
 
 impl Connection {
@@ -132,6 +137,10 @@ fn sender(config: &Config, tls: rustls::ClientConfig, h2: bool) -> Result<Sender
     tcp.set_connect_timeout(Some(
         config.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT),
     ));
+    let dial = Dial::new(tcp, config.proxy_url.as_ref(), &tls).ok_or_else(|| {
+        let url = config.proxy_url.as_ref().map(ToString::to_string);
+        ConnectionError::Proxy(url.unwrap_or_default())
+    })?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let builder = match &config.tls_server_name {
         Some(name) => {
@@ -141,9 +150,9 @@ fn sender(config: &Config, tls: rustls::ClientConfig, h2: bool) -> Result<Sender
         None => builder,
     };
     let connector = if h2 {
-        builder.enable_http2().wrap_connector(tcp)
+        builder.enable_http2().wrap_connector(dial)
     } else {
-        builder.enable_http1().wrap_connector(tcp)
+        builder.enable_http1().wrap_connector(dial)
     };
     Ok(HyperClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -93,14 +93,6 @@ pub enum Problem {
         /// When it will be.
         at: Timestamp,
     },
-    /// Something we cannot do.
-    #[error("kubeconfig {path} asks for {what}, which is not supported: remove it")]
-    Unsupported {
-        /// Which one.
-        path: String,
-        /// What.
-        what: String,
-    },
     /// Nobody answers there.
     #[error(
         "{server} does not answer ({why}): check that the server runs and that the address in the kubeconfig is right"
@@ -244,15 +236,17 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Problem>
             path: path.clone(),
             why: format!("cluster {cluster_name} has no server"),
         })?;
-    if cluster.proxy_url.as_deref().is_some_and(|it| !it.is_empty()) {
-        return Err(Problem::Unsupported {
-            path,
-            what: "proxy-url".to_owned(),
-        });
-    }
-    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default())
+    let mut config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default())
         .await
         .map_err(|error| problem(&path, error))?;
+    // What the environment says of proxies is meant for other programs.
+    config.proxy_url = match cluster.proxy_url.as_deref().filter(|it| !it.is_empty()) {
+        None => None,
+        Some(url) => Some(url.parse().map_err(|_| Problem::Malformed {
+            path: path.clone(),
+            why: format!("proxy-url {url:?} is no URL"),
+        })?),
+    };
     if config.cluster_url.host().is_none() {
         return Err(Problem::Malformed {
             path,

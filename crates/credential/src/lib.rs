@@ -7,6 +7,7 @@
 pub mod certificate;
 pub mod connection;
 pub mod csr;
+mod dial;
 pub mod enrol;
 pub mod hub_secret;
 pub mod kubeconfig;
