@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec},
-    authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    authorization::v1::{
+        NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+        SubjectAccessReview, SubjectAccessReviewSpec,
+    },
     core::v1::ServiceAccount,
 };
 use kube::{Api, Client, api::PostParams};
@@ -44,15 +47,7 @@ pub struct Attributes {
 /// Whether `subject` may do `attributes`, in the eyes of the API server behind `client`.
 pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, kube::Error> {
     let asked = SubjectAccessReviewSpec {
-        resource_attributes: Some(ResourceAttributes {
-            verb: Some(attributes.verb.clone()),
-            group: Some(attributes.group.clone()),
-            resource: Some(attributes.resource.clone()),
-            subresource: attributes.subresource.clone(),
-            namespace: attributes.namespace.clone(),
-            name: attributes.name.clone(),
-            ..ResourceAttributes::default()
-        }),
+        resource_attributes: Some(asked_of(attributes)),
         ..SubjectAccessReviewSpec::default()
     };
     ask(client, subject, asked).await
@@ -85,6 +80,33 @@ async fn ask(client: &Client, subject: &Subject, asked: SubjectAccessReviewSpec)
         .create(&PostParams::default(), &review)
         .await?;
     Ok(answer.status.is_some_and(|it| it.allowed))
+}
+
+/// Whether whoever `client` speaks for may do `attributes`.
+pub async fn may_i(client: &Client, attributes: &Attributes) -> Result<bool, kube::Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(asked_of(attributes)),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let answer = Api::<SelfSubjectAccessReview>::all(client.clone())
+        .create(&PostParams::default(), &review)
+        .await?;
+    Ok(answer.status.is_some_and(|it| it.allowed))
+}
+
+fn asked_of(attributes: &Attributes) -> ResourceAttributes {
+    ResourceAttributes {
+        verb: Some(attributes.verb.clone()),
+        group: Some(attributes.group.clone()),
+        resource: Some(attributes.resource.clone()),
+        subresource: attributes.subresource.clone(),
+        namespace: attributes.namespace.clone(),
+        name: attributes.name.clone(),
+        ..ResourceAttributes::default()
+    }
 }
 
 /// Whose token this is, in the eyes of the API server behind `client`; `None` when it is nobody's.

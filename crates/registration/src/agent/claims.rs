@@ -3,6 +3,7 @@
 
 use kube::ResourceExt;
 use ocm_api::{
+    about::ClusterProperty,
     cluster::{ClusterClaim, ManagedClusterClaim, RESERVED_CLAIMS},
     labels,
 };
@@ -32,6 +33,31 @@ pub(super) fn told<'a>(
     custom.truncate(custom_max);
     reserved.append(&mut custom);
     reserved
+}
+
+/// Properties and claims as one; a property goes before the claim of its name.
+pub(super) fn joined(properties: Vec<ClusterProperty>, claims: Vec<ClusterClaim>) -> Vec<ClusterClaim> {
+    let told = properties
+        .into_iter()
+        .filter(|it| !it.labels().contains_key(labels::SPOKE_ONLY));
+    let mut joined: Vec<ClusterClaim> = told
+        .map(|it| {
+            let mut claim = ClusterClaim::default();
+            claim.metadata.name = it.metadata.name;
+            claim.spec.value = it.spec.value;
+            claim
+        })
+        .collect();
+    let of_properties = joined.len();
+    for claim in claims {
+        if !joined[..of_properties]
+            .iter()
+            .any(|it| it.metadata.name == claim.metadata.name)
+        {
+            joined.push(claim);
+        }
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -64,6 +90,24 @@ mod tests {
         assert_eq!(
             names,
             ["id.k8s.io", "platform.open-cluster-management.io", "x.own", "b"]
+        );
+    }
+
+    #[test]
+    fn a_property_goes_before_the_claim_of_its_name() {
+        let property = |name: &str, labels: serde_json::Value| -> ClusterProperty {
+            let it = json!({"metadata": {"name": name, "labels": labels}, "spec": {"value": "property"}});
+            serde_json::from_value(it).unwrap()
+        };
+        let claim = |name: &str| -> ClusterClaim {
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"value": "claim"}})).unwrap()
+        };
+        let properties = vec![property("a", json!({})), property("b", json!({labels::SPOKE_ONLY: ""}))];
+        let all = joined(properties, vec![claim("a"), claim("b"), claim("c")]);
+        let said: Vec<_> = all.iter().map(|it| (it.name_any(), it.spec.value.as_str())).collect();
+        assert_eq!(
+            said,
+            [("a".into(), "property"), ("b".into(), "claim"), ("c".into(), "claim")]
         );
     }
 }

@@ -76,6 +76,8 @@ pub struct AgentOptions {
     pub fail_fast: bool,
     /// Whether the hub is told the cluster's claims (gate ClusterClaim).
     pub tells_claims: bool,
+    /// Whether the cluster's properties (`about.k8s.io`) are told as claims, too (gate ClusterProperty, off by default).
+    pub tells_properties: bool,
     /// How often to look again though nothing has happened.
     pub intervals: Intervals,
     /// What stands before every write to the hub. `cluster` and `management` come with theirs.
@@ -132,6 +134,7 @@ impl AgentOptions {
             addon_lease_grace: None,
             fail_fast: false,
             tells_claims: true,
+            tells_properties: false,
             intervals: Intervals::default(),
             guard: Guard::default(),
             on_phase: Arc::new(|_| ()),

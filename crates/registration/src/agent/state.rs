@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use ocm_api::{
+    about::ClusterProperty,
     cluster::{ClusterClaim, ManagedCluster, ManagedClusterVersion},
     condition::{self, Status, Wanted, wanted},
     conditions::{
@@ -44,6 +45,7 @@ struct State {
     clusters: Cache<ManagedCluster>,
     nodes: Cache<Node>,
     claims: Cache<ClusterClaim>,
+    properties: Cache<ClusterProperty>,
     failing_since: Mutex<Option<Timestamp>>,
 }
 
@@ -85,6 +87,10 @@ pub(super) fn start(
         true => Cache::start(Api::all(cluster.clone()), stop.clone()),
         false => Cache::holding([]),
     };
+    let properties = match agent.options.tells_properties {
+        true => Cache::start(Api::all(cluster.clone()), stop.clone()),
+        false => Cache::holding([]),
+    };
     let queue = Queue::new();
     clusters.subscribe_by_name(&queue);
     let key = agent.cluster.clone();
@@ -101,6 +107,8 @@ pub(super) fn start(
     });
     let key = agent.cluster.clone();
     claims.subscribe(&queue, move |_, _| [key.clone()]);
+    let key = agent.cluster.clone();
+    properties.subscribe(&queue, move |_, _| [key.clone()]);
     tokio::spawn(follow_rotation(agent.clone(), queue.clone(), stop.clone()));
     let state = State {
         agent: agent.clone(),
@@ -108,6 +116,7 @@ pub(super) fn start(
         clusters: clusters.clone(),
         nodes,
         claims,
+        properties,
         failing_since: Mutex::new(None),
     };
     ocm_reconcile::spawn(state, Clients::both(hub, cluster), queue, 1, stop.clone())
@@ -151,7 +160,9 @@ impl Reconciler for State {
             version: None,
             rotation: self.agent.rotation.borrow().clone(),
             nodes: arrived(&self.nodes),
-            claims: arrived(&self.claims),
+            claims: arrived(&self.properties)
+                .zip(arrived(&self.claims))
+                .map(|(of, others)| claims::joined(of, others)),
             custom_claims_max: self.agent.options.custom_claims_max,
             reserved_claim_suffixes: self.agent.options.reserved_claim_suffixes.clone(),
             namespaces: BTreeMap::new(),
