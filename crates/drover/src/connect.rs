@@ -103,6 +103,8 @@ async fn config(kubeconfig: Kubeconfig, context: Option<String>, from: &str) -> 
     let loaded = credential::kubeconfig::load(from, checked).await?;
     loaded.check(jiff::Timestamp::now())?;
     config.connect_timeout = Some(Duration::from_secs(5));
+    // The kubeconfig's proxy, and not the one that the environment has for other programs.
+    config.proxy_url = loaded.config.proxy_url;
     Ok(config)
 }
 

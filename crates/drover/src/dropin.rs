@@ -6,6 +6,7 @@ mod agents;
 mod api;
 mod debug_page;
 mod flags;
+mod hub_choice;
 mod hub_files;
 mod hubs;
 mod operator_config;

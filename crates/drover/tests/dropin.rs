@@ -13,7 +13,10 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Namespace, ServiceAccount},
 };
-use kube::{Api, Client, Config, api::PostParams};
+use kube::{
+    Api, Client, Config,
+    api::{Patch, PatchParams, PostParams},
+};
 use kube_api::pki::Pki;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
@@ -22,6 +25,7 @@ use ocm_api::{
 };
 use serde_json::{Value, json};
 use testkit::{World, objects, wait};
+use tokio_util::sync::CancellationToken;
 
 /// A program that runs.
 struct Running {
@@ -216,38 +220,42 @@ async fn placement_alone_chooses_clusters_and_hands_over_when_it_stops() {
     );
 }
 
+/// Asks a program that serves with a certificate of its own making.
+async fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let mut config = Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(|it| it.to_owned().into());
+    let client = Client::try_from(config).unwrap();
+    let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
+    let answer = client.send(request).await.unwrap();
+    let code = answer.status().as_u16();
+    let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap();
+    (code, String::from_utf8_lossy(&body.to_bytes()).into_owned())
+}
+
+/// A token of a ServiceAccount.
+async fn token(bare: &Bare, account: &str) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(bare.client(), "default");
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec::default()),
+        ..TokenRequest::default()
+    };
+    let made = accounts
+        .create_token_request(account, &PostParams::default(), &request)
+        .await;
+    made.unwrap().status.unwrap().token.unwrap()
+}
+
 /// Health is for everybody, metrics for those whom the API server lets see them.
 async fn metrics_are_for_those_who_may(bare: &Bare, address: &str) {
-    let get = async |path: &str, token: Option<&str>| -> (u16, String) {
-        let mut config = Config::new(format!("https://{address}").parse().unwrap());
-        config.accept_invalid_certs = true;
-        config.auth_info.token = token.map(|it| it.to_owned().into());
-        let client = Client::try_from(config).unwrap();
-        let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
-        let answer = client.send(request).await.unwrap();
-        let code = answer.status().as_u16();
-        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap();
-        (code, String::from_utf8_lossy(&body.to_bytes()).into_owned())
-    };
-    assert_eq!(get("/healthz", None).await, (200, "ok".to_owned()));
-    let (code, body) = get("/metrics", None).await;
+    assert_eq!(get(address, "/healthz", None).await, (200, "ok".to_owned()));
+    let (code, body) = get(address, "/metrics", None).await;
     assert_eq!(code, 403);
     assert!(
         body.contains(r#"forbidden: User \"system:anonymous\" cannot get path \"/metrics\""#),
         "{body}"
     );
-    assert_eq!(get("/metrics", Some("nobody's")).await.0, 401);
-    let token = async |account: &str| -> String {
-        let accounts: Api<ServiceAccount> = Api::namespaced(bare.client(), "default");
-        let request = TokenRequest {
-            spec: Some(TokenRequestSpec::default()),
-            ..TokenRequest::default()
-        };
-        let made = accounts
-            .create_token_request(account, &PostParams::default(), &request)
-            .await;
-        made.unwrap().status.unwrap().token.unwrap()
-    };
+    assert_eq!(get(address, "/metrics", Some("nobody's")).await.0, 401);
     bare.world
         .hub
         .apply(
@@ -269,8 +277,11 @@ subjects: [{kind: ServiceAccount, name: scraper, namespace: default}]
 ",
         )
         .await;
-    assert_eq!(get("/metrics", Some(&token("stranger").await)).await.0, 403);
-    let (code, body) = get("/metrics", Some(&token("scraper").await)).await;
+    assert_eq!(
+        get(address, "/metrics", Some(&token(bare, "stranger").await)).await.0,
+        403
+    );
+    let (code, body) = get(address, "/metrics", Some(&token(bare, "scraper").await)).await;
     assert_eq!(code, 200, "{body}");
     for name in [
         "controller_runtime_reconcile_total{controller=\"placement",
@@ -374,6 +385,120 @@ spec:
     assert_eq!(add_ons.stops(), Some(0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_hubs_wait_for_each_other_when_they_are_told_to() {
+    let bare = Bare::new().await;
+    let start = || Running::start(&["hub", "--kubeconfig", &bare.kubeconfig, "--leader-elect"]);
+    let mut first = start();
+    first.says("hub ready");
+    let second = start();
+    second.says("another leads");
+    assert_eq!(first.stops(), Some(0));
+    second.says("hub ready");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_begins_anew_when_a_file_that_it_was_told_of_changes() {
+    let bare = Bare::new().await;
+    let file = bare.folder.path().join("watched");
+    std::fs::write(&file, "one").unwrap();
+    let watched = format!("--terminate-on-files={}", file.display());
+    let running = bare.run(&["placement", "controller", &watched]);
+    running.says("leads");
+    std::fs::write(&file, "two").unwrap();
+    running.says("a file of --terminate-on-files has changed");
+    running.says("leads");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_debug_page_of_placements_is_for_those_who_may_see_them() {
+    let bare = Bare::new().await;
+    bare.world.hub.apply(PLACEMENT).await;
+    let running = bare.run(&["placement", "debug", "--disable-leader-election"]);
+    let address = running.address("health and metrics");
+    let path = "/debug/placements/default/all";
+    assert_eq!(get(&address, path, None).await.0, 401);
+    bare.world
+        .hub
+        .apply(
+            "
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: viewer, namespace: default}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: stranger, namespace: default}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: viewer}
+rules: [{apiGroups: [cluster.open-cluster-management.io], resources: [placements], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: viewer}
+subjects: [{kind: ServiceAccount, name: viewer, namespace: default}]
+",
+        )
+        .await;
+    assert_eq!(get(&address, path, Some(&token(&bare, "stranger").await)).await.0, 403);
+    let viewer = token(&bare, "viewer").await;
+    let (code, body) = get(&address, path, Some(&viewer)).await;
+    assert_eq!(code, 200, "{body}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["aggregatedScores"][0]["clusterName"], "cluster1");
+    assert_eq!(
+        get(&address, "/debug/placements/default/none", Some(&viewer)).await.0,
+        404
+    );
+}
+
+/// A hub that lets in whoever asks.
+async fn open_hub(stop: &CancellationToken) -> Bare {
+    let bare = Bare::new().await;
+    let mut options = hub::Options::default();
+    options.registration.auto_accept = true;
+    options.registration.auto_approved_csr_users = vec!["admin".to_owned()];
+    hub::start(bare.client(), options, stop.clone()).await.unwrap();
+    bare
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs() {
+    let stop = CancellationToken::new();
+    let (first, second) = (open_hub(&stop).await, open_hub(&stop).await);
+    let cluster = Bare::new().await;
+    let directory = cluster.folder.path().join("hub").display().to_string();
+    let mut agent = cluster.run(&[
+        "registration",
+        "agent",
+        "--feature-gates=MultipleHubs=true",
+        &format!("--bootstrap-kubeconfigs={}", first.kubeconfig),
+        &format!("--bootstrap-kubeconfigs={}", second.kubeconfig),
+        "--spoke-cluster-name=edge",
+        "--hub-kubeconfig-dir",
+        &directory,
+        "--disable-leader-election",
+    ]);
+    let joined = async |hub: &Bare| {
+        let clusters: Api<ManagedCluster> = Api::all(hub.client());
+        wait::until(&clusters, "edge", "joined", |it| {
+            it.is_some_and(|it| objects::is_true(it, "ManagedClusterJoined"))
+        })
+        .await;
+        clusters
+    };
+    let clusters = joined(&first).await;
+    let deny = json!({"spec": {"hubAcceptsClient": false}});
+    clusters
+        .patch("edge", &PatchParams::default(), &Patch::Merge(&deny))
+        .await
+        .unwrap();
+    joined(&second).await;
+    // The work agent beside it finds the new hub where it has found the old one.
+    agent.says("wrote the hub's credential");
+    assert_eq!(agent.stops(), Some(0));
+    stop.cancel();
+}
+
 /// Keys for a webhook server in a directory, and how a client trusts them.
 fn certificates(directory: &Path) -> Pki {
     let pki = Pki::open(None, &[], jiff::Timestamp::now()).unwrap();
@@ -402,6 +527,34 @@ fn review(operation: &str, user: &str, object: Value) -> Value {
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"uid": "u", "operation": operation, "object": object, "userInfo": {"username": user, "groups": []}},
     })
+}
+
+/// What the operator of upstream tells the API server, with the server's address in the place of its Service.
+fn configuration(address: &str, pki: &Pki) -> String {
+    let ca = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, pki.ca_pem());
+    let webhook = |kind: &str, name: &str, path: &str| {
+        format!(
+            "
+apiVersion: admissionregistration.k8s.io/v1
+kind: {kind}WebhookConfiguration
+metadata: {{name: {name}}}
+webhooks:
+- name: {name}
+  clientConfig: {{url: 'https://{address}{path}', caBundle: {ca}}}
+  rules: [{{apiGroups: [cluster.open-cluster-management.io], apiVersions: ['*'], operations: [CREATE, UPDATE], resources: [managedclusters]}}]
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 10
+"
+        )
+    };
+    let mutate = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
+    let validate = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
+    let domain = "admission.cluster.open-cluster-management.io";
+    let mutating = webhook("Mutating", &format!("managedclustermutators.{domain}"), mutate);
+    let validating = webhook("Validating", &format!("managedclustervalidators.{domain}"), validate);
+    format!("{mutating}---{validating}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -470,6 +623,29 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
         answer["response"]["status"]["message"],
         "user \"jane\" is not allowed to bind cluster set \"a\""
     );
+
+    // An API server that is told of it asks it, and passes its words on.
+    bare.world.hub.apply(&configuration(&address, &pki)).await;
+    let clusters: Api<ManagedCluster> = Api::all(bare.client());
+    let mut wrong = cluster.clone();
+    wrong["spec"] = json!({"managedClusterClientConfigs": [{"url": "http://a"}]});
+    let wrong = serde_json::from_value(wrong).unwrap();
+    let refused = clusters
+        .create(&PostParams::default(), &wrong)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains(
+            "admission webhook \"managedclustervalidators.admission.cluster.open-cluster-management.io\" denied the request: \
+             url \"http://a\" is invalid in client configs"
+        ),
+        "{refused}"
+    );
+    let cluster = serde_json::from_value(cluster).unwrap();
+    let made = clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    let labels = made.metadata.labels.unwrap_or_default();
+    assert_eq!(labels["cluster.open-cluster-management.io/clusterset"], "default");
 
     let renewed = certificates(&directory);
     server.says("took up the renewed certificate");

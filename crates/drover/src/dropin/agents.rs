@@ -7,11 +7,13 @@ use anyhow::{Result, anyhow, bail};
 use credential::KubeconfigSource;
 use ocm_api::{addon::KubeClientDriver, namespaces};
 use registration::agent::AgentOptions;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 use work::agent::{WorkAgentOptions, feedback::RawJson, hub_hash};
 
 use super::{
     api::{self, Reached},
-    hub_files,
+    hub_choice, hub_files,
     read::Values,
     rounds::{self, Ground, Program, Round},
     settings,
@@ -20,6 +22,9 @@ use crate::{cluster_name, code_pages};
 
 /// The shortest certificate lifetime that may be asked for.
 const CERTIFICATE_SECONDS_MIN: i64 = 3600;
+
+/// How long to wait before the hubs are asked again, when none lets us in.
+const CHOOSE_AGAIN: Duration = Duration::from_secs(5);
 
 /// `registration agent`, and with `carries_out_works` `registration-operator agent`.
 pub async fn registration(values: Values, component: &'static str, carries_out_works: bool) -> Result<()> {
@@ -74,7 +79,14 @@ fn check_registration(values: &Values) -> Result<()> {
     if let Some(driver @ ("grpc" | "awsirsa")) = values.some("registration-auth") {
         bail!("the driver {driver:?} of --registration-auth is not here; there is csr");
     }
-    if values.some("bootstrap-kubeconfig").is_none() {
+    if values.gate("MultipleHubs") {
+        if values.list("bootstrap-kubeconfigs").len() < 2 {
+            bail!("with MultipleHubs at least 2 --bootstrap-kubeconfigs are required");
+        }
+        if values.number("hub-connection-timeout-seconds") < 1 {
+            bail!("--hub-connection-timeout-seconds must be at least 1");
+        }
+    } else if values.some("bootstrap-kubeconfig").is_none() {
         bail!("bootstrap-kubeconfig is required");
     }
     if let Some(name) = values.some("spoke-cluster-name").or(values.some("cluster-name")) {
@@ -125,11 +137,34 @@ async fn managed(values: &Values, ground: &Ground) -> Result<(Reached, bool)> {
     }
 }
 
+/// The kubeconfig to join with: that of one hub, or of the first of several that lets us in. `None` when told to stop.
+async fn bootstrap(values: &Values, stop: &CancellationToken) -> Option<PathBuf> {
+    if !values.gate("MultipleHubs") {
+        return Some(values.text("bootstrap-kubeconfig").into());
+    }
+    let present = PathBuf::from(values.text("hub-kubeconfig-dir")).join("kubeconfig");
+    let present = KubeconfigSource::Path(present).read().await.ok().map(|it| it.server);
+    loop {
+        let files = values.list("bootstrap-kubeconfigs");
+        match hub_choice::choose(&files, present.as_deref(), cluster_name(values).as_deref()).await {
+            Ok(chosen) => return Some(chosen),
+            Err(error) => warn!(%error, "will retry"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = tokio::time::sleep(CHOOSE_AGAIN) => {}
+        }
+    }
+}
+
 async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     let (cluster, is_hosted) = managed(values, &ground).await?;
     let directory = values.text("hub-kubeconfig-dir");
     let component_namespace = api::pod_namespace().unwrap_or_else(|| namespaces::AGENT.to_owned());
-    let bootstrap = KubeconfigSource::Path(values.text("bootstrap-kubeconfig").into());
+    let Some(bootstrap) = bootstrap(values, &ground.stop).await else {
+        return Ok(());
+    };
+    let bootstrap = KubeconfigSource::Path(bootstrap);
     let external_server_urls = values.list("spoke-external-server-urls");
     let options = AgentOptions {
         is_hosted,
@@ -155,6 +190,7 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
             .filter(|_| values.is_given("addon-token-expiration-seconds")),
         addon_lease_grace: settings::addon_lease_seconds()?.map(|it| Duration::from_secs(5 * it)),
         tells_claims: values.gate("ClusterClaim"),
+        tells_properties: values.gate("ClusterProperty"),
         intervals: settings::intervals()?,
         guard: ground.guard.clone(),
         ..AgentOptions::new(bootstrap, cluster.client)
@@ -168,6 +204,15 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
         stop.clone(),
     );
     let mut sessions = options.sessions.subscribe();
+    let (of_hub, has_others) = (options.sessions.subscribe(), values.gate("MultipleHubs"));
+    let patience =
+        Duration::from_secs(u64::try_from(values.number("hub-connection-timeout-seconds")).unwrap_or_default());
+    let turns = async {
+        match has_others {
+            true => hub_choice::lost(of_hub, patience).await,
+            false => std::future::pending().await,
+        }
+    };
     let mut agent = agent::start_parts(options, parts, stop.clone());
     let settle = async {
         if sessions.wait_for(Option::is_some).await.is_ok() {
@@ -179,6 +224,8 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
         ended = agent.ended() => ended,
         never = settle => never,
         () = files => Ended::Stopped,
+        // The next round begins with a choice.
+        () = turns => Ended::Stopped,
         // Everything that was prepared speaks to the old server.
         () = cluster.moved.cancelled() => Ended::Stopped,
     };
@@ -229,6 +276,7 @@ fn source(values: &Values) -> PathBuf {
 async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
     let (cluster, _) = managed(values, &ground).await?;
     let works = works(values)?;
+    let mut settling = tokio::spawn(async {});
     while !ground.stop.is_cancelled() {
         let Some(hub) = api::reach_when_there(&source(values), &ground.stop).await else {
             return Ok(());
@@ -248,6 +296,9 @@ async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
             ..WorkAgentOptions::new(client, cluster.client.clone(), &name, &hash)
         };
         options.workers = works.workers.unwrap_or(options.workers);
+        // Whoever started last gives back for all.
+        settling.abort();
+        settling = tokio::spawn(code_pages::give_back_when_settled());
         let running = work::agent::run(options, session.clone());
         tokio::pin!(running);
         tokio::select! {

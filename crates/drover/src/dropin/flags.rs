@@ -366,7 +366,7 @@ const REGISTRATION_AGENT: &[Flag] = &[
         "bootstrap-kubeconfigs",
         Array,
         "",
-        "For MultipleHubs, which is not here",
+        "The kubeconfigs of the hubs to choose from, the best first, with MultipleHubs",
     ),
     flag(
         "client-cert-expiration-seconds",
@@ -398,7 +398,7 @@ const REGISTRATION_AGENT: &[Flag] = &[
         "hub-connection-timeout-seconds",
         Int32,
         "600",
-        "For MultipleHubs, which is not here",
+        "After how long without a heartbeat to turn to another hub, with MultipleHubs",
     ),
     flag(
         "hub-kubeconfig-secret",
@@ -559,12 +559,7 @@ const SINGLETON_GATES: &[Gate] = &[
 ];
 
 /// Switches of upstream's for what is not here: they may be off.
-pub const ABSENT: &[&str] = &[
-    "CloudEventsDrivers",
-    "ClusterImporter",
-    "ClusterProperty",
-    "MultipleHubs",
-];
+pub const ABSENT: &[&str] = &["CloudEventsDrivers", "ClusterImporter"];
 
 pub const REGISTRATION: &[Subcommand] = &[
     Subcommand {
