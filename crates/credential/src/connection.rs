@@ -9,14 +9,17 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, RwLock,
+        Arc, LazyLock, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Method, Request, Response, StatusCode, header::RETRY_AFTER};
+use http::{
+    HeaderValue, Method, Request, Response, StatusCode,
+    header::{RETRY_AFTER, USER_AGENT},
+};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -109,6 +112,27 @@ pub fn install_crypto_provider() {
     }
 }
 
+/// What our clients call themselves: the program, its version and the machine, as Go's clients do. API servers own the
+/// fields that we write under the program's name.
+fn user_agent() -> HeaderValue {
+    static NAME: LazyLock<HeaderValue> = LazyLock::new(|| {
+        let program = std::env::current_exe().ok();
+        let program = program
+            .as_ref()
+            .and_then(|it| it.file_name()?.to_str())
+            .unwrap_or("drover");
+        let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+        let text = format!("{program}/{version} ({os}/{arch})");
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("drover"))
+    });
+    NAME.clone()
+}
+
+fn name_ourselves<B>(mut request: Request<B>) -> Request<B> {
+    request.headers_mut().entry(USER_AGENT).or_insert_with(user_agent);
+    request
+}
+
 fn stack(config: &Config) -> Result<Stack, ConnectionError> {
     install_crypto_provider();
     let mut tls = config.rustls_client_config().map_err(ConnectionError::Credential)?;
@@ -124,6 +148,7 @@ fn stack(config: &Config) -> Result<Stack, ConnectionError> {
         .layer(config.base_uri_layer())
         .option_layer(auth)
         .layer(headers)
+        .map_request(name_ourselves)
         .map_err(BoxError::from)
         .service(speak);
     Ok(BoxCloneSyncService::new(stack.map_err(BoxError::from)))

@@ -11,7 +11,10 @@ use kube_store::{
     schema::{decode, duplicates},
     status::Status,
 };
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_saphyr::Spanned;
+use std::collections::HashSet;
 
 /// Largest request body, as kube-apiserver has it.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -72,7 +75,25 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
             }
             Ok(value)
         }
-        "application/yaml" => parse_yaml(bytes).map_err(unrecognized),
+        "application/yaml" => {
+            let value = parse_yaml(bytes).map_err(unrecognized)?;
+            if options.field_validation != FieldValidation::Ignore {
+                let twice: Vec<String> = duplicate_lines(bytes)
+                    .into_iter()
+                    .map(|(line, key)| format!("line {line}: key {key:?} already set in map"))
+                    .collect();
+                if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
+                    let text = format!(
+                        "strict decoding error: yaml: unmarshal errors:\n  {}",
+                        twice.join("\n  ")
+                    );
+                    let (kind, version) = (&call.resource.kind, &call.version);
+                    return Err(Status::bad_request(decode::cannot_be_handled(kind, version, &text)));
+                }
+                call.warnings.extend(twice);
+            }
+            Ok(value)
+        }
         protobuf::MEDIA_TYPE if call.resource.is_builtin() => {
             let api_version = call.resource.api_version(&call.version);
             protobuf::to_json(bytes, (&api_version, &call.resource.kind)).map_err(|why| {
@@ -111,8 +132,85 @@ fn unsupported() -> Status {
     )
 }
 
-/// YAML as Kubernetes clients write it: one document, bounded aliases.
+/// YAML as Kubernetes clients write it: one document, bounded aliases; of a key that is given twice the last counts.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|it| it.to_string())?;
-    serde_saphyr::from_str(text).map_err(|it| it.to_string())
+    serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|it| it.to_string())
+}
+
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough }
+}
+
+/// Line and key of each key that its map has already.
+fn duplicate_lines(bytes: &[u8]) -> Vec<(u64, String)> {
+    let parsed = std::str::from_utf8(bytes)
+        .ok()
+        .map(|it| serde_saphyr::from_str_with_options(it, yaml_options()));
+    // Who parses the value itself reports what is wrong.
+    match parsed {
+        Some(Ok(Repeated(lines))) => lines,
+        _ => Vec::new(),
+    }
+}
+
+/// What a piece of YAML repeats.
+struct Repeated(Vec<(u64, String)>);
+
+impl<'de> Deserialize<'de> for Repeated {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Nodes)
+    }
+}
+
+struct Nodes;
+
+impl<'de> Visitor<'de> for Nodes {
+    type Value = Repeated;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any YAML value")
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_unit<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_none<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
+        Deserialize::deserialize(deserializer)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeated, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Repeated(more)) = items.next_element()? {
+            all.extend(more);
+        }
+        Ok(Repeated(all))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Repeated, A::Error> {
+        let mut all = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(key) = entries.next_key::<Spanned<String>>()? {
+            if !seen.insert(key.value.clone()) {
+                all.push((key.defined.line(), key.value));
+            }
+            let Repeated(more) = entries.next_value()?;
+            all.extend(more);
+        }
+        Ok(Repeated(all))
+    }
 }

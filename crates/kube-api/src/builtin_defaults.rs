@@ -16,6 +16,12 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         ("", "Service") => service(object),
         ("", "Namespace") => namespace(object),
         ("", "Event") => event(object),
+        ("events.k8s.io", "Event") => {
+            for key in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"] {
+                set(object, key, Value::Null);
+            }
+            entry(object, "deprecatedSource");
+        }
         ("", "PersistentVolumeClaim") => persistent_volume_claim(object, true),
         ("", "PersistentVolume") => {
             let spec = entry(object, "spec");

@@ -91,6 +91,15 @@ impl<'a> Call<'a> {
         Status::stale(&self.resource.plural, &self.resource.group, &self.name)
     }
 
+    /// 413: what would be stored is larger than one object may be.
+    pub fn too_large(&self) -> Status {
+        let message = format!(
+            "Request entity too large: limit is {}",
+            kube_store::store::OBJECT_BYTES_MAX
+        );
+        Status::new(413, "RequestEntityTooLarge", message)
+    }
+
     pub fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
         Status::invalid(&self.resource.kind, &self.resource.group, name, errors)
     }

@@ -47,8 +47,9 @@ pub fn check_kind(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
             let version = &call.version;
             let own = &call.resource.kind;
             return Err(Status::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {own}: converting ({version}.{kind}) to ({version}.{own}): \
-                 unknown conversion"
+                "{kind} in version \"{version}\" cannot be handled as a {own}: converting ({version}.{kind}) to ({}.{own}): \
+                 unknown conversion",
+                go_package(&call.resource.group)
             )));
         }
         map.insert("kind".into(), call.resource.kind.clone().into());
@@ -76,6 +77,14 @@ pub fn check_kind(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
+/// The package that holds a built-in group's types in Kubernetes, which some of its messages name.
+pub fn go_package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
+}
+
 /// Decodes against the schema: wrong types are refused, unknown fields dropped and reported as asked.
 ///
 /// # Errors
@@ -100,7 +109,14 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
         call.warnings.extend(warnings);
         unknown.extend(more);
     }
-    metadata::deduplicate_owners(&mut value["metadata"]);
+    let twice = metadata::deduplicate_owners(&mut value["metadata"]);
+    if !twice.is_empty() {
+        call.warnings.push(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject \
+             such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        ));
+    }
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

@@ -37,7 +37,14 @@ pub fn ready(resource: &Resource, version: &str, object: &Object) -> Option<Byte
         relabel(resource, version, &mut value);
         return Some(encode(&value));
     }
-    if is_in(resource, version, object) {
+    let is_in = is_in(resource, version, object);
+    let asks = matches!(resource.converter(), Some(Converter::Webhook(_)));
+    if let Some(since) = resource.reread_since(object.revision)
+        && (is_in || !asks)
+    {
+        return Some(object.view(&format!("{version}@{since}"), || reread(resource, version, object)));
+    }
+    if is_in {
         return Some(object.json.clone());
     }
     match resource.converter() {
@@ -59,6 +66,35 @@ pub fn ready(resource: &Resource, version: &str, object: &Object) -> Option<Byte
             Some(json.into())
         }
     }
+}
+
+/// An object that is older than its definition, with the defaults that this gives since: those of the version that is
+/// stored now, as a real API server fills them in when it reads.
+fn reread(resource: &Resource, version: &str, object: &Object) -> Bytes {
+    let storage = resource.storage_version();
+    let mut value = object.value();
+    if !matches!(resource.converter(), Some(Converter::Webhook(_))) {
+        between_here(resource, storage, &mut value);
+    }
+    if value["apiVersion"] == resource.api_version(storage) {
+        content::default_stored(resource, &mut value);
+        if version != storage {
+            between_here(resource, version, &mut value);
+        }
+    }
+    // In the order of what is stored, so that what did not change is seen to be the same, and kept once.
+    let bytes = Object::encode(&object.resource, value, object.revision).json;
+    if bytes == object.json {
+        object.json.clone()
+    } else {
+        bytes
+    }
+}
+
+/// Whether an object would be stored otherwise than it is now.
+pub fn is_outdated(resource: &Resource, object: &Object) -> bool {
+    resource.reread_since(object.revision).is_some()
+        && ready(resource, resource.storage_version(), object).is_none_or(|it| it != object.json)
 }
 
 /// What asks the webhook of a resource for those objects that are not ready in a version; `None` when all are.

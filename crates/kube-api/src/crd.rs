@@ -127,7 +127,8 @@ fn set_condition(status: &mut Value, kind: &str, (state, reason, message): (&str
     status["conditions"] = conditions.into();
 }
 
-/// The first name that another resource of the group already has.
+/// The last of its names that another resource of the group already has: what is said later goes over what was said
+/// before, as upstream.
 fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)> {
     let group = registry.group(value["spec"]["group"].as_str()?)?;
     let names = &value["spec"]["names"];
@@ -140,27 +141,28 @@ fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)
         .filter_map(Value::as_str)
         .collect();
     let in_use = |it: &str| format!("\"{it}\" is already in use");
+    let mut found = None;
     for other in group.values().filter(|it| it.plural != plural) {
         let taken = |name: &str| {
             other.plural == name || other.singular == name || other.short_names.iter().any(|it| it == name)
         };
         if taken(plural) {
-            return Some(("PluralConflict", in_use(plural)));
+            found = Some(("PluralConflict", in_use(plural)));
         }
         if taken(text("singular")) {
-            return Some(("SingularConflict", in_use(text("singular"))));
+            found = Some(("SingularConflict", in_use(text("singular"))));
         }
         if let Some(name) = short.iter().find(|it| taken(it)) {
-            return Some(("ShortNamesConflict", in_use(name)));
+            found = Some(("ShortNamesConflict", in_use(name)));
         }
         if other.kind == text("kind") || other.list_kind == text("kind") {
-            return Some(("KindConflict", in_use(text("kind"))));
+            found = Some(("KindConflict", in_use(text("kind"))));
         }
         if other.kind == text("listKind") || other.list_kind == text("listKind") {
-            return Some(("ListKindConflict", in_use(text("listKind"))));
+            found = Some(("ListKindConflict", in_use(text("listKind"))));
         }
     }
-    None
+    found
 }
 
 /// Brings a registry up to date with a definition that was written or deleted (`deleted`).
@@ -171,6 +173,7 @@ pub fn register(registry: &mut Registry, converters: &Converters, object: &Objec
         Some(mut resource) if !deleted => {
             if let Some(crd) = resource.crd.as_mut() {
                 crd.converter = converters.find(&resource.id, &value);
+                crd.since = object.revision;
             }
             registry.insert(Arc::new(resource));
         }

@@ -66,6 +66,10 @@ where
     }
     headers.insert(FLOW_SCHEMA, FLOW);
     headers.insert(PRIORITY_LEVEL, FLOW);
+    if parts.method == Method::HEAD {
+        // Over HTTP/2 nobody else keeps the body back, and clients end the stream as broken when it comes.
+        *response.body_mut() = Body::empty();
+    }
     response
 }
 
@@ -202,7 +206,8 @@ fn not_found_text() -> Response<Body> {
 
 fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<Body> {
     let ready = which != "readyz" || server.is_ready();
-    let stopping = which == "readyz" && server.stop.is_cancelled();
+    // Nobody is let in before the first objects are there, so who is not ready any more is about to stop.
+    let stopping = !ready;
     let checks = [
         ("ping", true),
         ("etcd", true),
@@ -312,6 +317,9 @@ where
     };
     call.warnings.extend(call.served().deprecation.clone());
     let form = form.as_ref().map_err(Clone::clone)?;
+    if call.id().as_ref() == "pods" && pod_logs::INTERACTIVE.contains(&call.subresource.as_str()) {
+        return Err(pod_logs::refuse(&call).await?);
+    }
     let mut response = match verb {
         "get" if call.subresource == "log" => pod_logs::log(&call).await?,
         "get" => get(&call, form).await?,
@@ -348,12 +356,10 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     if resource.traits.review && verb != "create" {
         return Err(Status::method_not_allowed());
     }
-    if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&path.subresource.as_str()) {
-        return Err(pod_logs::not_implemented(&path.subresource));
-    }
     let served = resource.version(&path.version);
     let known = match path.subresource.as_str() {
         "" => true,
+        other if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&other) => true,
         "status" => served.is_some_and(|it| it.status),
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
         other => crate::builtin::SUBRESOURCES
@@ -500,7 +506,7 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
             let config =
                 body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
             if call.subresource == "scale" {
-                return scale::patch(call, PatchType::Merge, config.to_string().as_bytes(), &options).await;
+                return scale::apply(call, &config, &options).await;
             }
             return verbs::apply::apply(call, config, &options).await;
         }

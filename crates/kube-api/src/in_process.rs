@@ -3,11 +3,23 @@
 use crate::{identity::User, respond::Body, server::Server};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use std::{
     convert::Infallible,
+    sync::LazyLock,
     task::{Context, Poll},
 };
+
+/// What a client of this process calls itself: its program, as Go's clients do.
+static OWN_NAME: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let program = std::env::current_exe().ok();
+    let program = program
+        .as_ref()
+        .and_then(|it| it.file_name()?.to_str())
+        .unwrap_or("in-process");
+    let text = format!("{program}/{}", env!("CARGO_PKG_VERSION"));
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("in-process"))
+});
 
 /// Answers requests as one user.
 #[derive(Clone)]
@@ -35,7 +47,11 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        // Who calls itself nothing would own its fields as `unknown`.
+        if let header::Entry::Vacant(it) = request.headers_mut().entry(header::USER_AGENT) {
+            it.insert(OWN_NAME.clone());
+        }
         let (server, user) = (self.server.clone(), self.user.clone());
         Box::pin(async move { Ok(server.answer(request, user).await) })
     }

@@ -31,6 +31,7 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             value["status"] = json!({"phase": "Active"});
         }
         CSRS => csr::prepare_create(value, &call.user)?,
+        PODS => default_service_account(value),
         CRDS => {
             crd::prepare_create(call, value)?;
         }
@@ -64,7 +65,14 @@ pub fn finish_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Statu
     match call.id().as_ref() {
         SERVICES => service::allocate(call, value, None),
         CRDS => {
+            let before = value.clone();
             crd::accept(call, value);
+            // As if a controller had written it, which upstream does.
+            let main = std::mem::replace(&mut call.subresource, "status".to_owned());
+            pipeline::with_context(call, "kube-apiserver", |it| {
+                kube_store::managed::update(Some(&before), value, it);
+            });
+            call.subresource = main;
             Ok(())
         }
         _ => Ok(()),
@@ -194,6 +202,19 @@ pub fn check_delete(call: &Call<'_>) -> Result<(), Status> {
         ));
     }
     Ok(())
+}
+
+/// A pod that names no ServiceAccount has its namespace's `default`.
+fn default_service_account(pod: &mut Value) {
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let text = |key: &str| spec.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = [text("serviceAccountName"), text("serviceAccount"), "default".to_owned()];
+    if let Some(name) = name.into_iter().find(|it| !it.is_empty()) {
+        spec.insert("serviceAccountName".into(), name.clone().into());
+        spec.insert("serviceAccount".into(), name.into());
+    }
 }
 
 /// Every namespace carries its name as a label; removing it is undone in the same request.

@@ -43,6 +43,7 @@ mod selection;
 pub mod server;
 mod service;
 mod shape;
+mod snapshots;
 pub mod table;
 pub mod tls;
 pub mod tokens;

@@ -13,7 +13,7 @@ use kube_store::{
     managed,
     object::Object,
     schema::{Schema, metadata::validate_metadata_update},
-    status::Status,
+    status::{FieldError, Status},
     store::{Expect, Refused},
 };
 use serde_json::{Map, Value, json};
@@ -154,8 +154,10 @@ pub fn ask_plugins(
 /// How a new state came about; decides what is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// PUT or a patch: changes belong to the manager of the request.
+    /// PUT: changes belong to the manager of the request.
     Update,
+    /// A patch: as PUT, but what cannot be decoded is the patch's fault.
+    Patch,
     /// Server-side apply has already settled ownership.
     Apply,
 }
@@ -173,13 +175,20 @@ pub async fn write_update(
     source: Source,
 ) -> Result<Option<Written>, Status> {
     keep_server_metadata(call, old, &mut new)?;
-    if source == Source::Update {
-        content::decode(call, &mut new, options)?;
+    if source != Source::Apply {
+        let decoded = content::decode(call, &mut new, options);
+        decoded.map_err(|it| {
+            if source == Source::Patch {
+                bad_patch(&new, &it)
+            } else {
+                it
+            }
+        })?;
     }
     separate_status(call, old, &mut new);
     kinds::prepare_update(call, old, &mut new)?;
     content::default(call, &mut new);
-    if source == Source::Update {
+    if source != Source::Apply {
         track(call, Some(old), &mut new, options);
     }
     ask_plugins(call, Operation::Update, Some(old), &mut new, options)?;
@@ -199,7 +208,8 @@ pub async fn write_update(
     set_generation(call, old, &mut new);
     let name = call.name.clone();
     let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
-    if !remove && managed::no_op(old, &new) {
+    // A write that changes nothing still brings an old object to its definition's storage version: so it is migrated.
+    if !remove && managed::no_op(old, &new) && !convert::is_outdated(&call.resource, current) {
         return Ok(Some(Written {
             code: 200,
             answer: answer(call, current).await?,
@@ -224,6 +234,7 @@ pub async fn write_update(
     let (revision, object) = match committed {
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
+        Err(Refused::TooLarge) => return Err(call.too_large()),
         Err(Refused::Changed | Refused::Exists) => return Ok(None),
     };
     call.server.durable(revision).await?;
@@ -235,12 +246,24 @@ pub async fn write_update(
     Ok(Some(Written { code: 200, answer }))
 }
 
+/// The 422 of a patch whose result cannot be decoded.
+fn bad_patch(result: &Value, status: &Status) -> Status {
+    // What PUT says of the whole object begins with its kind; of a patch only the reason is said.
+    let why = status
+        .message
+        .split_once(" cannot be handled as a ")
+        .map_or(status.message.as_str(), |it| it.1);
+    let why = why.split_once(": ").map_or(why, |it| it.1);
+    let error = FieldError::invalid("patch", &result.to_string().into(), why);
+    Status::invalid("", "", "", &[error])
+}
+
 /// A stored state as this call's version shows it.
 ///
 /// # Errors
 /// 500 when its conversion fails.
 pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<Answer, Status> {
-    if convert::is_in(&call.resource, &call.version, object) {
+    if convert::is_in(&call.resource, &call.version, object) && !convert::is_outdated(&call.resource, object) {
         return Ok(Answer::Stored(object.clone()));
     }
     let value = convert::value(&call.resource, &call.version, object).await?;

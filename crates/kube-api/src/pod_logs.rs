@@ -9,6 +9,7 @@ use futures::{StreamExt, stream::BoxStream};
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use kube_store::status::Status;
+use serde_json::Value;
 
 /// Which part of a log is wanted: `PodLogOptions` of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,10 +60,38 @@ pub trait PodLogs: Send + Sync + 'static {
 /// Sub-resources of pods that want a container with a terminal, which processes of a host are not.
 pub const INTERACTIVE: &[&str] = &["exec", "attach", "portforward", "proxy"];
 
-/// The answer to those.
-pub fn not_implemented(subresource: &str) -> Status {
-    let text = format!("pods/{subresource} is not implemented: this server's pods are processes of its host");
-    Status::new(501, "NotImplemented", text)
+/// The answer to those: what a real API server says of a pod that runs nowhere, and that there is no such thing here of
+/// one that runs.
+///
+/// # Errors
+/// 404 without the pod.
+pub async fn refuse(call: &Call<'_>) -> Result<Status, Status> {
+    let pod = pod(call).await?;
+    let name = &call.name;
+    if call.subresource == "proxy" {
+        return Ok(Status::bad_request("address not allowed"));
+    }
+    if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+        return Ok(Status::bad_request(format!("pod {name} does not have a host assigned")));
+    }
+    let text = format!(
+        "pods/{} is not implemented: this server's pods are processes of its host",
+        call.subresource
+    );
+    Ok(Status::new(501, "NotImplemented", text))
+}
+
+async fn pod(call: &Call<'_>) -> Result<Value, Status> {
+    let bytes = crate::verbs::get::get(call).await?;
+    Ok(serde_json::from_slice(&bytes).expect("stored bytes are JSON"))
+}
+
+fn has_container(pod: &Value, name: &str) -> bool {
+    ["containers", "initContainers", "ephemeralContainers"]
+        .iter()
+        .filter_map(|it| pod["spec"][*it].as_array())
+        .flatten()
+        .any(|it| it["name"] == name)
 }
 
 fn options(call: &Call<'_>) -> Result<PodLogOptions, Status> {
@@ -108,7 +137,17 @@ fn options(call: &Call<'_>) -> Result<PodLogOptions, Status> {
 /// 404 without the pod, 400 for what a kubelet refuses, 501 when nobody runs pods here.
 pub async fn log(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let options = options(call)?;
-    crate::verbs::get::get(call).await?;
+    let pod = pod(call).await?;
+    if let Some(container) = options.container.as_ref().filter(|it| !has_container(&pod, it)) {
+        return Err(Status::bad_request(format!(
+            "container {container} is not valid for pod {}",
+            call.name
+        )));
+    }
+    if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+        // It has not run anywhere, so it has said nothing.
+        return Ok(respond::text(204, ""));
+    }
     let source = call.server.pod_logs.read().clone();
     let source = source.ok_or_else(|| {
         Status::new(

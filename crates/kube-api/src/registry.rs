@@ -93,6 +93,11 @@ pub struct Crd {
     pub conversion: Value,
     /// The plug-in that converts its objects; it goes before what `conversion` says.
     pub converter: Option<Converter>,
+    /// Revision of the definition.
+    pub since: u64,
+    /// Whether objects that are older than the definition may read otherwise than they are stored: in another version, or
+    /// with defaults that came later.
+    pub rereads: bool,
 }
 
 /// The verbs of an ordinary resource, in discovery's order.
@@ -126,6 +131,12 @@ impl Resource {
     /// The plug-in that converts its objects.
     pub fn converter(&self) -> Option<&Converter> {
         self.crd.as_ref()?.converter.as_ref()
+    }
+
+    /// When an object of this revision has to be read anew: the revision of the definition, which is newer.
+    pub fn reread_since(&self, revision: u64) -> Option<u64> {
+        let crd = self.crd.as_ref()?;
+        (crd.rereads && revision < crd.since).then_some(crd.since)
     }
 
     /// A served version by name.
@@ -255,6 +266,8 @@ impl Resource {
                 terminating: crd["metadata"]["deletionTimestamp"].is_string(),
                 conversion: spec["conversion"].clone(),
                 converter: None,
+                since: 0,
+                rereads: spec["versions"].as_array().is_some_and(|it| it.len() > 1) || has_default(&spec["versions"]),
             }),
             group,
             plural,
@@ -290,6 +303,15 @@ impl Resource {
             traits: row.traits,
             crd: None,
         }
+    }
+}
+
+/// Whether a default is somewhere in there; a property of that name counts too, which costs a little and harms nothing.
+fn has_default(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, it)| key == "default" || has_default(it)),
+        Value::Array(list) => list.iter().any(has_default),
+        _ => false,
     }
 }
 

@@ -90,6 +90,9 @@ pub fn route(path: &str) -> Route {
         _ => None,
     };
     if let Some(which) = health {
+        if segments.get(1).is_some_and(String::is_empty) {
+            return Route::Unknown;
+        }
         return Route::Health(which, segments.get(1).cloned().unwrap_or_default());
     }
     if segments.first().is_some_and(|it| it == "openapi") {

@@ -7,7 +7,7 @@ use crate::{
     verbs::patch::PatchType,
 };
 use kube_store::{
-    patch,
+    managed, patch,
     status::{FieldError, Status},
 };
 use serde_json::{Value, json};
@@ -153,6 +153,44 @@ pub async fn patch(
         pipeline::metadata(&mut new).remove("resourceVersion");
     }
     write(call, &new, options).await
+}
+
+/// Applies a Scale: the number belongs to its manager by the rules of any field.
+///
+/// # Errors
+/// 400 for what is no Scale, 409 when another manager owns the number, or what the write says.
+pub async fn apply(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<Written, Status> {
+    let text = |key: &str| scale[key].as_str().unwrap_or_default();
+    if (text("apiVersion"), text("kind")) != ("autoscaling/v1", "Scale") {
+        let (group, version) = crate::registry::split_api_version(text("apiVersion"));
+        return Err(Status::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={}",
+            text("kind")
+        )));
+    }
+    let mut config = json!({"apiVersion": call.resource.api_version(&call.version), "kind": call.resource.kind,
+        "metadata": {"name": call.name}});
+    if let Some(replicas) = scale["spec"]["replicas"].as_i64() {
+        if replicas < 0 {
+            let error = FieldError::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
+            return Err(Status::invalid("Scale", "autoscaling", &call.name, &[error]));
+        }
+        set(&mut config, &paths(call).spec, replicas.into());
+    }
+    loop {
+        let current = call.newest()?;
+        let old = convert::value(&call.resource, &call.version, &current).await?;
+        let new = pipeline::with_context(call, &options.field_manager, |it| {
+            managed::apply(Some(&old), &config, it, options.force)
+        })?;
+        if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Apply).await? {
+            let value = read(call, &written.into_value())?;
+            return Ok(Written {
+                code: 200,
+                answer: Answer::Value(value),
+            });
+        }
+    }
 }
 
 fn set(value: &mut Value, pointer: &str, new: Value) {

@@ -1,21 +1,22 @@
 //! Which objects of a collection a request wants.
 
-use crate::call::Call;
+use crate::{call::Call, convert, registry::Resource};
 use kube_store::{
     object::Object,
     selector::{FieldSelector, LabelSelector},
     status::Status,
 };
 use serde_json::Value;
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// Label and field selectors of a list, watch or deletecollection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Selection {
     pub labels: LabelSelector,
     pub fields: FieldSelector,
-    /// Whether a field beyond name and namespace is asked for: then the object must be parsed.
-    deep: bool,
+    /// Set when a field beyond name and namespace is asked for: then the object must be parsed, and looked at in the
+    /// version of the request, which the fields are of.
+    deep: Option<(Arc<Resource>, String)>,
 }
 
 impl Selection {
@@ -26,8 +27,13 @@ impl Selection {
     pub fn read(call: &Call<'_>) -> Result<Self, Status> {
         let labels =
             LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default()).map_err(Status::bad_request)?;
-        let fields =
-            FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default()).map_err(Status::bad_request)?;
+        let mut fields = call.query.get("fieldSelector").unwrap_or_default().to_owned();
+        if !call.name.is_empty() {
+            // The old path of a watch names its object.
+            let sign = if fields.is_empty() { "" } else { "," };
+            fields = format!("{fields}{sign}metadata.name={}", call.name);
+        }
+        let fields = FieldSelector::parse(&fields).map_err(Status::bad_request)?;
         let mut deep = false;
         for term in fields.terms() {
             match term.field.as_str() {
@@ -37,6 +43,7 @@ impl Selection {
                 other => return Err(unknown_field(call, other)),
             }
         }
+        let deep = deep.then(|| (call.resource.clone(), call.version.clone()));
         Ok(Self { labels, fields, deep })
     }
 
@@ -53,7 +60,14 @@ impl Selection {
         if self.fields.is_everything() {
             return true;
         }
-        let parsed = self.deep.then(|| object.value());
+        let parsed = self.deep.as_ref().map(|(resource, version)| {
+            // The two groups of events name their fields differently, and both names are known.
+            if resource.is_builtin() {
+                object.value()
+            } else {
+                convert::ready_value(resource, version, object)
+            }
+        });
         self.fields.matches(|field| match field {
             "metadata.name" => Some(Cow::Borrowed(&*object.name)),
             "metadata.namespace" => Some(Cow::Borrowed(&*object.namespace)),

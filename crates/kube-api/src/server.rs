@@ -17,6 +17,7 @@ use crate::{
     pod_logs::PodLogs,
     registry::Registry,
     respond::Body,
+    snapshots::Snapshots,
     tls,
     wake::Wake,
 };
@@ -31,6 +32,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +50,9 @@ pub struct Options {
     pub conversion: Vec<Arc<dyn Conversion>>,
     /// Where the server will listen; `None` for in-process use only.
     pub address: Option<SocketAddr>,
+    /// How long a server that stops goes on serving, not ready any more, so that those who send it requests can look
+    /// for another.
+    pub shutdown_delay: Duration,
 }
 
 /// Why a server did not start.
@@ -79,12 +84,15 @@ pub struct Inner {
     pub authenticator: Authenticator,
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
+    /// Lists that are walked page by page.
+    pub snapshots: Snapshots,
     pub stop: CancellationToken,
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
     /// What others of the process show, by the beginning of its path.
     pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn Page>)>>,
     ready: AtomicBool,
+    shutdown_delay: Duration,
     durability: Durability,
     queue: Arc<persist::Queue>,
 }
@@ -205,10 +213,12 @@ impl Server {
             hooks,
             caller,
             pki,
+            snapshots: Snapshots::default(),
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),
             pages: parking_lot::RwLock::default(),
             ready: AtomicBool::new(false),
+            shutdown_delay: options.shutdown_delay,
             durability,
             queue,
             store,
@@ -288,8 +298,13 @@ impl Server {
         &self.inner.stop
     }
 
-    /// Stops: watches end, connections drain, and everything decided is written. Returns when the data is closed.
+    /// Stops: after the delay of the options watches end, connections drain, and everything decided is written. Returns
+    /// when the data is closed.
     pub async fn stop(&self, listening: Option<JoinHandle<()>>) {
+        self.inner.ready.store(false, Ordering::Release);
+        if !self.inner.shutdown_delay.is_zero() {
+            tokio::time::sleep(self.inner.shutdown_delay).await;
+        }
         self.inner.stop.cancel();
         if let Some(listening) = listening {
             let _ = listening.await;

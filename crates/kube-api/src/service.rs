@@ -2,6 +2,7 @@
 
 use crate::{call::Call, kinds::refuse};
 use kube_store::status::{FieldError, Status};
+use rand::RngExt;
 use serde_json::{Value, json};
 use std::{collections::HashSet, net::Ipv4Addr};
 
@@ -14,6 +15,83 @@ const RANGE_SIZE: u32 = 1 << 16;
 /// # Errors
 /// 422 when the address that is asked for is taken, outside the range, or another one than before.
 pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    allocate_address(call, value, old)?;
+    allocate_node_ports(call, value, old)
+}
+
+/// Ports that a node would open for Services that ask for them.
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
+
+fn ports(value: &Value) -> &[Value] {
+    value["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Gives each port of a NodePort or LoadBalancer Service its number on the nodes, or keeps the one it has.
+fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    let wants = |value: &Value| match value["spec"]["type"].as_str() {
+        Some("NodePort") => true,
+        Some("LoadBalancer") => value["spec"]["allocateLoadBalancerNodePorts"] != false,
+        _ => false,
+    };
+    let before: Vec<Value> = old.map(|it| ports(it).to_vec()).unwrap_or_default();
+    if !wants(value) {
+        // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere.
+        let had = old.is_some_and(wants);
+        for port in value["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            if had
+                && before.iter().any(|it| it["nodePort"] == port["nodePort"])
+                && let Some(port) = port.as_object_mut()
+            {
+                port.remove("nodePort");
+            }
+        }
+        return Ok(());
+    }
+    let (objects, _) = call.server.store.list("services", "");
+    let mut taken: HashSet<i64> = objects
+        .iter()
+        .filter(|it| *it.namespace != *call.namespace || *it.name != *call.name)
+        .flat_map(|it| {
+            ports(&it.value())
+                .iter()
+                .filter_map(|it| it["nodePort"].as_i64())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+    let spread = rand::rng().random_range(0..count);
+    let all = value["spec"]["ports"].as_array_mut().into_iter().flatten();
+    for (at, port) in all.enumerate() {
+        let field = format!("spec.ports[{at}].nodePort");
+        let asked = port["nodePort"].as_i64().filter(|it| *it != 0);
+        let same = |it: &&Value| it["port"] == port["port"] && it["protocol"] == port["protocol"];
+        let kept = before.iter().find(same).and_then(|it| it["nodePort"].as_i64());
+        let number = match asked.or(kept) {
+            Some(number) if before.iter().any(|it| it["nodePort"] == number) => number,
+            Some(number) if !NODE_PORTS.contains(&number) => {
+                let detail = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+                return Err(refuse(call, FieldError::invalid(field, &number.into(), detail)));
+            }
+            Some(number) if taken.contains(&number) => {
+                let detail = "provided port is already allocated";
+                return Err(refuse(call, FieldError::invalid(field, &number.into(), detail)));
+            }
+            Some(number) => number,
+            None => {
+                let low = NODE_PORTS.start();
+                let free = (0..count)
+                    .map(|it| low + (it + spread) % count)
+                    .find(|it| !taken.contains(it));
+                free.ok_or_else(|| refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free")))?
+            }
+        };
+        taken.insert(number);
+        port["nodePort"] = number.into();
+    }
+    Ok(())
+}
+
+fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     let kind = value["spec"]["type"].as_str().unwrap_or("ClusterIP");
     if kind == "ExternalName" {
         return Ok(());
@@ -60,10 +138,16 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         return Ok(());
     }
     let is_kubernetes = call.namespace == "default" && call.name == "kubernetes";
-    let first = if is_kubernetes { 1 } else { 10 };
-    let free = (first..RANGE_SIZE - 1)
-        .map(|it| Ipv4Addr::from(RANGE + it))
-        .find(|it| !taken.contains(it));
+    let (first, count) = (10, RANGE_SIZE - 11);
+    // Anywhere in the range, so that two that are made in one moment do not meet.
+    let start = rand::rng().random_range(0..count);
+    let free = if is_kubernetes {
+        Some(Ipv4Addr::from(RANGE + 1)).filter(|it| !taken.contains(it))
+    } else {
+        (0..count)
+            .map(|it| Ipv4Addr::from(RANGE + first + (it + start) % count))
+            .find(|it| !taken.contains(it))
+    };
     match free {
         Some(address) => {
             set(value, &address.to_string());

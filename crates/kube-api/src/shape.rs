@@ -56,6 +56,19 @@ pub fn object(call: &Call<'_>, shape: &Shape, value: Value) -> Result<Value, Sta
     })
 }
 
+/// The type that holds the list in Kubernetes.
+fn go_list_type(call: &Call<'_>) -> String {
+    if call.resource.is_builtin() {
+        format!(
+            "{}.{}",
+            crate::content::go_package(&call.resource.group),
+            call.resource.list_kind
+        )
+    } else {
+        "unstructured.UnstructuredList".to_owned()
+    }
+}
+
 /// A list in a shape other than whole objects. Its objects are prepared.
 ///
 /// # Errors
@@ -86,7 +99,7 @@ pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status
                 "NotAcceptable",
                 format!(
                     "you requested PartialObjectMetadata, but the requested object is a list (*{})",
-                    call.resource.list_kind
+                    go_list_type(call)
                 ),
             ));
         }

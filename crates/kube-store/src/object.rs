@@ -127,6 +127,9 @@ impl Object {
             return bytes.clone();
         }
         let bytes = make();
+        // What follows an `@` says since when a version is read so; an older reading is of no use.
+        let name = version.split('@').next();
+        views.retain(|(it, _)| it.split('@').next() != name);
         views.push((version.into(), bytes.clone()));
         bytes
     }

@@ -19,6 +19,9 @@ const LOG_EVENTS_MAX: usize = 4096;
 /// Bytes of objects kept per resource in the log.
 const LOG_BYTES_MAX: usize = 2 << 20;
 
+/// The most that one object may take, as etcd limits it by default.
+pub const OBJECT_BYTES_MAX: usize = 3 << 19;
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -70,6 +73,8 @@ pub enum Refused {
     Missing,
     /// The object has another revision by now.
     Changed,
+    /// The new state is larger than an object may be.
+    TooLarge,
 }
 
 /// A read or watch asked for a revision that the log no longer holds.
@@ -260,6 +265,9 @@ impl Store {
         }
         let revision = inner.decided + 1;
         let after = make(revision).map(Arc::new);
+        if after.as_ref().is_some_and(|it| it.json.len() > OBJECT_BYTES_MAX) {
+            return Err(Refused::TooLarge);
+        }
         let (change, object) = match (&before, &after) {
             (None, Some(after)) => (Change::Added, after.clone()),
             (Some(_), Some(after)) => (Change::Modified, after.clone()),

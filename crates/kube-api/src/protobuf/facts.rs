@@ -55,7 +55,6 @@ const POINTERS: &[&str] = &[
     "orphanDependents",
     "parallelism",
     "partition",
-    "preserveUnknownFields",
     "priority",
     "privileged",
     "progressDeadlineSeconds",

@@ -141,6 +141,7 @@ async fn create_named(
             Some(Object::encode(&id, value, revision))
         });
     let (revision, object) = committed.map_err(|refused| match refused {
+        Refused::TooLarge => call.too_large(),
         Refused::Exists | Refused::Changed | Refused::Missing => {
             Status::already_exists(&call.resource.plural, &call.resource.group, &name)
         }

@@ -245,6 +245,7 @@ async fn commit(
             Ok(Some(it))
         }
         Err(Refused::Missing) => Err(call.not_found()),
+        Err(Refused::TooLarge) => Err(call.too_large()),
         Err(Refused::Changed | Refused::Exists) => Ok(None),
     }
 }

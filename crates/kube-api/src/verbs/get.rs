@@ -1,6 +1,6 @@
 //! GET on a named object.
 
-use crate::{call::Call, convert};
+use crate::{call::Call, convert, verbs::list};
 use bytes::Bytes;
 use kube_store::status::Status;
 
@@ -9,6 +9,13 @@ use kube_store::status::Status;
 /// # Errors
 /// 404 when there is none, 500 when its conversion fails.
 pub async fn get(call: &Call<'_>) -> Result<Bytes, Status> {
+    // What was asked for may come from a client that knows another, newer server's revision.
+    if let Some(text) = call.query.text("resourceVersion") {
+        let (wanted, current) = (list::number(text)?, call.server.store.revision());
+        if wanted > current {
+            return Err(list::too_large(wanted, current));
+        }
+    }
     let object = call
         .server
         .store

@@ -1,6 +1,6 @@
 //! GET on a collection.
 
-use crate::{call::Call, convert, selection::Selection};
+use crate::{call::Call, convert, selection::Selection, snapshots::Objects};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use kube_store::{
     object::{Object, key},
@@ -51,7 +51,11 @@ fn options_error(errors: &[FieldError]) -> Status {
     Status::invalid("ListOptions", "meta.k8s.io", "", errors)
 }
 
-fn number(text: &str) -> Result<u64, Status> {
+/// A revision of a query.
+///
+/// # Errors
+/// 400 for what is no number.
+pub fn number(text: &str) -> Result<u64, Status> {
     text.parse().map_err(|_| {
         let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
         Status::bad_request(format!(
@@ -108,9 +112,12 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     let (mut objects, revision) = match &token {
         Some(token) if token.revision >= 0 => {
             let revision = token.revision as u64;
-            let objects = store
-                .list_at(call.id(), namespace, revision)
-                .map_err(|_| expired(token))?;
+            let objects = match call.server.snapshots.find(call.id(), namespace, revision) {
+                Some(kept) => kept[kept.partition_point(|it| it.key() < token.start)..].to_vec(),
+                None => store
+                    .list_at(call.id(), namespace, revision)
+                    .map_err(|_| expired(token))?,
+            };
             (objects, revision)
         }
         _ => match version {
@@ -131,6 +138,11 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
             }
         },
     };
+    let snapshot: Option<Objects> = (limit > 0
+        && token.as_ref().is_none_or(|it| it.revision < 0)
+        && objects.len() as i64 > limit
+        && version != "0")
+        .then(|| objects.as_slice().into());
     if let Some(token) = &token {
         objects.retain(|it| it.key() >= token.start);
     }
@@ -148,6 +160,10 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
         let rest = page.objects.split_off(limit as usize);
         page.continue_token = Continue::write(revision as i64, &key(&rest[0].namespace, &rest[0].name));
         page.remaining = selection.is_everything().then_some(rest.len());
+        if let Some(objects) = snapshot {
+            let snapshots = &call.server.snapshots;
+            snapshots.keep(call.server, call.id(), namespace, revision, objects);
+        }
     }
     Ok(page)
 }

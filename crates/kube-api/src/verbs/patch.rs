@@ -49,12 +49,45 @@ pub async fn patch(
         }
         // A patch that names the current revision is as strict as a PUT; whether it does is in the patch itself.
         let strict = names_revision(kind, body);
-        if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
+        let written = pipeline::write_update(call, &current, &old, new, options, Source::Patch).await;
+        if let Some(written) = written.map_err(|it| explain(kind, body, it))? {
             return Ok(written);
         }
         if strict {
             return Err(call.stale());
         }
+    }
+}
+
+/// A strategic merge patch is decoded by other code of Kubernetes than the other two, which says it in other words.
+fn explain(kind: PatchType, body: &[u8], mut status: Status) -> Status {
+    let types = status
+        .message
+        .rsplit_once("json: cannot unmarshal ")
+        .and_then(|(_, rest)| {
+            let found = rest.split(' ').next()?;
+            let wanted = rest.rsplit_once(" of type ")?.1;
+            Some((go_type(found), wanted.to_owned()))
+        });
+    let (PatchType::Strategic, 422, Some((found, wanted))) = (kind, status.code, types) else {
+        return status;
+    };
+    let patch = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let error = FieldError::invalid(
+        "patch",
+        &patch::go_format(&patch).into(),
+        format!("cannot convert {found} to {wanted}"),
+    );
+    status = Status::invalid("", "", "", &[error]);
+    status
+}
+
+fn go_type(json: &str) -> &str {
+    match json {
+        "number" => "int64",
+        "object" => "map[string]interface {}",
+        "array" => "[]interface {}",
+        other => other,
     }
 }
 

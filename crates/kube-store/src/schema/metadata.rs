@@ -43,7 +43,9 @@ pub fn label_errors(text: &str) -> Vec<String> {
     if text.len() > 63 {
         errors.push(too_long(63));
     }
-    if !whole!(LABEL, text) {
+    if !whole!(LABEL, text) && whole!(SUBDOMAIN, text) {
+        errors.push("must not contain dots".to_owned());
+    } else if !whole!(LABEL, text) {
         errors.push(format!(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric \
              character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
@@ -285,12 +287,22 @@ fn duplicate_owners(meta: &Value) -> Option<String> {
 }
 
 /// Removes owner references whose uid was seen before.
-pub fn deduplicate_owners(meta: &mut Value) {
+/// Returns the uids that were there twice.
+pub fn deduplicate_owners(meta: &mut Value) -> Vec<String> {
     let Some(Value::Array(items)) = meta.get_mut("ownerReferences") else {
-        return;
+        return Vec::new();
     };
     let mut seen = std::collections::HashSet::new();
-    items.retain(|it| seen.insert(it.get("uid").and_then(Value::as_str).unwrap_or("").to_owned()));
+    let mut twice = Vec::new();
+    items.retain(|it| {
+        let uid = it.get("uid").and_then(Value::as_str).unwrap_or("").to_owned();
+        let first = seen.insert(uid.clone());
+        if !first && !twice.contains(&uid) {
+            twice.push(uid);
+        }
+        first
+    });
+    twice
 }
 
 /// Errors and warnings of `metadata` wherever it stands; a missing name is no error here.

@@ -49,6 +49,13 @@ pub(super) fn check(source: &str, expression: &IdedExpr, schema: &Schema) -> Res
     })
 }
 
+fn is_number(kind: &Kind<'_>) -> bool {
+    match kind {
+        Kind::Found(found) => *found == Found::Other,
+        Kind::Node(node) => !node.int_or_string && matches!(node.ty, Type::Integer | Type::Number),
+    }
+}
+
 struct Checker<'a> {
     source: &'a str,
     schema: &'a Schema,
@@ -131,8 +138,11 @@ impl<'a> Checker<'a> {
                     }
                     ("_+_", false) => match kinds.first() {
                         Some(Kind::Found(Found::Text)) => Kind::Found(Found::Text),
+                        // A sum with a number in it is a number.
+                        _ if kinds.iter().any(is_number) => Kind::Found(Found::Other),
                         _ => unknown,
                     },
+                    ("_-_" | "_*_" | "_/_" | "_%_" | "-_", false) => Kind::Found(Found::Other),
                     _ => unknown,
                 })
             }

@@ -1,0 +1,277 @@
+//! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
+
+use super::{list, text};
+use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
+use serde_json::{Value, json};
+
+fn supported(value: &Value, field: String, known: &[&str], errors: &mut Vec<FieldError>) {
+    if !value.as_str().is_some_and(|it| known.contains(&it)) {
+        errors.push(FieldError::not_supported(field, value, known));
+    }
+}
+
+pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
+    let rules = list(new, "/spec/rules");
+    match new.pointer("/spec/defaultBackend") {
+        Some(it) if it.is_object() => backend(it, "spec.defaultBackend", errors),
+        _ if rules.is_empty() => errors.push(FieldError::invalid(
+            "spec",
+            &new["spec"],
+            "either `defaultBackend` or `rules` must be specified",
+        )),
+        _ => {}
+    }
+    for (at, rule) in rules.iter().enumerate() {
+        let field = format!("spec.rules[{at}]");
+        let host = text(rule, "/host");
+        if !host.is_empty() {
+            let found = subdomain_errors(host.strip_prefix("*.").unwrap_or(host));
+            errors.extend(
+                found
+                    .iter()
+                    .map(|it| FieldError::invalid(format!("{field}.host"), &json!(host), it)),
+            );
+        }
+        if rule["http"].is_object() && list(rule, "/http/paths").is_empty() {
+            errors.push(FieldError::required(format!("{field}.http.paths"), ""));
+        }
+        for (at, path) in list(rule, "/http/paths").iter().enumerate() {
+            let field = format!("{field}.http.paths[{at}]");
+            const TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
+            match &path["pathType"] {
+                Value::Null => errors.push(FieldError::required(
+                    format!("{field}.pathType"),
+                    "pathType must be specified",
+                )),
+                kind => supported(kind, format!("{field}.pathType"), &TYPES, errors),
+            }
+            let given = text(path, "/path");
+            let must_be_absolute = path["pathType"] != "ImplementationSpecific" || !given.is_empty();
+            if must_be_absolute && !given.starts_with('/') {
+                let detail = "must be an absolute path";
+                errors.push(FieldError::invalid(format!("{field}.path"), &json!(given), detail));
+            }
+            backend(&path["backend"], &format!("{field}.backend"), errors);
+        }
+    }
+}
+
+fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    match (value["service"].is_object(), value["resource"].is_object()) {
+        (false, false) => errors.push(FieldError::required(field, "resource or service backend is required")),
+        (true, true) => errors.push(FieldError::invalid(
+            field,
+            &json!(""),
+            "cannot set both resource and service backends",
+        )),
+        (true, false) => {
+            if text(value, "/service/name").is_empty() {
+                errors.push(FieldError::required(format!("{field}.service.name"), ""));
+            }
+            let named = !text(value, "/service/port/name").is_empty();
+            let numbered = value["service"]["port"]["number"].as_i64().is_some_and(|it| it != 0);
+            if named && numbered {
+                let detail = "cannot set both port name & port number";
+                errors.push(FieldError::invalid(field, &json!(""), detail));
+            } else if !named && !numbered {
+                errors.push(FieldError::required(field, "port name or number is required"));
+            }
+        }
+        (false, true) => {}
+    }
+}
+
+pub(super) fn network_policy(new: &Value, errors: &mut Vec<FieldError>) {
+    let types = list(new, "/spec/policyTypes");
+    if types.len() > 2 {
+        errors.push(FieldError::invalid(
+            "spec.policyTypes",
+            &json!(types),
+            "may not specify more than two policyTypes",
+        ));
+        return;
+    }
+    for (at, kind) in types.iter().enumerate() {
+        supported(kind, format!("spec.policyTypes[{at}]"), &["Egress", "Ingress"], errors);
+    }
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for (at, rule) in list(new, &format!("/spec/{direction}")).iter().enumerate() {
+            let field = format!("spec.{direction}[{at}]");
+            for (at, port) in list(rule, "/ports").iter().enumerate() {
+                if !port["protocol"].is_null() {
+                    let field = format!("{field}.ports[{at}].protocol");
+                    supported(&port["protocol"], field, &["SCTP", "TCP", "UDP"], errors);
+                }
+            }
+            for (at, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
+                let field = format!("{field}.{peers}[{at}]");
+                let selects = peer["podSelector"].is_object() || peer["namespaceSelector"].is_object();
+                let block = peer["ipBlock"].is_object();
+                if !selects && !block {
+                    errors.push(FieldError::required(field, "must specify a peer"));
+                } else if selects && block {
+                    let detail = "may not specify both ipBlock and another peer";
+                    errors.push(FieldError::forbidden(field, detail));
+                } else if block && text(peer, "/ipBlock/cidr").is_empty() {
+                    errors.push(FieldError::required(format!("{field}.ipBlock.cidr"), ""));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn disruption_budget(new: &Value, errors: &mut Vec<FieldError>) {
+    let (least, most) = (&new["spec"]["minAvailable"], &new["spec"]["maxUnavailable"]);
+    if !least.is_null() && !most.is_null() {
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(FieldError::invalid("spec", &new["spec"], detail));
+    }
+    for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
+        match value {
+            Value::Number(it) if it.as_i64().is_some_and(|it| it < 0) => {
+                errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
+            }
+            Value::String(it) => {
+                let digits = it
+                    .strip_suffix('%')
+                    .filter(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
+                match digits.map(|it| it.parse::<u32>().unwrap_or(u32::MAX)) {
+                    None => errors.push(FieldError::invalid(
+                        field,
+                        value,
+                        "a valid percent string must be a numeric followed by an ending '%' (e.g. '1%',  or '93%', regex \
+                         used for validation is '[0-9]+%')",
+                    )),
+                    Some(it) if it > 100 => {
+                        errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
+                    }
+                    Some(_) => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn autoscaler(new: &Value, errors: &mut Vec<FieldError>) {
+    for key in ["kind", "name"] {
+        if text(new, &format!("/spec/scaleTargetRef/{key}")).is_empty() {
+            errors.push(FieldError::required(format!("spec.scaleTargetRef.{key}"), ""));
+        }
+    }
+    let number = |key: &str| new["spec"][key].as_i64();
+    let (least, most) = (number("minReplicas"), number("maxReplicas").unwrap_or_default());
+    if let Some(least) = least.filter(|it| *it < 1) {
+        let detail = "must be greater than or equal to 1";
+        errors.push(FieldError::invalid("spec.minReplicas", &json!(least), detail));
+    }
+    if most < 1 {
+        errors.push(FieldError::invalid(
+            "spec.maxReplicas",
+            &json!(most),
+            "must be greater than 0",
+        ));
+    }
+    if least.is_some_and(|it| most < it) {
+        let detail = "must be greater than or equal to `minReplicas`";
+        errors.push(FieldError::invalid("spec.maxReplicas", &json!(most), detail));
+    }
+}
+
+pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let modes = list(new, "/spec/accessModes");
+    if modes.is_empty() {
+        errors.push(FieldError::required(
+            "spec.accessModes",
+            "at least 1 access mode is required",
+        ));
+    }
+    for mode in modes {
+        supported(mode, "spec.accessModes".to_owned(), &MODES, errors);
+    }
+    if new.pointer("/spec/resources/requests/storage").is_none() {
+        errors.push(FieldError::required("spec.resources[storage]", ""));
+    }
+    let Some(old) = old else { return };
+    let fixed = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        if let Some(map) = spec.as_object_mut() {
+            // A claim is bound to a volume once.
+            map.retain(|key, _| !matches!(key.as_str(), "resources" | "volumeAttributesClassName"));
+            if claim["spec"]["volumeName"].is_null() || old["spec"]["volumeName"].is_null() {
+                map.remove("volumeName");
+            }
+        }
+        spec
+    };
+    if fixed(new) != fixed(old) {
+        let detail =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden("spec", detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(check: impl Fn(&mut Vec<FieldError>)) -> Vec<String> {
+        let mut errors = Vec::new();
+        check(&mut errors);
+        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+    }
+
+    #[test]
+    fn an_ingress_says_where_each_path_goes() {
+        let path = |path: Value| json!({"spec": {"rules": [{"host": "*.ex.io", "http": {"paths": [path]}}]}});
+        let service = json!({"service": {"name": "s", "port": {"number": 80}}});
+        let good = path(json!({"path": "/", "pathType": "Prefix", "backend": service}));
+        assert!(said(|it| ingress(&good, it)).is_empty());
+        let bad = path(json!({"path": "x", "backend": {"service": {"name": "s"}}}));
+        assert_eq!(
+            said(|it| ingress(&bad, it)),
+            [
+                "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+                "spec.rules[0].http.paths[0].path: Invalid value: \"x\": must be an absolute path",
+                "spec.rules[0].http.paths[0].backend: Required value: port name or number is required",
+            ]
+        );
+        assert_eq!(said(|it| ingress(&json!({"spec": {}}), it)).len(), 1);
+    }
+
+    #[test]
+    fn budgets_scalers_policies_and_claims_are_checked() {
+        let budget = |spec: Value| said(|it| disruption_budget(&json!({"spec": spec}), it)).len();
+        assert_eq!(budget(json!({"minAvailable": "50%"})), 0);
+        assert_eq!(budget(json!({"minAvailable": 1, "maxUnavailable": 1})), 1);
+        assert_eq!(budget(json!({"minAvailable": "half"})), 1);
+        let scaler = |spec: Value| said(|it| autoscaler(&json!({"spec": spec}), it)).len();
+        let target = json!({"kind": "Deployment", "name": "d"});
+        assert_eq!(
+            scaler(json!({"scaleTargetRef": target, "maxReplicas": 3, "minReplicas": 1})),
+            0
+        );
+        assert_eq!(
+            scaler(json!({"scaleTargetRef": target, "maxReplicas": 1, "minReplicas": 2})),
+            1
+        );
+        let policy = |spec: Value| said(|it| network_policy(&json!({"spec": spec}), it)).len();
+        assert_eq!(
+            policy(json!({"policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}]})),
+            0
+        );
+        assert_eq!(
+            policy(json!({"policyTypes": ["Sideways"], "ingress": [{"from": [{}]}]})),
+            2
+        );
+        let claim =
+            |mode: &str| json!({"spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}});
+        assert!(said(|it| volume_claim(&claim("ReadWriteOnce"), None, it)).is_empty());
+        assert_eq!(said(|it| volume_claim(&claim("ReadWriteTwice"), None, it)).len(), 1);
+        assert_eq!(
+            said(|it| volume_claim(&claim("ReadWriteOnce"), Some(&claim("ReadOnlyMany")), it)).len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,325 @@
+//! CertificateSigningRequests: what is believed of them, who approves and signs, and what comes out.
+
+use crate::{
+    check::{Check, must, should},
+    client::Ask,
+    cx::{CSRS, Cx, WHO, csr, signing_request},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must(
+            "183",
+            "the requester is who asked, whatever the request says; usages, signer and expiration are checked",
+            spec,
+        ),
+        must(
+            "184",
+            "an approved request has its certificate within a second, as it was asked for, and the certificate works",
+            signing,
+        ),
+        must(
+            "185",
+            "approving and signing need rights on the signer; system:masters is refused",
+            permission,
+        ),
+        must(
+            "186",
+            "/status cannot approve, nothing is taken back, and Approved and Denied exclude each other",
+            conditions,
+        ),
+        should(
+            "187",
+            "a usage that the signer does not give fails; other signers are left alone; kubelets are approved",
+            signers,
+        ),
+        should("188", "old requests go", cleanup).embedded("a clock would have to be set forward"),
+    ]
+}
+
+async fn spec(c: Cx) {
+    let (request, _) = signing_request("somebody", &["g"]);
+    let mut object = csr(&c.name("a"), &request, CLIENT, &["client auth"]);
+    for (key, value) in [
+        ("username", json!("forged")),
+        ("uid", json!("forged")),
+        ("groups", json!(["system:masters"])),
+    ] {
+        object["spec"][key] = value;
+    }
+    let alice = c.client(&c.certificate("alice", &["devs"]).await);
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create", "get"]}]);
+    c.grant(
+        "",
+        "csr",
+        rules,
+        json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}),
+    )
+    .await;
+    let (made, _) = c
+        .until_asked(&alice, &Ask::post(CSRS, &object), |it| it.code == 201)
+        .await;
+    c.removes(&format!("{CSRS}/{}", c.name("a")));
+    assert_eq!(
+        (&made["spec"]["username"], &made["spec"]["groups"]),
+        (&json!("alice"), &json!(["devs", "system:authenticated"]))
+    );
+    let info = alice.send(Ask::post(WHO, &json!({}))).await.is(201);
+    assert_eq!(info.at("/status/userInfo/username"), "alice");
+    let kept = alice.send(Ask::get(format!("{CSRS}/{}", c.name("a")))).await.is(200);
+    assert!(kept.revision() == made.revision() || kept.revision() > 0);
+    let with = |change: fn(&mut Value)| {
+        let mut object = csr(&c.name("bad"), &request, CLIENT, &["client auth"]);
+        change(&mut object);
+        object
+    };
+    for (object, message) in [
+        (with(|it| it["spec"]["usages"] = json!([])), "spec.usages"),
+        (
+            with(|it| it["spec"]["usages"] = json!(["fly"])),
+            "spec.usages[0]: Unsupported value: \"fly\"",
+        ),
+        (
+            with(|it| it["spec"]["signerName"] = json!("nodomain")),
+            "spec.signerName",
+        ),
+        (
+            with(|it| it["spec"]["expirationSeconds"] = json!(10)),
+            "may not specify a duration less than 600 seconds (10 minutes)",
+        ),
+        (
+            with(|it| it["spec"]["request"] = json!(STANDARD.encode("no pem"))),
+            "spec.request",
+        ),
+    ] {
+        c.post(CSRS, object).await.fails(422, "Invalid").mentions(message);
+    }
+    let path = format!("{CSRS}/{}", c.name("a"));
+    let mut changed = c.get(&path).await.json;
+    changed["spec"]["usages"] = json!(["server auth"]);
+    let after = c.put(&path, &changed).await.is(200);
+    assert_eq!(
+        after["spec"]["usages"],
+        json!(["client auth"]),
+        "the spec does not change"
+    );
+}
+
+async fn signing(c: Cx) {
+    let (request, key) = signing_request("bob", &["one", "two"]);
+    let name = c.name("a");
+    let mut object = csr(
+        &name,
+        &request,
+        CLIENT,
+        &["digital signature", "key encipherment", "client auth"],
+    );
+    object["spec"]["expirationSeconds"] = 3600.into();
+    c.make(CSRS, object).await;
+    let path = format!("{CSRS}/{name}");
+    let approved = c.approve(&path).await;
+    let condition = approved.at("/status/conditions/0");
+    assert!(
+        condition["lastUpdateTime"].is_string() && condition["lastTransitionTime"].is_string(),
+        "{condition}"
+    );
+    let (signed, took) = c.until(&path, |it| it.at("/status/certificate").is_string()).await;
+    assert!(took.as_secs() < 5, "signed after {took:?}");
+    let pem = STANDARD
+        .decode(signed.at("/status/certificate").as_str().unwrap())
+        .unwrap();
+    let (_, block) = x509_parser::pem::parse_x509_pem(&pem).unwrap();
+    let (_, certificate) = X509Certificate::from_der(&block.contents).unwrap();
+    let subject = certificate.subject().to_string();
+    assert!(
+        subject.contains("CN=bob") && subject.contains("O=one") && subject.contains("O=two"),
+        "{subject}"
+    );
+    let now = jiff::Timestamp::now().as_second();
+    let (from, until) = (
+        certificate.validity().not_before.timestamp(),
+        certificate.validity().not_after.timestamp(),
+    );
+    assert!((now - 310..=now - 240).contains(&from), "not before {from}, now {now}");
+    assert!(
+        (now + 3300..=now + 3660).contains(&until),
+        "not after {until}, now {now}"
+    );
+    let usage = certificate
+        .extended_key_usage()
+        .unwrap()
+        .expect("extended key usage")
+        .value
+        .clone();
+    assert!(usage.client_auth && !usage.server_auth);
+    let usage = certificate.key_usage().unwrap().expect("key usage");
+    assert!(usage.value.digital_signature() && usage.value.key_encipherment());
+    assert!(!certificate.is_ca());
+    assert!(certificate.raw_serial().len() >= 8, "a random serial number");
+    let client = c.client(&crate::cluster::Credential::pair(
+        &String::from_utf8(pem.clone()).unwrap(),
+        &key,
+    ));
+    let info = client.send(Ask::post(WHO, &json!({}))).await.is(201);
+    assert_eq!(
+        info.at("/status/userInfo/groups"),
+        &json!(["one", "two", "system:authenticated"])
+    );
+}
+
+async fn permission(c: Cx) {
+    let (request, _) = signing_request("bob", &[]);
+    let name = c.name("a");
+    c.make(CSRS, csr(&name, &request, CLIENT, &["client auth"])).await;
+    let path = format!("{CSRS}/{name}");
+    let user = c.name("approver");
+    let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user});
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"], "verbs": ["update"]}]);
+    c.grant("", "csr", rules, subject.clone()).await;
+    let mut object = c.get(&path).await.json;
+    object["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]);
+    let ask = Ask::put(format!("{path}/approval"), &object).user(&user, &[]);
+    let (refused, _) = c
+        .until_asked(&c.admin, &ask, |it| {
+            !it["message"].to_string().contains("cannot update resource")
+        })
+        .await;
+    refused
+        .fails(403, "Forbidden")
+        .mentions("user not permitted to approve requests with signerName \"kubernetes.io/kube-apiserver-client\"");
+    let mut issued = c.get(&path).await.json;
+    issued["status"]["certificate"] = STANDARD.encode("x").into();
+    let reply = c
+        .send(Ask::put(format!("{path}/status"), &issued).user(&user, &[]))
+        .await;
+    assert!(matches!(reply.code, 403 | 422), "{}", reply.came());
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": [CLIENT], "verbs": ["approve"]}]);
+    c.grant("", "signers", rules, subject).await;
+    c.until_asked(&c.admin, &ask, |it| it.code == 200).await;
+    let (masters, _) = signing_request("root", &["system:masters"]);
+    c.post(CSRS, csr(&c.name("root"), &masters, CLIENT, &["client auth"]))
+        .await
+        .fails(403, "Forbidden")
+        .mentions("system:masters");
+}
+
+async fn conditions(c: Cx) {
+    let (request, _) = signing_request("bob", &[]);
+    let name = c.name("a");
+    c.make(CSRS, csr(&name, &request, "ex.io/custom", &["client auth"]))
+        .await;
+    let path = format!("{CSRS}/{name}");
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "r", "message": "m"});
+    let with = async |conditions: Value| {
+        let mut object = c.get(&path).await.json;
+        object["status"]["conditions"] = conditions;
+        object
+    };
+    let object = with(json!([condition("Approved", "True")])).await;
+    c.put(&format!("{path}/status"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("status.conditions: Forbidden: updates may not add a condition of type \"Approved\"");
+    let object = with(json!([condition("Approved", "False")])).await;
+    c.put(&format!("{path}/approval"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("status.conditions[0].status: Unsupported value: \"False\": supported values: \"True\"");
+    c.approve(&path).await;
+    let object = with(json!([])).await;
+    c.put(&format!("{path}/approval"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("updates may not remove a condition of type \"Approved\"");
+    let both = json!([condition("Approved", "True"), condition("Denied", "True")]);
+    let object = with(both).await;
+    c.put(&format!("{path}/approval"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("Approved and Denied conditions are mutually exclusive");
+    let mut object = c.get(&path).await.json;
+    object["status"]["certificate"] = STANDARD.encode("no pem").into();
+    c.put(&format!("{path}/status"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("status.certificate");
+    let other = c.name("b");
+    c.make(CSRS, csr(&other, &request, "ex.io/custom", &["client auth"]))
+        .await;
+    let patch = json!({"status": {"conditions": [condition("Denied", "True")]}});
+    c.send(Ask::patch("merge", format!("{CSRS}/{other}/approval"), &patch))
+        .await
+        .is(200)
+        .has("/status/conditions/0/type", "Denied");
+}
+
+async fn signers(c: Cx) {
+    let (request, _) = signing_request("bob", &[]);
+    let name = c.name("wrong");
+    c.make(CSRS, csr(&name, &request, CLIENT, &["server auth"])).await;
+    let path = format!("{CSRS}/{name}");
+    c.approve(&path).await;
+    let (failed, _) = c.until(&path, |it| it.at("/status/conditions/1").is_object()).await;
+    let condition = failed.at("/status/conditions/1");
+    assert_eq!(
+        (&condition["type"], &condition["reason"], &condition["message"]),
+        (
+            &json!("Failed"),
+            &json!("SignerValidationFailure"),
+            &json!("invalid usage for client certificate: server auth")
+        )
+    );
+    let custom = c.name("custom");
+    c.make(CSRS, csr(&custom, &request, "ex.io/custom", &["client auth"]))
+        .await;
+    c.approve(&format!("{CSRS}/{custom}")).await;
+    let (kubelet, _) = signing_request("system:node:n1", &["system:nodes"]);
+    let name = c.name("kubelet");
+    let usages = ["digital signature", "client auth"];
+    c.make(
+        CSRS,
+        csr(&name, &kubelet, "kubernetes.io/kube-apiserver-client-kubelet", &usages),
+    )
+    .await;
+    let (approved, _) = c
+        .until(&format!("{CSRS}/{name}"), |it| it.at("/status/certificate").is_string())
+        .await;
+    assert_eq!(approved.at("/status/conditions/0/reason"), "AutoApproved");
+    c.get(&format!("{CSRS}/{custom}"))
+        .await
+        .is(200)
+        .lacks("/status/certificate");
+}
+
+async fn cleanup(c: Cx) {
+    // Written past the API as if it were of yesterday.
+    let (own, c) = c.own_server().await;
+    let (request, _) = signing_request("bob", &[]);
+    c.post(CSRS, csr("old", &request, "ex.io/custom", &["client auth"]))
+        .await
+        .is(201);
+    c.post(CSRS, csr("new", &request, "ex.io/custom", &["client auth"]))
+        .await
+        .is(201);
+    let store = own.server.store();
+    let resource = std::sync::Arc::<str>::from("certificatesigningrequests.certificates.k8s.io");
+    let old = store.get(&resource, "", "old").unwrap();
+    let mut value = old.value();
+    value["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
+    let expect = kube_store::store::Expect::Revision(old.revision);
+    let made = store.commit(&resource, "", "old", expect, |revision| {
+        Some(kube_store::Object::encode(&resource, value, revision))
+    });
+    assert!(made.is_ok());
+    // A start looks at what there is.
+    let own = own.restart().await;
+    let c = Cx::new(&own.target, "188", "again");
+    c.until_gone(&format!("{CSRS}/old")).await;
+    c.get(&format!("{CSRS}/new")).await.is(200);
+    own.stop().await;
+}

@@ -1,0 +1,735 @@
+//! CustomResourceDefinitions: how they are accepted, served, changed and removed.
+
+use crate::{
+    check::{Check, later, must, should},
+    client::Ask,
+    cx::{CRDS, Cx, config_map, definition, is_established, version},
+    webhook::Webhook,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must(
+            "132",
+            "a new definition gets its names, conditions, stored versions and defaults",
+            accepted,
+        ),
+        must(
+            "133",
+            "a kind that is taken is not accepted and not served",
+            kind_conflict,
+        ),
+        must("134", "a schema that is not structural is 422", structural),
+        must(
+            "135",
+            "OCM's definitions are accepted and read back as they were sent",
+            ocm,
+        ),
+        must(
+            "140",
+            "/status is apart from the rest; generation counts the rest",
+            status,
+        ),
+        should(
+            "141",
+            "the scale subresource has its selector, and says when its path is missing",
+            scale,
+        ),
+        must("142", "printer columns of every type", columns),
+        must(
+            "143",
+            "several versions without conversion; a stored version cannot be removed",
+            versions,
+        ),
+        must(
+            "144",
+            "webhook conversion goes both ways, and a webhook that cannot be reached is an error",
+            webhook_conversion,
+        ),
+        must(
+            "145",
+            "a definition with instances waits for them; creates are 403 meanwhile",
+            deletion,
+        ),
+        should(
+            "146",
+            "selectable fields select in lists and watches; others are 400",
+            selectable,
+        ),
+        must(
+            "150",
+            "requests right after the definition are 404, 429 or 200; after a restart never 404",
+            early,
+        )
+        .embedded("a server is restarted"),
+        should("151", "a *.k8s.io group needs its approval", protected_group),
+        should("152", "a deprecated version warns", deprecated),
+        later(
+            "153",
+            "rules whose cost is too high are refused when they are defined; until then they are stopped when they run",
+            static_cost,
+        ),
+    ]
+}
+
+fn condition(crd: &Value, kind: &str) -> Value {
+    let all = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|it| it["type"] == kind).unwrap_or_default()
+}
+
+async fn accepted(c: Cx) {
+    let kind = c
+        .define(
+            "things",
+            "Thing",
+            json!({"names": {"plural": "things", "kind": "Thing", "shortNames": ["thg"], "categories": ["all"]}}),
+        )
+        .await;
+    let crd = c.get(&kind.crd).await.is(200);
+    let names = json!({"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList", "shortNames": ["thg"], "categories": ["all"]});
+    let crd = crd
+        .has("/spec/names", names.clone())
+        .has("/status/acceptedNames", names)
+        .has("/status/storedVersions", json!(["v1"]));
+    let crd = crd
+        .has("/spec/conversion", json!({"strategy": "None"}))
+        .has("/metadata/generation", 1);
+    for (kind, reason, message) in [
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        (
+            "Established",
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+        ),
+    ] {
+        let it = condition(&crd.json, kind);
+        assert_eq!(
+            (&it["status"], &it["reason"], &it["message"]),
+            (&json!("True"), &json!(reason), &json!(message))
+        );
+    }
+    let fields = crd["metadata"]["managedFields"].as_array().unwrap();
+    assert!(
+        fields
+            .iter()
+            .any(|it| it["manager"] == "kube-apiserver" && it["subresource"] == "status"),
+        "{}",
+        crd.came()
+    );
+}
+
+async fn kind_conflict(c: Cx) {
+    let one = c.define("things", "Thing", json!({})).await;
+    let other = definition(
+        &one.group,
+        "others",
+        "Thing",
+        json!({"names": {"plural": "others", "kind": "Thing", "listKind": "OtherList"}}),
+    );
+    c.make(CRDS, other).await;
+    let path = format!("{CRDS}/others.{}", one.group);
+    let (crd, _) = c
+        .until(&path, |it| !condition(&it.json, "NamesAccepted").is_null())
+        .await;
+    let it = condition(&crd.json, "NamesAccepted");
+    assert_eq!(
+        (&it["status"], &it["reason"], &it["message"]),
+        (
+            &json!("False"),
+            &json!("KindConflict"),
+            &json!("\"Thing\" is already in use")
+        )
+    );
+    let it = condition(&crd.json, "Established");
+    assert_eq!(
+        (&it["status"], &it["reason"], &it["message"]),
+        (
+            &json!("False"),
+            &json!("NotAccepted"),
+            &json!("not all names are accepted")
+        )
+    );
+    c.get(&format!("/apis/{}/v1/others", one.group)).await.is(404);
+    c.get(&one.path).await.is(200);
+}
+
+async fn structural(c: Cx) {
+    let group = c.group();
+    let with = |schema: Value| {
+        let mut it = version("v1", json!({}));
+        it["schema"]["openAPIV3Schema"] = schema;
+        definition(&group, "things", "Thing", json!({"versions": [it]}))
+    };
+    let property = |schema: Value| with(json!({"type": "object", "properties": {"a": schema}}));
+    let text = json!({"type": "string"});
+    let mut wrong = Vec::new();
+    let mut refuse = async |crd: Value, message: &str| {
+        let reply = c.post(CRDS, crd).await;
+        let given = reply["message"].as_str().unwrap_or_default();
+        if reply.code != 422 || !given.contains(message) {
+            wrong.push(format!("expected {message:?}, came {}", reply.came()));
+            c.delete(&format!("{CRDS}/things.{group}")).await;
+        }
+    };
+    refuse(
+        with(json!({"properties": {}})),
+        "type: Required value: must not be empty at the root",
+    )
+    .await;
+    refuse(
+        property(json!({})),
+        "properties[a].type: Required value: must not be empty for specified object fields",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "array"})),
+        "properties[a].items: Required value: must be specified",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "object", "properties": {"b": text}, "additionalProperties": text})),
+        "additionalProperties and properties are mutual",
+    )
+    .await;
+    refuse(property(json!({"$ref": "#/x"})), "$ref is not supported").await;
+    refuse(
+        property(json!({"type": "array", "items": text, "uniqueItems": true})),
+        "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "foo"})),
+        "Unsupported value: \"foo\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "string", "pattern": "("})),
+        "pattern: Invalid value: \"(\": must be a valid regular expression, but isn't: ",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "string", "default": 5})),
+        "properties[a].default: Invalid value: ",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "string", "anyOf": [{"type": "string"}]})),
+        "anyOf[0].type: Forbidden: must be empty to be structural",
+    )
+    .await;
+    refuse(
+        with(json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}})),
+        "must not specify anything other than name and generateName, but metadata is implicitly specified",
+    )
+    .await;
+    refuse(property(json!({"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object", "properties": {"k": text}}})), "x-kubernetes-list-map-keys").await;
+    refuse(
+        property(
+            json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": text}}}),
+        ),
+        "properties[a].items.properties[k].default: Required value",
+    )
+    .await;
+    refuse(
+        property(json!({"type": "array", "x-kubernetes-list-type": "bag", "items": text})),
+        "Unsupported value: \"bag\": supported values: ",
+    )
+    .await;
+    let mut two = definition(
+        &group,
+        "things",
+        "Thing",
+        json!({"versions": [version("v1", json!({})), version("v2", json!({}))]}),
+    );
+    refuse(two.clone(), "must have exactly one version marked as storage version").await;
+    two["spec"]["versions"] = json!([]);
+    refuse(two, "spec.versions: ").await;
+    let mut named = property(text.clone());
+    named["metadata"]["name"] = "foo".into();
+    refuse(
+        named,
+        "metadata.name: Invalid value: \"foo\": must be spec.names.plural+\".\"+spec.group",
+    )
+    .await;
+    let mut scoped = property(text.clone());
+    scoped["spec"]["scope"] = "Galaxy".into();
+    refuse(
+        scoped,
+        "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
+    )
+    .await;
+    let mut unpruned = property(text.clone());
+    unpruned["spec"]["preserveUnknownFields"] = true.into();
+    refuse(unpruned, "spec.preserveUnknownFields: Invalid value: true: ").await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut old = property(text);
+    old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
+    c.post(CRDS, old).await.is(400);
+}
+
+/// Our copy of OCM's definitions; their groups are real, so a cluster that has OCM is left alone.
+async fn ocm(c: Cx) {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    let mut files = Vec::new();
+    let mut dirs = vec![dir];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|it| it == "yaml") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() > 10, "{} files", files.len());
+    files.sort();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let crd: Value = serde_saphyr::from_str(&text).unwrap();
+        let path = format!("{CRDS}/{}", crd["metadata"]["name"].as_str().unwrap());
+        if c.get(&path).await.code == 200 {
+            continue;
+        }
+        let made = c.make(CRDS, crd.clone()).await;
+        let mut sent = crd["spec"].clone();
+        // What the server fills in.
+        for key in ["conversion", "names"] {
+            sent[key] = made["spec"][key].clone();
+        }
+        sent.as_object_mut().unwrap().remove("preserveUnknownFields");
+        let mut came = made["spec"].clone();
+        came.as_object_mut().unwrap().remove("preserveUnknownFields");
+        assert_eq!(came, sent, "{}", file.display());
+        c.until(&path, |it| is_established(&it.json)).await;
+    }
+}
+
+async fn status(c: Cx) {
+    let kind = c
+        .define_simple("things", "Thing", json!({"a": {"type": "string"}}))
+        .await;
+    let mut object = kind.object("a", json!({"a": "1"}));
+    object["status"] = json!({"x": 1});
+    let made = c
+        .make(&kind.path, object.clone())
+        .await
+        .lacks("/status")
+        .has("/metadata/generation", 1);
+    let status = format!("{}/status", kind.at("a"));
+    let mut whole = made.json.clone();
+    whole["status"] = json!({"x": 2});
+    whole["spec"]["a"] = "2".into();
+    c.put(&status, &whole)
+        .await
+        .is(200)
+        .has("/status/x", 2)
+        .has("/spec/a", "1")
+        .has("/metadata/generation", 1);
+    c.merge(&kind.at("a"), json!({"status": {"x": 3}}))
+        .await
+        .is(200)
+        .has("/status/x", 2)
+        .has("/metadata/generation", 1);
+    c.merge(&kind.at("a"), json!({"spec": {"a": "3"}}))
+        .await
+        .is(200)
+        .has("/status/x", 2)
+        .has("/metadata/generation", 2);
+    c.get(&status).await.is(200).has("/kind", "Thing");
+    let mut without = version("v1", json!({}));
+    without.as_object_mut().unwrap().remove("subresources");
+    let plain = c.define("plains", "Plain", json!({"versions": [without]})).await;
+    let mut object = plain.object("a", json!({}));
+    object["status"] = json!({"x": 1});
+    c.make(&plain.path, object).await.has("/status/x", 1);
+    c.get(&format!("{}/status", plain.at("a"))).await.is(404);
+}
+
+async fn scale(c: Cx) {
+    let mut it = version("v1", json!({"replicas": {"type": "integer"}}));
+    it["subresources"]["scale"] = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"});
+    let kind = c.define("things", "Thing", json!({"versions": [it]})).await;
+    c.make(&kind.path, kind.object("a", json!({"replicas": 2}))).await;
+    c.merge(
+        &format!("{}/status", kind.at("a")),
+        json!({"status": {"replicas": 1, "selector": "a=b"}}),
+    )
+    .await
+    .is(200);
+    let path = format!("{}/scale", kind.at("a"));
+    c.get(&path)
+        .await
+        .is(200)
+        .has("/kind", "Scale")
+        .has("/spec/replicas", 2)
+        .has("/status/replicas", 1)
+        .has("/status/selector", "a=b");
+    c.make(&kind.path, kind.object("b", json!({}))).await;
+    let path = format!("{}/scale", kind.at("b"));
+    c.get(&path)
+        .await
+        .is(500)
+        .mentions("the spec replicas field \".spec.replicas\" does not exist");
+    c.merge(&path, json!({"spec": {"replicas": 3}}))
+        .await
+        .is(200)
+        .has("/spec/replicas", 3);
+}
+
+async fn columns(c: Cx) {
+    let mut it = version(
+        "v1",
+        json!({"s": {"type": "string"}, "n": {"type": "number"}, "b": {"type": "boolean"}, "d": {"type": "string"}}),
+    );
+    it["additionalPrinterColumns"] = json!([
+        {"name": "Text", "type": "string", "jsonPath": ".spec.s"},
+        {"name": "Number", "type": "integer", "jsonPath": ".spec.n", "priority": 1},
+        {"name": "Flag", "type": "boolean", "jsonPath": ".spec.b"},
+        {"name": "Since", "type": "date", "jsonPath": ".spec.d"},
+        {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "Whether it is ready."},
+    ]);
+    let kind = c.define("things", "Thing", json!({"versions": [it]})).await;
+    let then = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(5))
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    c.make(
+        &kind.path,
+        kind.object("a", json!({"s": "x", "n": 2.7, "b": true, "d": then})),
+    )
+    .await;
+    c.merge(
+        &format!("{}/status", kind.at("a")),
+        json!({"status": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}}),
+    )
+    .await
+    .is(200);
+    c.make(&kind.path, kind.object("b", json!({}))).await;
+    let ask = Ask::get(&kind.path).accept("application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table = c.send(ask).await.is(200);
+    let names: Vec<&str> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["Name", "Text", "Number", "Flag", "Since", "Ready"]);
+    assert_eq!(table.at("/columnDefinitions/2/priority"), 1);
+    assert_eq!(
+        table.at("/columnDefinitions/1/description"),
+        "Custom resource definition column (in JSONPath format): .spec.s"
+    );
+    assert_eq!(table.at("/columnDefinitions/5/description"), "Whether it is ready.");
+    assert_eq!(table.at("/rows/0/cells"), &json!(["a", "x", 2, true, "5h", "True"]));
+    assert_eq!(table.at("/rows/1/cells"), &json!(["b", null, null, null, null, null]));
+}
+
+async fn versions(c: Cx) {
+    let properties = || json!({"a": {"type": "string"}});
+    let kind = c
+        .define("things", "Thing", json!({"versions": [version("v1", properties())]}))
+        .await;
+    c.make(&kind.path, kind.object("a", json!({"a": "b"}))).await;
+    let mut v1 = version("v1", properties());
+    v1["storage"] = false.into();
+    let both = json!({"spec": {"versions": [v1, version("v2", properties())]}});
+    c.merge(&kind.crd, both).await.is(200);
+    let other = kind.path.replace("/v1/", "/v2/");
+    c.until(&other, |it| it.code == 200).await;
+    c.until(&kind.crd, |it| it.at("/status/storedVersions") == &json!(["v1", "v2"]))
+        .await;
+    let two = c
+        .get(&format!("{other}/a"))
+        .await
+        .is(200)
+        .has("/apiVersion", format!("{}/v2", kind.group))
+        .has("/spec/a", "b");
+    c.put(&format!("{other}/a"), &two.json).await.is(200);
+    c.get(&kind.at("a"))
+        .await
+        .is(200)
+        .has("/apiVersion", kind.api_version.clone());
+    let only = json!({"spec": {"versions": [version("v2", properties())]}});
+    c.merge(&kind.crd, only.clone())
+        .await
+        .fails(422, "Invalid")
+        .mentions("status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions; v1 was previously a storage version");
+    let mut crd = c.get(&kind.crd).await.json;
+    crd["status"]["storedVersions"] = json!(["v2"]);
+    c.put(&format!("{}/status", kind.crd), &crd).await.is(200);
+    c.merge(&kind.crd, only).await.is(200);
+    c.until(&kind.path, |it| it.code == 404).await;
+    let group = c.get(&format!("/apis/{}", kind.group)).await.is(200);
+    assert_eq!(group.at("/preferredVersion/version"), "v2");
+}
+
+/// Nobody answers at this address.
+const NOBODY: &str = "https://127.0.0.1:1/convert";
+
+/// `v1` has `spec.a`, `v2` has `spec.b`.
+fn convert(mut review: Value) -> Value {
+    let mut request = review["request"].take();
+    let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default().to_owned();
+    let (from, to) = if wanted.ends_with("/v2") {
+        ("a", "b")
+    } else {
+        ("b", "a")
+    };
+    let mut objects = request["objects"].take();
+    for object in objects.as_array_mut().into_iter().flatten() {
+        if object["spec"][from] == "fail" {
+            return json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": request["uid"],
+                "convertedObjects": [], "result": {"status": "Failed", "message": "not today"}}});
+        }
+        object["apiVersion"] = wanted.clone().into();
+        if let Some(value) = object["spec"].as_object_mut().and_then(|it| it.remove(from)) {
+            object["spec"][to] = value;
+        }
+        // Not its business: of the metadata only labels and annotations are taken.
+        object["metadata"]["generation"] = 99.into();
+    }
+    json!({"apiVersion": review["apiVersion"], "kind": review["kind"],
+        "response": {"uid": request["uid"], "convertedObjects": objects, "result": {"status": "Success"}}})
+}
+
+async fn webhook_conversion(c: Cx) {
+    let hook = Webhook::start(convert).await;
+    let mut v2 = version("v2", json!({"b": {"type": "string"}}));
+    v2["storage"] = false.into();
+    let webhook = |url: &str| {
+        json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": url, "caBundle": STANDARD.encode(&hook.authority)}}})
+    };
+    let versions = json!([version("v1", json!({"a": {"type": "string"}})), v2]);
+    let kind = c
+        .define(
+            "things",
+            "Thing",
+            json!({"versions": versions, "conversion": webhook(&hook.url)}),
+        )
+        .await;
+    let bad = definition(
+        &kind.group,
+        "others",
+        "Other",
+        json!({"conversion": {"strategy": "Webhook"}}),
+    );
+    c.post(CRDS, bad).await.fails(422, "Invalid").mentions("Required value");
+    let made = c.make(&kind.path, kind.object("a", json!({"a": "x"}))).await;
+    c.get(&kind.at("a")).await.is(200).has("/spec", json!({"a": "x"}));
+    let other = kind.path.replace("/v1/", "/v2/");
+    let two = c
+        .get(&format!("{other}/a"))
+        .await
+        .is(200)
+        .has("/spec", json!({"b": "x"}))
+        .has("/metadata/generation", 1)
+        .has("/metadata/uid", made.uid());
+    let mut changed = two.json.clone();
+    changed["spec"]["b"] = "y".into();
+    c.put(&format!("{other}/a"), &changed)
+        .await
+        .is(200)
+        .has("/spec", json!({"b": "y"}));
+    c.get(&kind.at("a")).await.is(200).has("/spec", json!({"a": "y"}));
+    c.make(&kind.path, kind.object("b", json!({"a": "fail"}))).await;
+    let reply = c.get(&format!("{other}/b")).await.is(500);
+    reply.mentions("conversion webhook for").mentions("failed: not today");
+    c.merge(&kind.crd, json!({"spec": {"conversion": webhook(NOBODY)}}))
+        .await
+        .is(200);
+    let (reply, _) = c.until(&format!("{other}/a"), |it| it.code != 200).await;
+    assert!(reply.code >= 429 && reply["kind"] == "Status", "{}", reply.came());
+}
+
+async fn deletion(c: Cx) {
+    let kind = c.define_simple("things", "Thing", json!({})).await;
+    let mut object = kind.object("a", json!({}));
+    object["metadata"]["finalizers"] = json!(["ex.io/hold"]);
+    c.make(&kind.path, object).await;
+    c.make(&kind.path, kind.object("b", json!({}))).await;
+    c.delete(&kind.crd).await.is(200);
+    let (crd, _) = c
+        .until(&kind.crd, |it| condition(&it.json, "Terminating")["status"] == "True")
+        .await;
+    let reason = condition(&crd.json, "Terminating")["reason"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(reason.starts_with("InstanceDeletion"), "{reason}");
+    assert!(
+        crd["metadata"]["finalizers"]
+            .to_string()
+            .contains("customresourcecleanup.apiextensions.k8s.io")
+    );
+    c.until_gone(&kind.at("b")).await;
+    c.post(&kind.path, kind.object("late", json!({})))
+        .await
+        .fails(403, "Forbidden")
+        .says(&format!(
+            "things.{} \"late\" is forbidden: create not allowed while custom resource definition is terminating",
+            kind.group
+        ));
+    let held = c.get(&kind.at("a")).await.is(200);
+    assert!(held["metadata"]["deletionTimestamp"].is_string());
+    c.merge(&kind.at("a"), json!({"metadata": {"finalizers": null}}))
+        .await
+        .is(200);
+    c.until_gone(&kind.crd).await;
+    c.until(&kind.path, |it| it.code == 404).await;
+    c.make(CRDS, definition(&kind.group, "things", "Thing", json!({})))
+        .await;
+    let (list, _) = c.until(&kind.path, |it| it.code == 200).await;
+    assert_eq!(list["items"], json!([]), "a new definition has a fresh start");
+}
+
+async fn selectable(c: Cx) {
+    let properties = || json!({"color": {"type": "string"}, "size": {"type": "string"}});
+    let mut v1 = version("v1", properties());
+    v1["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
+    let mut v2 = version("v2", properties());
+    v2["storage"] = false.into();
+    v2["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
+    let kind = c.define("things", "Thing", json!({"versions": [v1, v2]})).await;
+    for (name, color) in [("a", "red"), ("b", "blue")] {
+        c.make(&kind.path, kind.object(name, json!({"color": color, "size": "big"})))
+            .await;
+    }
+    let select = |path: &str, selector: &str| format!("{path}?fieldSelector={}", selector.replace('=', "%3D"));
+    assert_eq!(
+        c.get(&select(&kind.path, "spec.color=red")).await.is(200).names(),
+        ["a"]
+    );
+    let red = c.get(&select(&kind.path, "spec.color!=red")).await.is(200).names();
+    assert_eq!(red, ["b"]);
+    c.get(&select(&kind.path, "spec.size=big"))
+        .await
+        .fails(400, "BadRequest")
+        .mentions("field label not supported: spec.size");
+    let other = kind.path.replace("/v1/", "/v2/");
+    c.until(&other, |it| it.code == 200).await;
+    assert_eq!(
+        c.get(&select(&other, "spec.size=big")).await.is(200).names(),
+        ["a", "b"]
+    );
+    c.get(&select(&other, "spec.color=red")).await.fails(400, "BadRequest");
+    let start = c.get(&kind.path).await.revision();
+    let mut watch = c
+        .watch(&format!(
+            "{}&watch=1&resourceVersion={start}",
+            select(&kind.path, "spec.color=green")
+        ))
+        .await;
+    c.merge(&kind.at("a"), json!({"spec": {"size": "small"}})).await.is(200);
+    c.merge(&kind.at("a"), json!({"spec": {"color": "green"}}))
+        .await
+        .is(200);
+    assert_eq!(watch.brief().await, ("ADDED".into(), "a".into()));
+    c.merge(&kind.at("a"), json!({"spec": {"color": "red"}})).await.is(200);
+    assert_eq!(watch.brief().await, ("DELETED".into(), "a".into()));
+    let mut bad = version("v1", properties());
+    bad["selectableFields"] = json!([{"jsonPath": ".spec.missing"}]);
+    c.post(
+        CRDS,
+        definition(&kind.group, "others", "Other", json!({"versions": [bad]})),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("selectableFields");
+}
+
+async fn early(c: Cx) {
+    let (own, c) = c.own_server().await;
+    let group = c.group();
+    let made = c
+        .post(CRDS, definition(&group, "things", "Thing", json!({"scope": "Cluster"})))
+        .await
+        .is(201);
+    assert!(made.revision() > 0);
+    let path = format!("/apis/{group}/v1/things");
+    let (reply, _) = c
+        .until(&path, |it| {
+            assert!(matches!(it.code, 200 | 404 | 429), "{}", it.came());
+            assert!(it.code != 429 || it.header("retry-after") == "1", "{}", it.came());
+            it.code == 200
+        })
+        .await;
+    assert_eq!(reply["items"], json!([]));
+    let own = own.restart().await;
+    let again = Cx::new(&own.target, "150", "again");
+    let reply = again.get(&path).await;
+    assert!(
+        matches!(reply.code, 200 | 429),
+        "after a restart a kind is never unknown; came {}",
+        reply.came()
+    );
+    own.stop().await;
+}
+
+async fn protected_group(c: Cx) {
+    let group = format!("{}.k8s.io", c.name("g"));
+    let mut crd = definition(&group, "things", "Thing", json!({}));
+    c.post(CRDS, crd.clone()).await.fails(422, "Invalid").mentions(
+        "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
+         https://github.com/kubernetes/enhancements/pull/1111",
+    );
+    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a check"});
+    c.make(CRDS, crd).await;
+}
+
+async fn deprecated(c: Cx) {
+    let mut plain = version("v1", json!({}));
+    plain["deprecated"] = true.into();
+    plain["storage"] = false.into();
+    let mut worded = version("v2", json!({}));
+    worded["deprecated"] = true.into();
+    worded["deprecationWarning"] = "use something else".into();
+    let kind = c.define("things", "Thing", json!({"versions": [plain, worded]})).await;
+    c.get(&kind.path)
+        .await
+        .is(200)
+        .warns(&format!("299 - \"{}/v1 Thing is deprecated\"", kind.group));
+    c.make(&kind.path, kind.object("a", json!({})))
+        .await
+        .warns("is deprecated");
+    c.get(&kind.path.replace("/v1/", "/v2/"))
+        .await
+        .is(200)
+        .warns("use something else");
+    c.post(
+        &kind
+            .path
+            .replace(&kind.path, "/api/v1/namespaces/default/configmaps?dryRun=All"),
+        config_map(&c.name("x"), json!({})),
+    )
+    .await
+    .is(201)
+    .silent();
+}
+
+/// Where the cost is not estimated, it is measured: an object that makes the rule run away is refused.
+async fn static_cost(c: Cx) {
+    let rule = "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c != 'never')))";
+    let mut it = version("v1", json!({}));
+    it["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "string"}}}, "x-kubernetes-validations": [{"rule": rule}]});
+    let crd = definition(&c.group(), "things", "Thing", json!({"versions": [it]}));
+    let path = format!("{CRDS}/things.{}", c.group());
+    let reply = c.post(CRDS, crd).await;
+    if reply.code == 422 {
+        reply.mentions("estimated rule cost exceeds budget");
+        return;
+    }
+    reply.is(201);
+    c.removes(&path);
+    c.until(&path, |it| is_established(&it.json)).await;
+    let collection = format!("/apis/{}/v1/namespaces/default/things", c.group());
+    c.until(&collection, |it| it.code == 200).await;
+    let list: Vec<String> = (0..600).map(|it| format!("item-{it}")).collect();
+    let object = json!({"apiVersion": format!("{}/v1", c.group()), "kind": "Thing", "metadata": {"name": "a"}, "spec": {"l": list}});
+    c.post(&collection, object).await.fails(422, "Invalid").mentions("cost");
+}

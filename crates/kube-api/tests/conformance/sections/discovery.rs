@@ -1,0 +1,367 @@
+//! What is served, as clients find it out.
+
+use crate::{
+    check::{Check, must, should},
+    client::Ask,
+    cx::{CRDS, Cx, definition, is_established, version},
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must("10", "/api is APIVersions with v1", legacy),
+        must(
+            "11",
+            "/apis is an APIGroupList in which every group has a preferred version",
+            groups,
+        ),
+        must(
+            "12",
+            "/apis/apps is an APIGroup; /apis/apps/v1 has deployments/scale of autoscaling/v1",
+            apps,
+        ),
+        must(
+            "13",
+            "/api/v1 has serviceaccounts/token and pods/eviction with their kinds; namespaces have no deletecollection",
+            core,
+        ),
+        must(
+            "14",
+            "/apis in the aggregated form has its exact Content-Type, an ETag and Vary",
+            aggregated,
+        ),
+        must("15", "If-None-Match with the ETag is 304 without a body", not_modified),
+        must(
+            "16",
+            "kubectl's list of media types gives v2; v2beta1 or JSON gives JSON",
+            media_lists,
+        ),
+        must(
+            "17",
+            "a CRD's resource is in discovery and OpenAPI when it is Established",
+            established,
+        ),
+        must("18", "a group goes with its last CRD", last_of_group),
+        should(
+            "19",
+            "kubectl api-resources prints the names, short names, kinds and verbs of Kubernetes",
+            api_resources,
+        )
+        .with_program("kubectl"),
+    ]
+}
+
+async fn legacy(c: Cx) {
+    c.get("/api")
+        .await
+        .is(200)
+        .has("/kind", "APIVersions")
+        .has("/versions", json!(["v1"]))
+        .lacks("/apiVersion");
+}
+
+const GROUPS: &[&str] = &[
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+async fn groups(c: Cx) {
+    let reply = c
+        .get("/apis")
+        .await
+        .is(200)
+        .has("/kind", "APIGroupList")
+        .has("/apiVersion", "v1");
+    let groups = reply["groups"].as_array().unwrap();
+    let names: Vec<&str> = groups.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    for group in groups {
+        assert!(
+            group["preferredVersion"]["groupVersion"].is_string(),
+            "no preferred version: {group}"
+        );
+        assert_eq!(group["preferredVersion"], group["versions"][0], "{group}");
+    }
+    let found: Vec<&str> = names.iter().copied().filter(|it| GROUPS.contains(it)).collect();
+    assert_eq!(
+        found, GROUPS,
+        "the order of groups decides which kind a short name means"
+    );
+}
+
+async fn apps(c: Cx) {
+    c.get("/apis/apps")
+        .await
+        .is(200)
+        .has("/kind", "APIGroup")
+        .has("/apiVersion", "v1")
+        .has("/preferredVersion/groupVersion", "apps/v1");
+    let list = c
+        .get("/apis/apps/v1")
+        .await
+        .is(200)
+        .has("/kind", "APIResourceList")
+        .has("/groupVersion", "apps/v1");
+    let scale = resource(&list.json, "deployments/scale");
+    assert_eq!(
+        (&scale["group"], &scale["version"], &scale["kind"], &scale["verbs"]),
+        (
+            &json!("autoscaling"),
+            &json!("v1"),
+            &json!("Scale"),
+            &json!(["get", "patch", "update"])
+        )
+    );
+}
+
+fn resource(list: &Value, name: &str) -> Value {
+    let all = list["resources"].as_array().cloned().unwrap_or_default();
+    let found = all.into_iter().find(|it| it["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {}", list["groupVersion"]))
+}
+
+async fn core(c: Cx) {
+    let list = c.get("/api/v1").await.is(200).has("/groupVersion", "v1").json;
+    let token = resource(&list, "serviceaccounts/token");
+    assert_eq!(
+        (&token["kind"], &token["group"]),
+        (&json!("TokenRequest"), &json!("authentication.k8s.io"))
+    );
+    let eviction = resource(&list, "pods/eviction");
+    assert_eq!(
+        (&eviction["kind"], &eviction["group"]),
+        (&json!("Eviction"), &json!("policy"))
+    );
+    let verbs = resource(&list, "namespaces")["verbs"].clone();
+    assert!(
+        !verbs.as_array().unwrap().contains(&json!("deletecollection")),
+        "{verbs}"
+    );
+}
+
+async fn aggregated(c: Cx) {
+    for path in ["/api", "/apis"] {
+        let reply = c
+            .send(Ask::get(path).accept(AGGREGATED))
+            .await
+            .is(200)
+            .has("/kind", "APIGroupDiscoveryList");
+        assert_eq!(reply.header("content-type"), AGGREGATED);
+        assert_eq!(reply["apiVersion"], "apidiscovery.k8s.io/v2");
+        let etag = reply.header("etag");
+        assert!(etag.starts_with('"') && etag.len() > 10, "the ETag is {etag:?}");
+        assert!(
+            reply.header("vary").contains("Accept"),
+            "Vary is {:?}",
+            reply.header("vary")
+        );
+        let verbs = &reply["items"][0]["versions"][0]["resources"][0]["verbs"];
+        assert!(verbs.is_array(), "{}", reply.came());
+    }
+}
+
+async fn not_modified(c: Cx) {
+    let mut group = 0;
+    // Another check may define a kind between the two requests.
+    loop {
+        let first = c.send(Ask::get("/apis").accept(AGGREGATED)).await.is(200);
+        let ask = Ask::get("/apis")
+            .accept(AGGREGATED)
+            .with("if-none-match", &first.header("etag"));
+        let again = c.send(ask).await;
+        if again.code == 304 {
+            assert!(again.bytes.is_empty(), "a 304 has no body");
+            return;
+        }
+        group += 1;
+        assert!(group < 20, "never 304; came: {}", again.came());
+    }
+}
+
+async fn media_lists(c: Cx) {
+    let two = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+               application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+    let reply = c.send(Ask::get("/apis").accept(two)).await.is(200);
+    assert_eq!(reply.header("content-type"), AGGREGATED);
+    let no_peer =
+        "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io;profile=nopeer,application/json";
+    c.send(Ask::get("/apis").accept(no_peer))
+        .await
+        .is(200)
+        .has("/kind", "APIGroupDiscoveryList");
+    let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+    let reply = c.send(Ask::get("/apis").accept(beta)).await.is(200);
+    let kind = reply["kind"].as_str().unwrap_or_default();
+    let plain = kind == "APIGroupList" && reply.header("content-type").starts_with("application/json");
+    let is_beta = kind == "APIGroupDiscoveryList" && reply["apiVersion"] == "apidiscovery.k8s.io/v2beta1";
+    assert!(plain || is_beta, "{} {}", reply.header("content-type"), reply.came());
+}
+
+async fn established(c: Cx) {
+    let group = c.group();
+    let mut watch = c
+        .watch(&format!("{CRDS}?watch=1&fieldSelector=metadata.name%3Dwidgets.{group}"))
+        .await;
+    c.make(CRDS, definition(&group, "widgets", "Widget", json!({}))).await;
+    loop {
+        let (_, object) = watch.next().await;
+        if is_established(&object) {
+            break;
+        }
+    }
+    let (list, _) = c.until(&format!("/apis/{group}/v1"), |it| it.code == 200).await;
+    assert_eq!(resource(&list.json, "widgets")["kind"], "Widget");
+    assert_eq!(resource(&list.json, "widgets/status")["kind"], "Widget");
+    let reply = c.send(Ask::get("/apis").accept(AGGREGATED)).await.is(200);
+    let items = reply["items"].as_array().unwrap();
+    let of_group = items
+        .iter()
+        .find(|it| it["metadata"]["name"] == group.as_str())
+        .expect("the group is in the aggregated form");
+    let widgets = &of_group["versions"][0]["resources"][0];
+    assert_eq!(
+        (&widgets["resource"], &widgets["scope"]),
+        (&json!("widgets"), &json!("Namespaced"))
+    );
+    let index = c.get("/openapi/v3").await.is(200);
+    assert!(
+        index["paths"][format!("apis/{group}/v1")].is_object(),
+        "the group is not in /openapi/v3"
+    );
+}
+
+async fn last_of_group(c: Cx) {
+    let group = c.group();
+    let one = c.define("ones", "One", json!({})).await;
+    let other = definition(&group, "twos", "Two", json!({"versions": [version("v1", json!({}))]}));
+    c.make(CRDS, other).await;
+    let has = |reply: &crate::client::Reply| {
+        let groups = reply["groups"].as_array().cloned().unwrap_or_default();
+        groups.iter().any(|it| it["name"] == group.as_str())
+    };
+    c.until("/apis", &has).await;
+    c.delete(&one.crd).await.is(200);
+    c.until_gone(&one.crd).await;
+    c.until(&format!("/apis/{group}/v1"), |it| {
+        it["resources"]
+            .as_array()
+            .is_some_and(|it| it.iter().all(|it| it["name"] != "ones"))
+    })
+    .await;
+    assert!(has(&c.get("/apis").await), "the group has a resource still");
+    c.delete(&format!("{CRDS}/twos.{group}")).await.is(200);
+    c.until("/apis", |it| !has(it)).await;
+    c.get(&format!("/apis/{group}")).await.is(404);
+}
+
+/// Group version, resource, kind, short names, N or C, verbs if not all eight.
+const TABLE: &str = "\
+v1 configmaps ConfigMap cm N
+v1 endpoints Endpoints ep N
+v1 events Event ev N
+v1 limitranges LimitRange limits N
+v1 namespaces Namespace ns C create,delete,get,list,patch,update,watch
+v1 nodes Node no C
+v1 persistentvolumeclaims PersistentVolumeClaim pvc N
+v1 persistentvolumes PersistentVolume pv C
+v1 pods Pod po N
+v1 podtemplates PodTemplate - N
+v1 replicationcontrollers ReplicationController rc N
+v1 resourcequotas ResourceQuota quota N
+v1 secrets Secret - N
+v1 serviceaccounts ServiceAccount sa N
+v1 services Service svc N
+apps/v1 controllerrevisions ControllerRevision - N
+apps/v1 daemonsets DaemonSet ds N
+apps/v1 deployments Deployment deploy N
+apps/v1 replicasets ReplicaSet rs N
+apps/v1 statefulsets StatefulSet sts N
+batch/v1 cronjobs CronJob cj N
+batch/v1 jobs Job - N
+autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler hpa N
+rbac.authorization.k8s.io/v1 clusterrolebindings ClusterRoleBinding - C
+rbac.authorization.k8s.io/v1 clusterroles ClusterRole - C
+rbac.authorization.k8s.io/v1 rolebindings RoleBinding - N
+rbac.authorization.k8s.io/v1 roles Role - N
+coordination.k8s.io/v1 leases Lease - N
+events.k8s.io/v1 events Event ev N
+certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest csr C
+authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview - C create
+authentication.k8s.io/v1 tokenreviews TokenReview - C create
+authorization.k8s.io/v1 localsubjectaccessreviews LocalSubjectAccessReview - N create
+authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview - C create
+authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview - C create
+authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview - C create
+admissionregistration.k8s.io/v1 mutatingwebhookconfigurations MutatingWebhookConfiguration - C
+admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhookConfiguration - C
+apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition crd,crds C
+apiregistration.k8s.io/v1 apiservices APIService - C
+discovery.k8s.io/v1 endpointslices EndpointSlice - N
+networking.k8s.io/v1 ingressclasses IngressClass - C
+networking.k8s.io/v1 ingresses Ingress ing N
+networking.k8s.io/v1 networkpolicies NetworkPolicy netpol N
+policy/v1 poddisruptionbudgets PodDisruptionBudget pdb N
+scheduling.k8s.io/v1 priorityclasses PriorityClass pc C
+storage.k8s.io/v1 storageclasses StorageClass sc C
+node.k8s.io/v1 runtimeclasses RuntimeClass - C
+";
+
+/// Kinds that a server may leave out; if it has them they are as in the table.
+const OPTIONAL: &[&str] = &["runtimeclasses"];
+
+async fn api_resources(c: Cx) {
+    let ran = c
+        .kubectl(&["api-resources", "-o", "wide", "--no-headers"], "")
+        .await
+        .ok();
+    let mut printed = BTreeMap::new();
+    for line in ran.out.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(at) = words.iter().position(|it| matches!(*it, "true" | "false")) else {
+            continue;
+        };
+        let short = if at == 3 { words[1] } else { "-" };
+        let scope = if words[at] == "true" { "N" } else { "C" };
+        let mut verbs: Vec<&str> = words[at + 2].split(',').collect();
+        verbs.sort_unstable();
+        printed.insert(
+            (words[at - 1].to_owned(), words[0].to_owned()),
+            format!("{} {short} {scope} {}", words[at + 1], verbs.join(",")),
+        );
+    }
+    let mut wrong = Vec::new();
+    for line in TABLE.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let verbs = words
+            .get(5)
+            .copied()
+            .unwrap_or("create,delete,deletecollection,get,list,patch,update,watch");
+        let wanted = format!("{} {} {} {verbs}", words[2], words[3], words[4]);
+        match printed.get(&(words[0].to_owned(), words[1].to_owned())) {
+            Some(it) if *it == wanted => {}
+            None if OPTIONAL.contains(&words[1]) => {}
+            other => wrong.push(format!(
+                "{} {}: expected {wanted:?}, came {other:?}",
+                words[0], words[1]
+            )),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

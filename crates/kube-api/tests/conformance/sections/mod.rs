@@ -1,0 +1,49 @@
+//! The checks, a file per section of the list.
+
+mod access;
+mod apply;
+mod assumptions;
+mod content;
+mod controllers;
+mod create;
+mod csrs;
+mod definitions;
+mod delete;
+mod dependencies;
+mod discovery;
+pub mod list;
+pub mod openapi;
+mod patches;
+mod rights;
+mod transport;
+mod update;
+mod values;
+mod watch;
+
+use crate::check::Check;
+
+/// All of them.
+pub fn all() -> Vec<Check> {
+    let sections = [
+        transport::checks(),
+        discovery::checks(),
+        openapi::checks(),
+        content::checks(),
+        create::checks(),
+        update::checks(),
+        delete::checks(),
+        patches::checks(),
+        apply::checks(),
+        list::checks(),
+        watch::checks(),
+        definitions::checks(),
+        values::checks(),
+        access::checks(),
+        rights::checks(),
+        csrs::checks(),
+        controllers::checks(),
+        dependencies::checks(),
+        assumptions::checks(),
+    ];
+    sections.into_iter().flatten().collect()
+}

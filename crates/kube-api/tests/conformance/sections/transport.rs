@@ -1,0 +1,339 @@
+//! TLS, HTTP, who is let in without a name, health, and paths that lead nowhere.
+
+use crate::{
+    check::{Check, must, should},
+    client::{Ask, Client},
+    cluster::Credential,
+    cx::{Cx, config_map},
+    run::timed,
+};
+use kube_api::pki::Pki;
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must(
+            "1",
+            "ALPN h2 gives HTTP/2, http/1.1 alone gives HTTP/1.1, both serve /version",
+            alpn,
+        ),
+        must(
+            "2",
+            "without a certificate the handshake succeeds; /version is public, a list is 403 for system:anonymous",
+            no_certificate,
+        ),
+        must(
+            "3",
+            "a certificate of an unknown authority ends in 401, not in a TLS alert",
+            strange_certificate,
+        ),
+        must("4", "an invalid bearer token is 401, on /healthz too", bad_token),
+        must(
+            "5",
+            "more streams than the connection may have wait and do not break it",
+            many_streams,
+        ),
+        should(
+            "6",
+            "an HTTP/2 PING is answered within a second while 50 watches stream",
+            ping,
+        ),
+        must("7", "/version has major, minor and a semver gitVersion", version),
+        must(
+            "8",
+            "/livez, /readyz and /healthz answer ok to anybody; verbose and exclude work",
+            health,
+        ),
+        should(
+            "9",
+            "while the server stops /readyz is 500 before the listener closes, and watches end cleanly",
+            shutdown,
+        )
+        .embedded("a server is stopped"),
+        must("26", "unknown resources and groups are 404", unknown),
+        must("27", "methods that a path does not take are 405", methods),
+        should("28", "a trailing slash changes nothing", slash),
+    ]
+}
+
+async fn alpn(c: Cx) {
+    for (offered, got) in [(&["h2", "http/1.1"][..], "h2"), (&["http/1.1"][..], "http/1.1")] {
+        let stream = c.admin.connect(offered).await;
+        assert_eq!(
+            stream.get_ref().1.alpn_protocol(),
+            Some(got.as_bytes()),
+            "offered {offered:?}"
+        );
+    }
+    for protocol in ["h2", "http/1.1"] {
+        let client = Client::new(&c.target, &c.target.admin, protocol);
+        client.send(Ask::get("/version")).await.is(200).has("/major", "1");
+    }
+}
+
+async fn no_certificate(c: Cx) {
+    let nobody = c.anonymous();
+    nobody.send(Ask::get("/version")).await.is(200);
+    nobody
+        .send(Ask::get("/api/v1/namespaces"))
+        .await
+        .fails(403, "Forbidden")
+        .says("namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope");
+}
+
+async fn strange_certificate(c: Cx) {
+    let now = jiff::Timestamp::now();
+    let strange = Pki::open(None, &[], now).unwrap();
+    let pair = strange
+        .issue_client_certificate("admin", &["system:masters"], 3600, now)
+        .unwrap();
+    let client = c.client(&Credential::pair(&pair.certificate_pem, &pair.key_pem));
+    for path in ["/api/v1/namespaces", "/version", "/healthz"] {
+        client
+            .send(Ask::get(path))
+            .await
+            .fails(401, "Unauthorized")
+            .says("Unauthorized");
+    }
+}
+
+async fn bad_token(c: Cx) {
+    let client = c.anonymous();
+    for path in ["/healthz", "/version", "/api/v1/namespaces"] {
+        let reply = client.send(Ask::get(path).token("no.such.token")).await;
+        reply.fails(401, "Unauthorized").says("Unauthorized").lacks("/details");
+    }
+}
+
+async fn many_streams(c: Cx) {
+    let path = c.core("configmaps").await;
+    let client = Client::new(&c.target, &c.target.admin, "h2");
+    client.send(Ask::get("/version")).await.is(200);
+    let watches: Vec<_> = (0..130)
+        .map(|_| {
+            let (client, path) = (client.clone(), format!("{path}?watch=1"));
+            tokio::spawn(async move { client.watch(Ask::get(path)).await })
+        })
+        .collect();
+    // Those that wait for a place get it when others end.
+    let mut ended = 0;
+    for watch in watches {
+        drop(watch.await.unwrap());
+        ended += 1;
+    }
+    assert_eq!(ended, 130);
+    client.send(Ask::get("/version")).await.is(200);
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// A header that no table knows.
+fn literal(name: &str, value: &str) -> Vec<u8> {
+    let mut bytes = vec![0];
+    for text in [name, value] {
+        // Lengths from 127 on take a second byte, and a third when that overflows.
+        let mut rest = text.len();
+        if rest < 127 {
+            bytes.push(rest as u8);
+        } else {
+            bytes.push(127);
+            rest -= 127;
+            while rest >= 128 {
+                bytes.push((rest % 128) as u8 | 128);
+                rest /= 128;
+            }
+            bytes.push(rest as u8);
+        }
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    bytes
+}
+
+/// Frames by hand: what other clients send on the same connection is not in the way.
+async fn ping(c: Cx) {
+    let path = c.core("configmaps").await;
+    let mut stream = c.admin.connect(&["h2"]).await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &[]));
+    for number in 0..50u32 {
+        let mut headers = Vec::new();
+        headers.extend(literal(":method", "GET"));
+        headers.extend(literal(":scheme", "https"));
+        headers.extend(literal(":authority", &format!("{}:{}", c.target.host, c.target.port)));
+        headers.extend(literal(":path", &format!("{path}?watch=1")));
+        if let Some(token) = &c.target.admin.token {
+            headers.extend(literal("authorization", &format!("Bearer {token}")));
+        }
+        bytes.extend(frame(1, 5, 1 + 2 * number, &headers));
+    }
+    stream.write_all(&bytes).await.unwrap();
+    let ready = async {
+        let mut heads = 0;
+        while heads < 50 {
+            let (kind, ..) = read_frame(&mut stream).await;
+            heads += u32::from(kind == 1);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ready)
+        .await
+        .expect("50 watches start");
+    for number in 0..3 {
+        c.make(&path, config_map(&format!("m{number}"), json!({"a": "b"})))
+            .await;
+    }
+    let answered = async {
+        stream.write_all(&frame(6, 0, 0, b"12345678")).await.unwrap();
+        loop {
+            let (kind, flags, payload) = read_frame(&mut stream).await;
+            if kind == 6 && flags == 1 {
+                return payload;
+            }
+        }
+    };
+    let (payload, took) = timed(tokio::time::timeout(Duration::from_secs(10), answered)).await;
+    assert_eq!(payload.expect("the PING is answered"), b"12345678");
+    assert!(took < Duration::from_secs(1), "the PING was answered after {took:?}");
+}
+
+async fn read_frame(stream: &mut (impl AsyncReadExt + Unpin)) -> (u8, u8, Vec<u8>) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+    stream.read_exact(&mut payload).await.unwrap();
+    (head[3], head[4], payload)
+}
+
+async fn version(c: Cx) {
+    let reply = c.anonymous().send(Ask::get("/version")).await.is(200);
+    for key in ["major", "minor"] {
+        assert!(
+            reply[key].as_str().is_some_and(|it| !it.is_empty()),
+            "no {key}: {}",
+            reply.came()
+        );
+    }
+    let git = reply["gitVersion"].as_str().unwrap_or_default();
+    let numbers: Vec<&str> = git
+        .strip_prefix('v')
+        .unwrap_or_default()
+        .split(['+', '-'])
+        .next()
+        .unwrap()
+        .split('.')
+        .collect();
+    assert!(
+        numbers.len() == 3 && numbers.iter().all(|it| it.parse::<u32>().is_ok()),
+        "{git:?} is no vX.Y.Z"
+    );
+    assert!(
+        !git.contains('-'),
+        "{git:?} has a pre-release part, which fails Helm's constraints"
+    );
+}
+
+async fn health(c: Cx) {
+    let nobody = c.anonymous();
+    for which in ["livez", "readyz", "healthz"] {
+        let reply = nobody.send(Ask::get(format!("/{which}"))).await.is(200);
+        assert_eq!(reply.text(), "ok", "{which}");
+        let verbose = nobody.send(Ask::get(format!("/{which}?verbose"))).await.is(200).text();
+        assert!(
+            verbose.contains("[+]ping ok\n") && verbose.contains(&format!("{which} check passed")),
+            "{verbose}"
+        );
+        let reply = nobody
+            .send(Ask::get(format!("/{which}?exclude=etcd&exclude=unheard-of")))
+            .await
+            .is(200);
+        assert_eq!(reply.text(), "ok", "{which}");
+        let verbose = nobody
+            .send(Ask::get(format!("/{which}?verbose&exclude=etcd")))
+            .await
+            .is(200)
+            .text();
+        assert!(verbose.contains("[+]etcd excluded: ok"), "{verbose}");
+    }
+    nobody.send(Ask::new("HEAD", "/livez")).await.is(200);
+    nobody.send(Ask::get("/livez/ping")).await.is(403);
+    c.get("/livez/ping").await.is(200);
+    c.get("/healthz/").await.is(404);
+}
+
+async fn shutdown(c: Cx) {
+    let (own, c) = c.own_server().await;
+    let mut watch = c.watch("/api/v1/configmaps?watch=1&resourceVersion=1000000").await;
+    let asking = tokio::spawn(async move {
+        let mut codes = Vec::new();
+        // A connection each, until there are none any more.
+        loop {
+            let client = Client::new(&c.target, &c.target.admin, "http/1.1");
+            let asked = tokio::spawn(async move { client.attempt(&Ask::get("/readyz")).await });
+            match asked.await {
+                Ok(Ok(reply)) => codes.push(reply.code),
+                _ => return codes,
+            }
+        }
+    });
+    own.stop().await;
+    assert!(watch.event().await.is_none(), "the watch should end without an event");
+    let codes = asking.await.unwrap();
+    assert!(
+        codes.contains(&500),
+        "/readyz never said 500 while the server stopped: {codes:?}"
+    );
+}
+
+async fn unknown(c: Cx) {
+    c.get("/api/v1/foos")
+        .await
+        .fails(404, "NotFound")
+        .says("the server could not find the requested resource");
+    c.get("/apis/apps/v1/namespaces/default/foos/x")
+        .await
+        .fails(404, "NotFound");
+    c.get("/apis/apps/v1/namespaces/default/deployments/x/foo")
+        .await
+        .fails(404, "NotFound");
+    c.get("/apis/apps/v7/deployments").await.is(404);
+    c.get("/apis/nope/v1/x").await.is(404);
+    c.get("/nope").await.is(404);
+}
+
+async fn methods(c: Cx) {
+    let refused = "the server does not allow this method on the requested resource";
+    let body = json!({"metadata": {"name": "x"}});
+    for (method, path) in [
+        ("PUT", "/api/v1/namespaces"),
+        ("POST", "/api/v1/namespaces/default"),
+        ("PATCH", "/api/v1/namespaces"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("POST", "/api/v1/configmaps"),
+        ("DELETE", "/api/v1/configmaps"),
+        ("OPTIONS", "/api/v1/namespaces"),
+    ] {
+        let reply = c.send(Ask::new(method, path).json(&body)).await;
+        reply.fails(405, "MethodNotAllowed").says(refused);
+    }
+    c.send(Ask::new("HEAD", "/api/v1/namespaces")).await.is(405);
+    c.send(Ask::new("POST", "/version").json(&body)).await.is(405);
+}
+
+async fn slash(c: Cx) {
+    let path = c.core("configmaps").await;
+    c.make(&path, config_map("a", json!({}))).await;
+    c.get(&format!("{path}/")).await.is(200).has("/kind", "ConfigMapList");
+    c.get(&format!("{path}/a/")).await.is(200).has("/metadata/name", "a");
+    for path in ["/api/", "/apis/", "/apis/apps/", "/apis/apps/v1/", "/version/"] {
+        let with = c.get(path).await.is(200);
+        let without = c.get(path.trim_end_matches('/')).await.is(200);
+        assert_eq!(with.json, without.json, "{path}");
+    }
+}

@@ -1,0 +1,429 @@
+//! PUT: revisions, what may change, and what a change counts.
+
+use crate::{
+    check::{Check, must, should},
+    client::Ask,
+    cx::{CRDS, Cx, RBAC, config_map, deployment},
+};
+use serde_json::{Value, json};
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must(
+            "62",
+            "the current resourceVersion is accepted and grows, a stale one is 409",
+            revisions,
+        ),
+        must(
+            "63",
+            "without resourceVersion most kinds are overwritten; custom resources, Leases, CRDs and webhooks are 422",
+            unconditional,
+        ),
+        must(
+            "64",
+            "a PUT that changes nothing keeps the resourceVersion and tells no watch",
+            unchanged,
+        ),
+        must(
+            "65",
+            "a PUT of a missing object creates it for the kinds that Kubernetes creates, and is 404 for others",
+            missing,
+        ),
+        must(
+            "66",
+            "another uid is 409, another name 400, a deletionTimestamp 422",
+            identity,
+        ),
+        must(
+            "67",
+            "the main resource cannot change status, /status cannot change spec or a custom resource's labels",
+            status,
+        ),
+        must("68", "generation grows with the spec and nothing else", generation),
+        must("69", "what is immutable is 422", immutable),
+        should("70", "of a pod's spec the image may change and little else", pod),
+    ]
+}
+
+async fn revisions(c: Cx) {
+    let path = c.core("configmaps").await;
+    let first = c.make(&path, config_map("a", json!({"k": "1"}))).await;
+    let path = format!("{path}/a");
+    let mut object = first.json.clone();
+    object["data"]["k"] = "2".into();
+    let second = c.put(&path, &object).await.is(200);
+    assert!(second.revision() > first.revision());
+    c.put(&path, &object)
+        .await
+        .fails(409, "Conflict")
+        .says(
+            "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to \
+             the latest version and try again",
+        )
+        .has("/details/kind", "configmaps")
+        .has("/details/name", "a");
+    object["metadata"]["resourceVersion"] = (second.revision() + 1_000_000).to_string().into();
+    c.put(&path, &object).await.fails(409, "Conflict");
+    object["metadata"]["resourceVersion"] = "abc".into();
+    let reply = c.put(&path, &object).await;
+    assert!(reply.code >= 400, "{}", reply.came());
+}
+
+async fn unconditional(c: Cx) {
+    let namespace = c.namespace().await;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    for (path, mut object, change) in [
+        (
+            format!("{core}/configmaps"),
+            config_map("a", json!({"k": "1"})),
+            "/data/k",
+        ),
+        (
+            format!("{core}/secrets"),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"k": "1"}}),
+            "/stringData/k",
+        ),
+        (
+            format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+            deployment("a"),
+            "/spec/template/spec/containers/0/image",
+        ),
+    ] {
+        c.make(&path, object.clone()).await;
+        *object.pointer_mut(change).unwrap() = "changed".into();
+        c.put(&format!("{path}/a"), &object).await.is(200);
+        object["metadata"]["resourceVersion"] = "0".into();
+        c.put(&format!("{path}/a"), &object).await.is(200);
+    }
+    let kind = c
+        .define_simple("things", "Thing", json!({"a": {"type": "string"}}))
+        .await;
+    c.make(&kind.path, kind.object("a", json!({}))).await;
+    let must = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    c.put(&kind.at("a"), &kind.object("a", json!({"a": "b"})))
+        .await
+        .fails(422, "Invalid")
+        .says(&format!("things.{} \"a\" is invalid: {must}", kind.group))
+        .has("/details/kind", "things");
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l1"}, "spec": {"holderIdentity": "me"}});
+    c.make(&leases, lease.clone()).await;
+    c.put(&format!("{leases}/l1"), &lease)
+        .await
+        .fails(422, "Invalid")
+        .says(&format!("leases.coordination.k8s.io \"l1\" is invalid: {must}"));
+    let mut crd = c.get(&kind.crd).await.is(200).json;
+    crd["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    c.put(&kind.crd, &crd).await.fails(422, "Invalid").mentions(must);
+    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": c.name("hook")}, "webhooks": []});
+    c.make(webhooks, configuration.clone()).await;
+    c.put(&format!("{webhooks}/{}", c.name("hook")), &configuration)
+        .await
+        .fails(422, "Invalid")
+        .mentions(must);
+    let _ = CRDS;
+}
+
+async fn unchanged(c: Cx) {
+    let path = c.core("configmaps").await;
+    let made = c.make(&path, config_map("a", json!({"k": "1"}))).await;
+    let mut watch = c
+        .watch(&format!("{path}?watch=1&resourceVersion={}", made.revision()))
+        .await;
+    let again = c.put(&format!("{path}/a"), &made.json).await.is(200);
+    assert_eq!(again.revision(), made.revision());
+    let mut without = made.json.clone();
+    without["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    assert_eq!(
+        c.put(&format!("{path}/a"), &without).await.is(200).revision(),
+        made.revision()
+    );
+    c.make(&path, config_map("b", json!({}))).await;
+    let mut next = watch.brief().await;
+    if next.1 == "kube-root-ca.crt" {
+        next = watch.brief().await;
+    }
+    assert_eq!(
+        next,
+        ("ADDED".into(), "b".into()),
+        "nothing changed, so nothing should be told"
+    );
+}
+
+async fn missing(c: Cx) {
+    let namespace = c.namespace().await;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    c.put(&format!("{core}/configmaps/a"), &config_map("a", json!({})))
+        .await
+        .fails(404, "NotFound")
+        .says("configmaps \"a\" not found");
+    c.put(
+        &format!("/apis/apps/v1/namespaces/{namespace}/deployments/a"),
+        &deployment("a"),
+    )
+    .await
+    .fails(404, "NotFound");
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let role = c.name("role");
+    for (path, object) in [
+        (
+            format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/a"),
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "resourceVersion": "5"}, "spec": {}}),
+        ),
+        (
+            format!("{RBAC}/clusterroles/{role}"),
+            json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": role}, "rules": []}),
+        ),
+        (
+            format!("{RBAC}/namespaces/{namespace}/rolebindings/a"),
+            json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "a"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x"}}),
+        ),
+        (
+            format!("{core}/services/a"),
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}),
+        ),
+        (
+            format!("{core}/events/a"),
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": namespace},
+                "involvedObject": {"kind": "ConfigMap", "namespace": namespace, "name": "x"}, "reason": "R", "type": "Normal"}),
+        ),
+    ] {
+        c.put(&path, &object).await.is(201);
+        c.removes(&path);
+    }
+}
+
+async fn identity(c: Cx) {
+    let path = c.core("configmaps").await;
+    let made = c.make(&path, config_map("a", json!({}))).await;
+    let path = format!("{path}/a");
+    let with = |key: &str, value: Value| {
+        let mut object = made.json.clone();
+        object["metadata"][key] = value;
+        object
+    };
+    c.put(&path, &with("uid", "other".into()))
+        .await
+        .fails(409, "Conflict")
+        .mentions("Precondition failed: UID in precondition: other, UID in object meta: ")
+        .mentions(&made.uid());
+    c.put(&path, &with("name", "other".into()))
+        .await
+        .fails(400, "BadRequest")
+        .says("the name of the object (other) does not match the name on the URL (a)");
+    c.put(&path, &with("name", "".into()))
+        .await
+        .fails(400, "BadRequest")
+        .says("the name of the object (a based on URL) was undeterminable: name must be provided");
+    c.put(&path, &with("namespace", "default".into()))
+        .await
+        .fails(400, "BadRequest");
+    c.put(&path, &with("deletionTimestamp", "2030-01-01T00:00:00Z".into()))
+        .await
+        .fails(422, "Invalid")
+        .mentions("metadata.deletionTimestamp: Invalid value: ")
+        .mentions("field is immutable");
+    c.put(&path, &with("creationTimestamp", "2001-01-01T00:00:00Z".into()))
+        .await
+        .is(200)
+        .has(
+            "/metadata/creationTimestamp",
+            made["metadata"]["creationTimestamp"].clone(),
+        );
+    c.merge(&path, json!({"metadata": {"uid": "other"}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("metadata.uid: Invalid value: \"other\": field is immutable");
+}
+
+async fn status(c: Cx) {
+    let namespace = c.namespace().await;
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let mut object = deployment("a");
+    object["status"] = json!({"replicas": 9});
+    let made = c.make(&path, object).await.lacks("/status/replicas");
+    let path = format!("{path}/a");
+    let mut object = made.json.clone();
+    object["status"] = json!({"replicas": 7});
+    c.put(&path, &object).await.is(200).lacks("/status/replicas");
+    object["spec"]["replicas"] = 5.into();
+    object["metadata"]["annotations"] = json!({"a": "b"});
+    c.put(&format!("{path}/status"), &object)
+        .await
+        .is(200)
+        .has("/status/replicas", 7)
+        .has("/spec/replicas", 1)
+        .has("/metadata/annotations/a", "b");
+    let kind = c
+        .define_simple("things", "Thing", json!({"a": {"type": "string"}}))
+        .await;
+    let mut object = kind.object("a", json!({"a": "1"}));
+    object["status"] = json!({"x": 1});
+    let made = c.make(&kind.path, object).await.lacks("/status");
+    let mut object = made.json.clone();
+    object["status"] = json!({"x": 1});
+    assert_eq!(
+        c.put(&kind.at("a"), &object).await.is(200).lacks("/status").revision(),
+        made.revision()
+    );
+    object["spec"]["a"] = "2".into();
+    object["metadata"]["labels"] = json!({"l": "1"});
+    c.put(&format!("{}/status", kind.at("a")), &object)
+        .await
+        .is(200)
+        .has("/status/x", 1)
+        .has("/spec/a", "1")
+        .lacks("/metadata/labels");
+}
+
+async fn generation(c: Cx) {
+    let namespace = c.namespace().await;
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    c.make(&path, deployment("a")).await.has("/metadata/generation", 1);
+    let path = format!("{path}/a");
+    c.merge(&path, json!({"spec": {"replicas": 3}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.merge(&path, json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.merge(&format!("{path}/status"), json!({"status": {"replicas": 3}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.merge(&path, json!({"metadata": {"generation": 1}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.make(
+        &format!("/api/v1/namespaces/{namespace}/configmaps"),
+        config_map("a", json!({})),
+    )
+    .await
+    .lacks("/metadata/generation");
+
+    let with = c.define_simple("withs", "With", json!({"a": {"type": "string"}})).await;
+    c.make(&with.path, with.object("a", json!({})))
+        .await
+        .has("/metadata/generation", 1);
+    c.merge(&with.at("a"), json!({"spec": {"a": "1"}}))
+        .await
+        .has("/metadata/generation", 2);
+    c.merge(&with.at("a"), json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .has("/metadata/generation", 2);
+    c.merge(&format!("{}/status", with.at("a")), json!({"status": {"x": 1}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.merge(&with.at("a"), json!({"metadata": {"finalizers": ["ex.io/hold"]}}))
+        .await
+        .is(200);
+    c.delete(&with.at("a")).await.is(200).has("/metadata/generation", 3);
+    c.merge(&with.at("a"), json!({"metadata": {"finalizers": null}}))
+        .await
+        .is(200);
+
+    let mut version = crate::cx::version("v1", json!({"a": {"type": "string"}}));
+    version.as_object_mut().unwrap().remove("subresources");
+    let without = c.define("withouts", "Without", json!({"versions": [version]})).await;
+    c.make(&without.path, without.object("a", json!({})))
+        .await
+        .has("/metadata/generation", 1);
+    c.merge(&without.at("a"), json!({"status": {"x": 1}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    c.merge(&without.at("a"), json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .has("/metadata/generation", 2);
+}
+
+async fn immutable(c: Cx) {
+    let namespace = c.namespace().await;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    c.make(&path, deployment("a")).await;
+    let change = json!({"spec": {"selector": {"matchLabels": {"app": "b"}}, "template": {"metadata": {"labels": {"app": "b"}}}}});
+    c.merge(&format!("{path}/a"), change)
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.selector: Invalid value: ")
+        .mentions("field is immutable");
+
+    c.make(
+        &format!("{core}/secrets"),
+        json!({"metadata": {"name": "a"}, "type": "Opaque"}),
+    )
+    .await;
+    c.merge(&format!("{core}/secrets/a"), json!({"type": "other/type"}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("type: Invalid value: \"other/type\": field is immutable");
+
+    let role = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    let bindings = format!("{RBAC}/namespaces/{namespace}/rolebindings");
+    c.make(&bindings, json!({"metadata": {"name": "a"}, "roleRef": role("one")}))
+        .await;
+    c.merge(&format!("{bindings}/a"), json!({"roleRef": role("two")}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("cannot change roleRef");
+
+    let kind = c.define_simple("things", "Thing", json!({})).await;
+    c.merge(&kind.crd, json!({"spec": {"scope": "Cluster"}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.scope: Invalid value: \"Cluster\": field is immutable");
+
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let made = c.make(&format!("{core}/services"), service).await;
+    let mut object = made.json.clone();
+    object["spec"]["clusterIP"] = "10.0.0.250".into();
+    object["spec"]["clusterIPs"] = json!(["10.0.0.250"]);
+    c.put(&format!("{core}/services/a"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("may not change once set");
+    let mut object = made.json.clone();
+    for key in ["clusterIP", "clusterIPs"] {
+        object["spec"].as_object_mut().unwrap().remove(key);
+    }
+    c.put(&format!("{core}/services/a"), &object)
+        .await
+        .is(200)
+        .has("/spec/clusterIP", made["spec"]["clusterIP"].clone());
+}
+
+async fn pod(c: Cx) {
+    let path = c.core("pods").await;
+    // A real server makes it in a moment.
+    c.until(&path.replace("pods", "serviceaccounts/default"), |it| it.code == 200)
+        .await;
+    c.make(
+        &path,
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "img:1"}]}}),
+    )
+    .await;
+    let path = format!("{path}/a");
+    let image = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
+    c.strategic(&path, image("img:2"))
+        .await
+        .is(200)
+        .has("/spec/containers/0/image", "img:2");
+    c.strategic(
+        &path,
+        json!({"spec": {"containers": [{"name": "c", "command": ["x"]}]}}),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("spec: Forbidden: pod updates may not change fields other than ");
+    c.send(Ask::patch("merge", &path, &json!({"spec": {"hostNetwork": true}})))
+        .await
+        .fails(422, "Invalid");
+}

@@ -1,0 +1,429 @@
+//! Custom resources against their schema: pruning, defaults, validation, rules, numbers.
+
+use crate::{
+    check::{Check, must, should},
+    cx::{CRDS, Cx, definition, version},
+};
+use serde_json::{Value, json};
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        must(
+            "136",
+            "unknown fields are pruned with a warning, preserved ones kept, embedded resources checked",
+            pruning,
+        ),
+        must(
+            "137",
+            "defaults on create, update and of old objects; nulls by their kind of field",
+            defaults,
+        ),
+        must("138", "what a value gets wrong is said in Kubernetes' words", messages),
+        must(
+            "139",
+            "int-or-string takes a number and a text, and no truth value",
+            int_or_string,
+        ),
+        should(
+            "147",
+            "what is invalid and unchanged is tolerated, what is changed is not",
+            ratcheting,
+        ),
+        must(
+            "148",
+            "CEL rules see self and oldSelf, and say what, why and where; broken ones are 422, endless ones stopped",
+            rules,
+        ),
+        should(
+            "149",
+            "optionalOldSelf; no transition rule inside an atomic list",
+            transitions,
+        ),
+        must("154", "large numbers, floats and exponents are normalised", numbers),
+    ]
+}
+
+async fn pruning(c: Cx) {
+    let kind = c
+        .define_simple(
+            "things",
+            "Thing",
+            json!({"a": {"type": "string"}, "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"known": {"type": "object", "properties": {"x": {"type": "string"}}}}},
+                "emb": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}),
+        )
+        .await;
+    c.make(
+        &kind.path,
+        kind.object(
+            "a",
+            json!({"a": "1", "b": 2, "free": {"z": {"y": 1}, "known": {"x": "1", "w": 2}}}),
+        ),
+    )
+    .await
+    .warns("unknown field \"spec.b\"")
+    .has("/spec", json!({"a": "1", "free": {"z": {"y": 1}, "known": {"x": "1"}}}));
+    let embedded = |it: Value| kind.object("b", json!({"emb": it}));
+    c.post(
+        &kind.path,
+        embedded(json!({"kind": "ConfigMap", "metadata": {"name": "x"}})),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("spec.emb.apiVersion: Required value");
+    c.post(
+        &kind.path,
+        embedded(json!({"apiVersion": "v1", "metadata": {"name": "x"}})),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("spec.emb.kind: Required value");
+    let whole = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "creationTimestamp": null, "bogus": 1}, "data": {"k": "v"}});
+    c.make(&kind.path, embedded(whole))
+        .await
+        .warns("unknown field \"spec.emb.metadata.bogus\"")
+        .has(
+            "/spec/emb",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": "v"}}),
+        );
+}
+
+async fn defaults(c: Cx) {
+    let properties = |more: Value| {
+        let mut all = json!({"d": {"type": "string", "default": "dd"}, "o": {"type": "object", "default": {}, "properties": {
+            "n": {"type": "integer", "default": 5}}}, "nn": {"type": "string", "nullable": true}, "p": {"type": "string"},
+            "l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "string", "default": "yy"}}}}});
+        for (key, value) in more.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        all
+    };
+    let kind = c.define_simple("things", "Thing", properties(json!({}))).await;
+    c.make(&kind.path, kind.object("a", json!({"l": [{"x": "1"}]})))
+        .await
+        .has("/spec", json!({"d": "dd", "o": {"n": 5}, "l": [{"x": "1", "y": "yy"}]}));
+    c.merge(&kind.at("a"), json!({"spec": {"d": null, "o": {"n": 6}}}))
+        .await
+        .is(200)
+        .has("/spec/d", "dd")
+        .has("/spec/o/n", 6);
+    c.make(&kind.path, kind.object("b", json!({"d": null, "nn": null, "p": null})))
+        .await
+        .has("/spec", json!({"d": "dd", "nn": null, "o": {"n": 5}}));
+    c.merge(&kind.crd, json!({"spec": {"versions": [version("v1", properties(json!({"late": {"type": "string", "default": "later"}})))]}}))
+        .await
+        .is(200);
+    let (old, _) = c.until(&kind.at("a"), |it| it.at("/spec/late").is_string()).await;
+    assert_eq!(
+        old["spec"]["late"], "later",
+        "an old object is defaulted when it is read"
+    );
+    let list = c.get(&kind.path).await.is(200);
+    assert_eq!(list.at("/items/0/spec/late"), "later", "in a list too");
+}
+
+async fn messages(c: Cx) {
+    let text = json!({"type": "string"});
+    let kind = c
+        .define_simple(
+            "widgets",
+            "Widget",
+            json!({"n": {"type": "integer"}, "i": {"type": "integer", "format": "int32"}, "pat": {"type": "string", "pattern": "^[a-z]+$"},
+                "en": {"type": "string", "enum": ["A", "B"]}, "mn": {"type": "integer", "minimum": 1, "maximum": 5},
+                "ml": {"type": "string", "minLength": 2, "maxLength": 4}, "li": {"type": "array", "items": text, "minItems": 1, "maxItems": 2},
+                "mp": {"type": "object", "additionalProperties": text, "maxProperties": 1}, "mo": {"type": "integer", "multipleOf": 5},
+                "ns": {"type": "string", "not": {"enum": ["bad"]}}, "dt": {"type": "string", "format": "date-time"},
+                "lst": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                    "items": {"type": "object", "required": ["k"], "properties": {"k": text}}},
+                "se": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+                "one": {"type": "object", "properties": {"a": text, "b": text}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}}),
+        )
+        .await;
+    let mut wrong = Vec::new();
+    for (spec, wanted) in [
+        (
+            json!({"n": "x"}),
+            "spec.n: Invalid value: \"string\": spec.n in body must be of type integer: \"string\"",
+        ),
+        (json!({"i": 1.5}), "must be of type int32: \"float64\""),
+        (
+            json!({"pat": "A"}),
+            "spec.pat: Invalid value: \"A\": spec.pat in body should match '^[a-z]+$'",
+        ),
+        (
+            json!({"en": "C"}),
+            "spec.en: Unsupported value: \"C\": supported values: \"A\", \"B\"",
+        ),
+        (
+            json!({"mn": 0}),
+            "spec.mn: Invalid value: 0: spec.mn in body should be greater than or equal to 1",
+        ),
+        (
+            json!({"mn": 6}),
+            "spec.mn: Invalid value: 6: spec.mn in body should be less than or equal to 5",
+        ),
+        (
+            json!({"ml": "a"}),
+            "spec.ml: Invalid value: \"a\": spec.ml in body should be at least 2 chars long",
+        ),
+        (
+            json!({"ml": "abcde"}),
+            "spec.ml: Too long: may not be more than 4 bytes",
+        ),
+        (
+            json!({"li": []}),
+            "spec.li: Invalid value: 0: spec.li in body should have at least 1 items",
+        ),
+        (
+            json!({"li": ["a", "b", "c"]}),
+            "spec.li: Too many: 3: must have at most 2 items",
+        ),
+        (
+            json!({"mp": {"a": "1", "b": "2"}}),
+            "spec.mp: Too many: 2: must have at most 1 items",
+        ),
+        (json!({"mo": 7}), "spec.mo in body should be a multiple of 5"),
+        (
+            json!({"ns": "bad"}),
+            "<nil>: Invalid value: \"\": \"spec.ns\" must not validate the schema (not)",
+        ),
+        (
+            json!({"dt": "notadate"}),
+            "spec.dt in body must be of type date-time: \"notadate\"",
+        ),
+        (json!({"lst": [{}]}), "spec.lst[0].k: Required value"),
+        (
+            json!({"lst": [{"k": "a"}, {"k": "a"}]}),
+            "spec.lst[1]: Duplicate value: {\"k\":\"a\"}",
+        ),
+        (json!({"se": ["a", "a"]}), "spec.se[1]: Duplicate value: \"a\""),
+        (
+            json!({"one": {"a": "1", "b": "2"}}),
+            "\"spec.one\" must validate one and only one schema (oneOf). Found 2 valid alternatives",
+        ),
+        (
+            json!({"one": {}}),
+            "\"spec.one\" must validate one and only one schema (oneOf). Found none valid",
+        ),
+    ] {
+        let reply = c.post(&kind.path, kind.object("n", spec.clone())).await;
+        let given = reply["message"].as_str().unwrap_or_default();
+        let start = format!("{} \"n\" is invalid: ", kind.full());
+        if reply.code != 422 || !given.starts_with(&start) || !given.contains(wanted) {
+            wrong.push(format!("{spec}: expected {wanted:?}, came {given:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let two = c
+        .post(&kind.path, kind.object("n", json!({"n": "x", "mn": 0})))
+        .await
+        .fails(422, "Invalid");
+    assert!(
+        two["message"].as_str().unwrap().contains("is invalid: ["),
+        "{}",
+        two.came()
+    );
+    assert_eq!(two.at("/details/causes").as_array().unwrap().len(), 2);
+    assert_eq!(
+        (two.at("/details/kind"), two.at("/details/group")),
+        (&json!("Widget"), &json!(kind.group))
+    );
+}
+
+async fn int_or_string(c: Cx) {
+    let kind = c
+        .define_simple(
+            "things",
+            "Thing",
+            json!({"v": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}}),
+        )
+        .await;
+    c.make(&kind.path, kind.object("a", json!({"v": 5})))
+        .await
+        .has("/spec/v", 5);
+    c.make(&kind.path, kind.object("b", json!({"v": "50%"})))
+        .await
+        .has("/spec/v", "50%");
+    c.post(&kind.path, kind.object("c", json!({"v": true})))
+        .await
+        .fails(422, "Invalid")
+        .mentions("must be of type integer,string: \"boolean\"");
+}
+
+async fn ratcheting(c: Cx) {
+    let plain = json!({"a": {"type": "string"}, "b": {"type": "string"}, "l": {"type": "array", "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {
+            "k": {"type": "string"}, "v": {"type": "string"}}}}});
+    let kind = c.define_simple("things", "Thing", plain.clone()).await;
+    c.make(
+        &kind.path,
+        kind.object("a", json!({"a": "UPPER", "b": "1", "l": [{"k": "1", "v": "UPPER"}]})),
+    )
+    .await;
+    let mut strict = plain;
+    strict["a"]["pattern"] = "^[a-z]+$".into();
+    strict["l"]["items"]["properties"]["v"]["maxLength"] = 2.into();
+    c.merge(&kind.crd, json!({"spec": {"versions": [version("v1", strict)]}}))
+        .await
+        .is(200);
+    c.until(&format!("{}?dryRun=All", kind.path), |_| true).await;
+    c.merge(&kind.at("a"), json!({"spec": {"b": "2"}})).await.is(200);
+    c.merge(
+        &kind.at("a"),
+        json!({"spec": {"l": [{"k": "0", "v": "x"}, {"k": "1", "v": "UPPER"}]}}),
+    )
+    .await
+    .is(200);
+    c.merge(&kind.at("a"), json!({"spec": {"a": "OTHER"}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("should match '^[a-z]+$'");
+    c.merge(&kind.at("a"), json!({"spec": {"l": [{"k": "1", "v": "LONGER"}]}}))
+        .await
+        .fails(422, "Invalid");
+    c.post(&kind.path, kind.object("b", json!({"a": "UPPER"})))
+        .await
+        .fails(422, "Invalid");
+}
+
+fn with_rules(rules: Value, properties: Value) -> Value {
+    let mut it = version("v1", json!({}));
+    it["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+        json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules});
+    json!({"versions": [it]})
+}
+
+async fn rules(c: Cx) {
+    let number = json!({"type": "integer"});
+    let kind = c
+        .define(
+            "things",
+            "Thing",
+            with_rules(
+                json!([
+                    {"rule": "self.a <= self.b", "messageExpression": "'a must be <= b, it is ' + string(self.a)"},
+                    {"rule": "self.a != 13", "message": "a must not be 13", "reason": "FieldValueForbidden", "fieldPath": ".a"},
+                    {"rule": "oldSelf.b <= self.b", "message": "b may not shrink"},
+                    {"rule": "!has(self.type) || self.type != 'CEL' || self.condition != ''"},
+                ]),
+                json!({"a": number, "b": number, "type": {"type": "string"}, "condition": {"type": "string", "default": ""}}),
+            ),
+        )
+        .await;
+    c.make(&kind.path, kind.object("ok", json!({"a": 1, "b": 2}))).await;
+    let refuse = async |spec: Value| c.post(&kind.path, kind.object("bad", spec)).await.fails(422, "Invalid");
+    refuse(json!({"a": 3, "b": 2}))
+        .await
+        .mentions("spec: Invalid value: a must be <= b, it is 3");
+    let forbidden = refuse(json!({"a": 13, "b": 20}))
+        .await
+        .mentions("spec.a: Forbidden: a must not be 13");
+    assert_eq!(forbidden.at("/details/causes/0/reason"), "FieldValueForbidden");
+    refuse(json!({"a": 1, "b": 2, "type": "CEL"}))
+        .await
+        .mentions("failed rule: !has(self.type)");
+    c.merge(&kind.at("ok"), json!({"spec": {"b": 1}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("b may not shrink");
+    c.merge(&kind.at("ok"), json!({"spec": {"b": 3}})).await.is(200);
+    for (rule, message) in [
+        ("self.foo > 1", "compilation failed: ERROR: <input>:1:5"),
+        ("self.a + 1", "must evaluate to a bool"),
+        ("self.a >", "compilation failed"),
+    ] {
+        let crd = definition(
+            &kind.group,
+            "others",
+            "Other",
+            with_rules(json!([{"rule": rule}]), json!({"a": number})),
+        );
+        c.post(CRDS, crd).await.fails(422, "Invalid").mentions(message);
+    }
+    let bad_path = with_rules(json!([{"rule": "true", "fieldPath": ".nope"}]), json!({"a": number}));
+    c.post(CRDS, definition(&kind.group, "others", "Other", bad_path))
+        .await
+        .fails(422, "Invalid")
+        .mentions("fieldPath");
+    let endless = c
+        .define(
+            "runaways",
+            "Runaway",
+            with_rules(
+                json!([{"rule": "self.l.all(a, self.l.all(b, a + b != 'never'))"}]),
+                json!({"l": {"type": "array", "maxItems": 3000, "items": {"type": "string", "maxLength": 10}}}),
+            ),
+        )
+        .await;
+    let list: Vec<String> = (0..3000).map(|it| format!("i{it}")).collect();
+    c.post(&endless.path, endless.object("a", json!({"l": list})))
+        .await
+        .fails(422, "Invalid")
+        .mentions("cost");
+}
+
+async fn transitions(c: Cx) {
+    let kind = c
+        .define(
+            "things",
+            "Thing",
+            with_rules(
+                json!([{"rule": "!oldSelf.hasValue() || oldSelf.value().a <= self.a", "optionalOldSelf": true, "message": "a may not shrink"}]),
+                json!({"a": {"type": "integer", "default": 0}}),
+            ),
+        )
+        .await;
+    c.make(&kind.path, kind.object("a", json!({"a": 5}))).await;
+    c.merge(&kind.at("a"), json!({"spec": {"a": 4}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("a may not shrink");
+    c.merge(&kind.at("a"), json!({"spec": {"a": 6}})).await.is(200);
+    let inside = json!({"l": {"type": "array", "x-kubernetes-list-type": "atomic", "maxItems": 5, "items": {"type": "integer",
+        "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]}}});
+    c.post(
+        CRDS,
+        definition(&kind.group, "others", "Other", with_rules(json!([]), inside)),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("oldSelf cannot be used on the uncorrelatable portion of the schema within ");
+}
+
+async fn numbers(c: Cx) {
+    let kind = c
+        .define_simple(
+            "things",
+            "Thing",
+            json!({"free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}),
+        )
+        .await;
+    let body = format!(
+        "{{\"apiVersion\": \"{}\", \"kind\": \"Thing\", \"metadata\": {{\"name\": \"a\"}}, \"spec\": {{\"free\": {{\"big\": 12345678901234567890, \
+         \"one\": 1.0, \"thousand\": 1e3, \"zero\": -0.0, \"max\": 9223372036854775807, \"half\": 0.5}}}}}}",
+        kind.api_version
+    );
+    let made = c
+        .send(crate::client::Ask::new("POST", &kind.path).bytes("application/json", body))
+        .await
+        .is(201);
+    let text = made.text();
+    for wanted in [
+        "\"one\":1,",
+        "\"thousand\":1000",
+        "\"zero\":0",
+        "\"max\":9223372036854775807",
+        "\"half\":0.5",
+    ] {
+        assert!(
+            text.contains(wanted) || text.contains(&wanted.replace(',', "}")),
+            "expected {wanted}; came {text}"
+        );
+    }
+    let big = made.at("/spec/free/big").as_f64().unwrap();
+    assert!((big - 12_345_678_901_234_567_000.0).abs() < 10_000.0, "{big}");
+    assert!(
+        !text.contains("12345678901234567890"),
+        "an integer beyond 64 bits becomes a float; came {text}"
+    );
+}
