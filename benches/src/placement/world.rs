@@ -111,7 +111,7 @@ impl World {
         let status = json!({"status": {
             "conditions": [condition("HubAcceptedManagedCluster"), condition("ManagedClusterJoined"),
                 condition("ManagedClusterConditionAvailable")],
-            "version": {"kubernetes": if number % 4 == 0 { "v1.33.4" } else { "v1.34.1" }},
+            "version": {"kubernetes": if number.is_multiple_of(4) { "v1.33.4" } else { "v1.34.1" }},
             "clusterClaims": [
                 {"name": "platform.open-cluster-management.io", "value": cloud(number)},
                 {"name": "id.k8s.io", "value": format!("id-{number}")},
@@ -150,7 +150,7 @@ impl World {
             }
             Kind::Tolerant => {
                 spec["tolerations"] = json!([{"key": "cluster.open-cluster-management.io/unreachable",
-                    "operator": "Exists", "tolerationSeconds": if number % 2 == 0 { 300 } else { 4_000_000_000i64 }}]);
+                    "operator": "Exists", "tolerationSeconds": if number.is_multiple_of(2) { 300 } else { 4_000_000_000i64 }}]);
             }
             Kind::Grouped => {
                 spec["decisionStrategy"] = json!({"groupStrategy": {"clustersPerDecisionGroup": "25%",
@@ -249,7 +249,7 @@ impl World {
                 slice
                     && match kind(*it) {
                         Kind::Claim => cloud(number) != "azure",
-                        Kind::Expression => number % 4 != 0,
+                        Kind::Expression => !number.is_multiple_of(4),
                         Kind::Few(_) => false,
                         Kind::Slice | Kind::Tolerant | Kind::Grouped => true,
                     }

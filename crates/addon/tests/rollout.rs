@@ -160,28 +160,29 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
         .await;
     is_completed(&world).await;
     world.until_all_pages_are_empty().await;
-    let record = record.lock();
-    assert_eq!((record.told.len(), record.under_way.len()), (CLUSTERS, 0));
-    assert!(
-        record.most <= CLUSTERS / 4,
-        "{} clusters were under way at once",
-        record.most
-    );
-    assert!(record.most > 1, "they went one by one");
-    assert_eq!(
-        record.written.len(),
-        CLUSTERS,
-        "every work was written once it was its cluster's turn"
-    );
-    let mut times: Vec<f64> = record.written.values().copied().collect();
-    times.sort_by(f64::total_cmp);
-    println!(
-        "at most {} under way; told to work written: p50 {:.1} ms, p99 {:.1} ms",
-        record.most,
-        times[CLUSTERS / 2],
-        times[CLUSTERS * 99 / 100]
-    );
-    drop(record);
+    {
+        let record = record.lock();
+        assert_eq!((record.told.len(), record.under_way.len()), (CLUSTERS, 0));
+        assert!(
+            record.most <= CLUSTERS / 4,
+            "{} clusters were under way at once",
+            record.most
+        );
+        assert!(record.most > 1, "they went one by one");
+        assert_eq!(
+            record.written.len(),
+            CLUSTERS,
+            "every work was written once it was its cluster's turn"
+        );
+        let mut times: Vec<f64> = record.written.values().copied().collect();
+        times.sort_by(f64::total_cmp);
+        println!(
+            "at most {} under way; told to work written: p50 {:.1} ms, p99 {:.1} ms",
+            record.most,
+            times[CLUSTERS / 2],
+            times[CLUSTERS * 99 / 100]
+        );
+    }
     world.stop().await;
 }
 

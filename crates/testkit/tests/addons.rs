@@ -146,7 +146,7 @@ impl World {
         Running {
             stop,
             finished: tokio::spawn(program.be(agent)),
-            folder: folder,
+            folder,
         }
     }
 

@@ -109,7 +109,7 @@ impl Join {
         options.cluster_name = Some(self.cluster_name.clone());
         options.fail_fast = !ready.rejoins;
         self.add_ons.tell(&mut options);
-        options.on_phase = Arc::new(|phase| tell_phase(phase));
+        options.on_phase = Arc::new(tell_phase);
         let mut node = None;
         if let Some((server, data)) = &ready.embedded {
             let dir = data.server(server.name()).join("node");

@@ -43,11 +43,12 @@ pub(super) fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(format!("{field}.resources"), detail));
         }
     }
-    if let Some(selectors) = new.pointer("/aggregationRule") {
-        if empty(selectors, "clusterRoleSelectors") {
-            let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-            errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
-        }
+    if new
+        .pointer("/aggregationRule")
+        .is_some_and(|it| empty(it, "clusterRoleSelectors"))
+    {
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
     }
 }
 

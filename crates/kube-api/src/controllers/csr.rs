@@ -109,7 +109,7 @@ impl CertificateRequests {
             self.ground.authorize(&csr::requester(request), &asked),
             Decision::Allow(_)
         );
-        allowed.then(|| match asked.subresource.as_str() {
+        allowed.then_some(match asked.subresource.as_str() {
             "selfnodeclient" => "Auto approving self kubelet client certificate after SubjectAccessReview.",
             _ => "Auto approving kubelet client certificate after SubjectAccessReview.",
         })

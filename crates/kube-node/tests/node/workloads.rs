@@ -1,6 +1,6 @@
 //! Workloads on a real node.
 
-use crate::world::World;
+use crate::world::{World, condition};
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::Job,
@@ -113,6 +113,10 @@ async fn a_pod_that_is_deleted_is_replaced_and_an_orphan_is_adopted() {
     world
         .site
         .apply("apiVersion: v1\nkind: Pod\nmetadata: {name: orphan, labels: {app: r}}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: sh, command: [sleep, '1000']}]}")
+        .await;
+    // Were it not ready, it might be the one too many.
+    world
+        .until_pod("orphan", "is ready", |it| condition(it, "Ready") == "True")
         .await;
     world
         .site

@@ -212,7 +212,7 @@ fn is_credit_card(text: &str) -> bool {
         .enumerate()
         .map(|(at, it)| if at % 2 == 0 { *it } else { it * 2 / 10 + it * 2 % 10 })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 #[cfg(test)]

@@ -238,7 +238,7 @@ impl Context {
                 (Some(old), Some(new)) => differs(old, new),
                 _ => true,
             };
-            new.or(old).filter(|_| seen_otherwise).map(|it| cache::key_of(it))
+            new.or(old).filter(|_| seen_otherwise).map(cache::key_of)
         });
         let (addons, registry) = (self.caches.addons.clone(), self.registry.clone());
         self.caches.clusters.subscribe(queue, move |old, new| {

@@ -25,8 +25,8 @@ use crate::{Place, Refusal};
 /// assert_eq!(images::overridden(&[mirror], "quay.io/ocm-extra/work:v1"), "quay.io/ocm-extra/work:v1");
 /// ```
 pub fn overridden(registries: &[ImageMirror], image: &str) -> String {
-    let changed = registries.iter().filter_map(|it| replace(it, image));
-    changed.last().unwrap_or_else(|| image.to_owned())
+    let mut changed = registries.iter().filter_map(|it| replace(it, image));
+    changed.next_back().unwrap_or_else(|| image.to_owned())
 }
 
 /// The image after one registry; `None` when that does not change it.

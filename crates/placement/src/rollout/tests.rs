@@ -403,7 +403,7 @@ impl World {
     }
 
     fn group_name(position: usize) -> String {
-        if position % 2 == 0 {
+        if position.is_multiple_of(2) {
             format!("group{position}")
         } else {
             String::new()

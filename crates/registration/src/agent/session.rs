@@ -94,8 +94,8 @@ fn is_refusal(failure: &Failure) -> bool {
         "CertificateRevoked",
         "DecryptError",
     ];
-    let alerted = |it: &&str| failure.text.contains(&format!("fatal alert: {it}"));
-    failure.code == Some(401) || ALERTS.iter().any(|it| alerted(&it))
+    let alerted = |it: &str| failure.text.contains(&format!("fatal alert: {it}"));
+    failure.code == Some(401) || ALERTS.iter().any(|it| alerted(it))
 }
 
 // Tells the phase, and publishes the session while the cluster is accepted.

@@ -96,12 +96,10 @@ impl Lifecycle {
 /// Clusters, and everything that carries a cluster's label, so that tampering is repaired.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.clusters.subscribe_by_name(queue);
-    caches.namespaces.subscribe(queue, |old, new| changed(old, new));
-    caches.cluster_roles.subscribe(queue, |old, new| changed(old, new));
-    caches
-        .cluster_role_bindings
-        .subscribe(queue, |old, new| changed(old, new));
-    caches.role_bindings.subscribe(queue, |old, new| changed(old, new));
+    caches.namespaces.subscribe(queue, changed);
+    caches.cluster_roles.subscribe(queue, changed);
+    caches.cluster_role_bindings.subscribe(queue, changed);
+    caches.role_bindings.subscribe(queue, changed);
 }
 
 // What appears is mostly our own doing; what changes or goes may be tampering.

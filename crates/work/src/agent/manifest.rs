@@ -109,6 +109,7 @@ pub struct Unreadable {
 }
 
 /// Reads the manifest at this place of the list.
+#[expect(clippy::result_large_err, reason = "what can be read is larger still")]
 pub fn parse(ordinal: usize, raw: &Value) -> Result<Manifest, Unreadable> {
     let text = |pointer: &str| {
         raw.pointer(pointer)

@@ -455,7 +455,9 @@ fn ignored_fields_are_written_once_and_then_left_alone() {
         second.contains(r#""data":{}"#) && second.contains("config-spec-hash"),
         "{second}"
     );
-    let hash = ignore::ignoring(&config_map(), &[entry.clone()]).unwrap().hash;
+    let hash = ignore::ignoring(&config_map(), std::slice::from_ref(&entry))
+        .unwrap()
+        .hash;
     live["metadata"]["annotations"] = json!({"open-cluster-management.io/config-spec-hash": hash});
     assert_eq!(show(with(present(live))), "agrees");
     let bad = IgnoreField {
