@@ -42,6 +42,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Options {
     /// Where objects and keys are kept; `None` keeps everything in memory.
     pub data_dir: Option<PathBuf>,
+    /// What keeps the objects instead of a file in the data directory.
+    pub storage: Option<Box<dyn Storage>>,
     /// DNS names and addresses that the serving certificate holds besides the loopback ones.
     pub names: Vec<String>,
     /// Admission plug-ins, in order.
@@ -145,11 +147,10 @@ impl Server {
     /// # Errors
     /// When the data directory, the object file or the keys cannot be used; the message says what to do.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let (storage, loaded, shown) = match &options.data_dir {
-            None => (None, Loaded::default(), String::new()),
-            Some(dir) => {
-                let dir = dir.clone();
-                let opened = tokio::task::spawn_blocking(move || open_storage(&dir)).await;
+        let (storage, loaded, shown) = match (options.storage, options.data_dir.clone()) {
+            (None, None) => (None, Loaded::default(), String::new()),
+            (given, dir) => {
+                let opened = tokio::task::spawn_blocking(move || open_storage(dir.as_deref(), given)).await;
                 opened.map_err(|it| OpenError::Directory {
                     path: OBJECTS_FILE.into(),
                     source: io::Error::other(it),
@@ -319,27 +320,20 @@ impl Server {
 
 type Opened = (Option<Box<dyn Storage>>, Loaded, String);
 
-fn open_storage(dir: &Path) -> Result<Opened, OpenError> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    let path = dir.join(OBJECTS_FILE);
-    let unusable = |source| OpenError::Directory {
-        path: dir.display().to_string(),
-        source,
+fn open_storage(dir: Option<&Path>, given: Option<Box<dyn Storage>>) -> Result<Opened, OpenError> {
+    use std::os::unix::fs::DirBuilderExt;
+    if let Some(dir) = dir {
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        created.map_err(|source| OpenError::Directory {
+            path: dir.display().to_string(),
+            source,
+        })?;
+    }
+    let path = dir.unwrap_or(Path::new("")).join(OBJECTS_FILE);
+    let mut storage = match given {
+        Some(storage) => storage,
+        None => Box::new(Redb::open(&path)?),
     };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(unusable)?;
-    // The objects hold Secrets: whatever the directory's mode, only the owner reads the file. The engine takes an empty
-    // file as a new one.
-    std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(unusable)?;
-    let mut storage = Redb::open(&path)?;
     let loaded = storage.load()?;
-    Ok((Some(Box::new(storage)), loaded, path.display().to_string()))
+    Ok((Some(storage), loaded, path.display().to_string()))
 }

@@ -3,15 +3,17 @@
 //! One thread writes. It takes whatever has queued since the last sync, writes it as one transaction, and then
 //! publishes the group, so that 64 writers share one fsync and a lone writer waits for one only.
 
+pub mod file;
+
 use bytes::Bytes;
+pub use file::{Redb, StorageError};
 use kube_store::{
     Store,
     store::{Event, Journal, Record},
 };
 use parking_lot::Mutex;
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::{
-    path::Path,
+    collections::{BTreeSet, VecDeque},
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -23,7 +25,8 @@ use tokio::sync::watch;
 pub trait Storage: Send + 'static {
     /// Everything that was kept: resource id, object bytes; and the last revision.
     fn load(&mut self) -> Result<Loaded, StorageError>;
-    /// Keeps a group of writes; when it returns they survive a power loss.
+    /// Keeps a group of writes; when it returns they survive a power loss. When it fails it is not known which of them
+    /// were kept, and it may be called again: the disk may have room by then.
     fn write(&mut self, records: &[Record]) -> Result<(), StorageError>;
 }
 
@@ -34,107 +37,39 @@ pub struct Loaded {
     pub revision: u64,
 }
 
-/// What went wrong with the disk.
-#[derive(Debug, thiserror::Error)]
-pub enum StorageError {
-    #[error("{path} cannot be opened: {source}")]
-    Open {
-        path: String,
-        source: Box<redb::DatabaseError>,
-    },
-    #[error("another process uses {0}; stop it first, or name another data directory")]
-    Locked(String),
-    #[error("{0} is damaged; restore it from a backup, or move it away to start from nothing")]
-    Damaged(String),
-    #[error("the object store failed: {0}")]
-    Failed(#[from] Box<redb::Error>),
-}
-
-fn failed<E: Into<redb::Error>>(error: E) -> StorageError {
-    StorageError::Failed(Box::new(error.into()))
-}
-
-const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// Pages kept in memory: reads are served from the store, so the engine needs only what a write touches.
-const CACHE_BYTES: usize = 2 << 20;
-
-/// One redb file.
-pub struct Redb {
-    database: Database,
-}
-
-impl Redb {
-    /// Opens or creates the file.
-    ///
-    /// # Errors
-    /// `Locked` when another process has it, `Damaged` when it is no database, `Open` for anything else.
-    pub fn open(path: &Path) -> Result<Self, StorageError> {
-        let shown = path.display().to_string();
-        match Builder::new().set_cache_size(CACHE_BYTES).create(path) {
-            Ok(database) => Ok(Self { database }),
-            Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(StorageError::Locked(shown)),
-            Err(redb::DatabaseError::Storage(redb::StorageError::Corrupted(_))) => Err(StorageError::Damaged(shown)),
-            Err(redb::DatabaseError::Storage(redb::StorageError::Io(it)))
-                if it.kind() == std::io::ErrorKind::InvalidData =>
-            {
-                Err(StorageError::Damaged(shown))
-            }
-            Err(source) => Err(StorageError::Open {
-                path: shown,
-                source: Box::new(source),
-            }),
-        }
-    }
-}
-
-impl Storage for Redb {
-    fn load(&mut self) -> Result<Loaded, StorageError> {
-        let transaction = self.database.begin_read().map_err(failed)?;
-        let mut loaded = Loaded::default();
-        match transaction.open_table(OBJECTS) {
-            Ok(table) => {
-                for row in table.iter().map_err(failed)? {
-                    let (key, value) = row.map_err(failed)?;
-                    let resource = key.value().split('\0').next().unwrap_or_default().to_owned();
-                    loaded.objects.push((resource, Bytes::copy_from_slice(value.value())));
-                }
-            }
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(loaded),
-            Err(error) => return Err(failed(error)),
-        }
-        let meta = transaction.open_table(META).map_err(failed)?;
-        loaded.revision = meta.get("revision").map_err(failed)?.map_or(0, |it| it.value());
-        Ok(loaded)
-    }
-
-    fn write(&mut self, records: &[Record]) -> Result<(), StorageError> {
-        let transaction = self.database.begin_write().map_err(failed)?;
-        {
-            let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
-            for record in records {
-                let key = format!("{}\0{}", record.resource, record.key);
-                match &record.json {
-                    Some(json) => objects.insert(key.as_str(), json.as_ref()).map_err(failed)?,
-                    None => objects.remove(key.as_str()).map_err(failed)?,
-                };
-            }
-            if let Some(last) = records.last() {
-                let mut meta = transaction.open_table(META).map_err(failed)?;
-                meta.insert("revision", last.revision).map_err(failed)?;
-            }
-        }
-        transaction.commit().map_err(failed)
-    }
-}
+/// Ranges of revisions whose loss is still remembered. A writer looks for its own as soon as it is woken, long before so many
+/// groups have failed.
+const LOST_RANGES_MAX: usize = 1024;
 
 /// How far the writes have come.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     published: u64,
-    /// Ranges of revisions that could not be kept, with the reason. A disk that is full fills this slowly: writers
-    /// that get an error back off.
-    lost: Vec<(u64, u64, Arc<str>)>,
+    /// Ranges of revisions that could not be kept, oldest first, with the reason.
+    lost: VecDeque<(u64, u64, Arc<str>)>,
+}
+
+impl Progress {
+    /// What became of a revision, if it is known.
+    fn of(&self, revision: u64) -> Option<Result<(), Arc<str>>> {
+        // From the end: the ranges that writers still wait for are the last ones.
+        let lost = self.lost.iter().rev().take_while(|(_, to, _)| *to >= revision);
+        match lost.last() {
+            Some((from, _, reason)) if *from <= revision => Some(Err(reason.clone())),
+            _ => (self.published >= revision).then_some(Ok(())),
+        }
+    }
+
+    fn lose(&mut self, from: u64, to: u64, reason: Arc<str>) {
+        match self.lost.back_mut() {
+            // A disk that stays full: one range that grows.
+            Some(last) if last.1 + 1 == from && last.2 == reason => last.1 = to,
+            _ => self.lost.push_back((from, to, reason)),
+        }
+        if self.lost.len() > LOST_RANGES_MAX {
+            self.lost.pop_front();
+        }
+    }
 }
 
 /// Called with every published event, in order, before its writer is answered.
@@ -190,7 +125,7 @@ impl Durability {
     ) -> Self {
         let (sender, progress) = watch::channel(Progress {
             published: store.revision(),
-            lost: Vec::new(),
+            lost: VecDeque::new(),
         });
         let Some(storage) = storage else {
             let immediate = Some(Mutex::new((sender, on_publish)));
@@ -228,14 +163,13 @@ impl Durability {
             return Ok(());
         }
         let mut progress = self.progress.clone();
-        let done = progress.wait_for(|it| it.published >= revision || it.lost.iter().any(|(_, to, _)| *to >= revision));
-        match done.await {
-            Ok(it) => match it.lost.iter().find(|(from, to, _)| (*from..=*to).contains(&revision)) {
-                Some((_, _, reason)) => Err(reason.clone()),
-                None => Ok(()),
-            },
-            Err(_) => Err("the server is shutting down".into()),
-        }
+        let mut outcome = None;
+        let told = progress.wait_for(|it| {
+            outcome = it.of(revision);
+            outcome.is_some()
+        });
+        let _ = told.await;
+        outcome.unwrap_or_else(|| Err("the server is shutting down".into()))
     }
 
     /// Waits for the writing thread to end; call after `Queue::close`.
@@ -257,6 +191,8 @@ fn write_groups(
     on_publish: &OnPublish,
 ) {
     let mut lost_through = 0;
+    // What a group that failed wanted to change. It may be on disk or not; the next group that is kept says what is true.
+    let mut doubtful: BTreeSet<(Arc<str>, Box<str>)> = BTreeSet::new();
     let mut group = Vec::new();
     while let Ok(first) = records.recv() {
         group.clear();
@@ -270,18 +206,38 @@ fn write_groups(
         let (Some(from), Some(to)) = (group.first().map(|it| it.revision), group.last().map(|it| it.revision)) else {
             continue;
         };
+        let failing = !doubtful.is_empty();
+        drop(group.splice(..0, doubtful.iter().map(|it| as_published(store, it, from))));
         match storage.write(&group) {
             Ok(()) => {
+                if failing {
+                    tracing::info!("writes are kept again");
+                    doubtful.clear();
+                }
                 let events = store.publish(to);
                 on_publish(&events);
                 progress.send_modify(|it| it.published = to);
             }
             Err(error) => {
-                tracing::error!(%error, "a group of writes could not be kept");
+                if !failing {
+                    tracing::error!(%error, "a group of writes could not be kept");
+                }
+                doubtful.extend(group.drain(..).map(|it| (it.resource, it.key)));
                 lost_through = store.abort();
                 let reason: Arc<str> = error.to_string().into();
-                progress.send_modify(|it| it.lost.push((from, lost_through, reason)));
+                progress.send_modify(|it| it.lose(from, lost_through, reason));
             }
         }
+    }
+}
+
+/// What readers see under a key, as a record of the group that begins with `revision`.
+fn as_published(store: &Store, (resource, key): &(Arc<str>, Box<str>), revision: u64) -> Record {
+    let (namespace, name) = key.split_once('\0').unwrap_or(("", key));
+    Record {
+        revision,
+        resource: resource.clone(),
+        key: key.clone(),
+        json: store.get(resource, namespace, name).map(|it| it.json.clone()),
     }
 }
