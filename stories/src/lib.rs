@@ -29,12 +29,13 @@ use std::{
     process::Command,
 };
 
-/// The stories of this repository, by name.
+/// The stories of this repository, by name; `$STORIES_FOLDER` names another folder of them.
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub fn all() -> Result<Vec<(String, PathBuf)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder =
+        std::env::var_os("STORIES_FOLDER").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     let mut stories = Vec::new();
     for entry in folder
         .read_dir()

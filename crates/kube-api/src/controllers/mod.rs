@@ -7,6 +7,7 @@
 
 mod bootstrap;
 mod bootstrap_token;
+mod claim_protection;
 mod cluster_role;
 mod crd;
 mod csr;
@@ -116,6 +117,7 @@ pub fn run(local: Local, ground: Arc<dyn Ground>, stop: CancellationToken) -> to
             ground,
         }),
         Arc::new(cluster_role::Aggregation::new(local.clone())),
+        Arc::new(claim_protection::ClaimProtection::new(local.clone())),
         Arc::new(event_ttl::EventTtl { local: local.clone() }),
     ];
     tokio::spawn(drive(local, controllers, stop))

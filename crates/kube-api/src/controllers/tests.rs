@@ -136,6 +136,50 @@ async fn a_namespace_says_what_it_waits_for_and_goes_when_that_has_gone() {
 }
 
 #[tokio::test]
+async fn a_deleted_claim_goes_when_no_pod_on_a_node_uses_it() {
+    let local = server().await;
+    namespace(&local, "n").await;
+    let resources = json!({"requests": {"storage": "1Gi"}});
+    for name in ["used", "unused"] {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "n", "name": name},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources},
+        });
+        create(&local, "persistentvolumeclaims", claim).await;
+    }
+    let pod = |name: &str, claim: &str, spec: Value| {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "n", "name": name},
+            "spec": {"containers": [{"name": "c", "image": "i"}],
+                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]},
+        });
+        pod["spec"]["nodeName"] = spec;
+        pod
+    };
+    create(&local, "pods", pod("placed", "used", json!("node"))).await;
+    create(&local, "pods", pod("waiting", "unused", Value::Null)).await;
+    for name in ["used", "unused"] {
+        local
+            .delete("persistentvolumeclaims", "n", name, None, None)
+            .await
+            .unwrap();
+    }
+    gone(&local, "persistentvolumeclaims", "n", "unused").await;
+    assert!(object(&local, "persistentvolumeclaims", "n", "used").is_some());
+    local
+        .merge_patch(
+            "pods",
+            "n",
+            "placed",
+            "status",
+            json!({"status": {"phase": "Succeeded"}}),
+        )
+        .await
+        .unwrap();
+    gone(&local, "persistentvolumeclaims", "n", "used").await;
+}
+
+#[tokio::test]
 async fn an_object_goes_with_its_last_owner() {
     let local = server().await;
     let (a, b) = (

@@ -163,7 +163,9 @@ fn field_into(
         return Ok(());
     };
     // Go writes every plain field, empty or not, and leaves the empty ones out of JSON; a pointer is only there when set.
-    let is_empty = content == Value::Bool(false) || content == 0 || content == "" || content == 0.0;
+    // So is a message, whatever it stands for in JSON: 0 of a disruption budget means none.
+    let plain = !matches!(field.kind, Kind::Message(_));
+    let is_empty = plain && (content == Value::Bool(false) || content == 0 || content == "" || content == 0.0);
     if is_empty && !is_pointer(message.name(), &name) && !schema.is_some_and(|it| it.required.contains(&name)) {
         return Ok(());
     }
@@ -202,6 +204,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Messages that JSON writes as something else than an object.
 fn message_value(name: &str, bytes: &[u8], schema: Option<&Schema>, depth: usize) -> Result<Option<Value>, Error> {
+    // As prost writes it: no acronym in capitals.
     let short = name.rsplit('.').next().unwrap_or_default();
     let Some(message) = messages::named(name) else {
         return Err(Error::Malformed);
@@ -220,9 +223,9 @@ fn message_value(name: &str, bytes: &[u8], schema: Option<&Schema>, depth: usize
             };
             Some(parts.remove(key).unwrap_or(default))
         }
-        "RawExtension" | "JSON" | "FieldsV1" => raw_json(bytes)?,
+        "RawExtension" | "Json" | "FieldsV1" => raw_json(bytes)?,
         "ExtraValue" | "Verbs" => Some(plain(None)?.remove("items").unwrap_or_else(|| json!([]))),
-        "JSONSchemaPropsOrBool" => {
+        "JsonSchemaPropsOrBool" => {
             let mut parts = plain(None)?;
             Some(
                 parts
@@ -230,11 +233,11 @@ fn message_value(name: &str, bytes: &[u8], schema: Option<&Schema>, depth: usize
                     .unwrap_or_else(|| parts.remove("allows").unwrap_or(json!(false))),
             )
         }
-        "JSONSchemaPropsOrArray" => {
+        "JsonSchemaPropsOrArray" => {
             let mut parts = plain(None)?;
             parts.remove("$schema").or_else(|| parts.remove("jSONSchemas"))
         }
-        "JSONSchemaPropsOrStringArray" => {
+        "JsonSchemaPropsOrStringArray" => {
             let mut parts = plain(None)?;
             parts.remove("$schema").or_else(|| parts.remove("property"))
         }

@@ -69,6 +69,14 @@ fn zero_replicas_are_kept_and_plain_zeros_dropped() {
 }
 
 #[test]
+fn a_budget_of_zero_is_kept() {
+    let zero = Writer::default().number(1, 0).number(2, 0).text(3, "").0;
+    let message = Writer::default().bytes(2, &Writer::default().bytes(3, &zero).0).0;
+    let value = to_json(&enveloped("policy/v1", "PodDisruptionBudget", &message), ("", "")).unwrap();
+    assert_eq!(value["spec"], json!({"maxUnavailable": 0}));
+}
+
+#[test]
 fn embedded_structs_are_part_of_their_parent() {
     let secret = Writer::default().text(1, "s").0;
     let source = Writer::default().bytes(6, &secret).0;
@@ -136,6 +144,68 @@ fn certificate_requests_keep_acronyms_and_bytes() {
     let service = Writer::default().bytes(2, &Writer::default().text(3, "10.0.0.9").0).0;
     let value = to_json(&enveloped("v1", "Service", &service), ("", "")).unwrap();
     assert_eq!(value["spec"]["clusterIP"], "10.0.0.9");
+}
+
+#[test]
+fn the_schemas_of_a_definition_read_as_json_schemas() {
+    let raw = |it: &[u8]| Writer::default().bytes(1, it).0;
+    let number = Writer::default()
+        .text(5, "integer")
+        .bytes(8, &raw(b"7"))
+        .bytes(20, &raw(b"7"))
+        .bytes(20, &raw(b"8"))
+        .0;
+    let list = Writer::default()
+        .text(5, "array")
+        .bytes(24, &Writer::default().bytes(1, &number).0)
+        .0;
+    let any = Writer::default()
+        .text(5, "object")
+        .bytes(30, &Writer::default().number(1, 1).0)
+        .0;
+    let none = Writer::default()
+        .text(5, "object")
+        .bytes(30, &Writer::default().number(1, 0).0)
+        .0;
+    let map = Writer::default()
+        .text(5, "object")
+        .bytes(30, &Writer::default().number(1, 1).bytes(2, &number).0)
+        .0;
+    let mut schema = Writer::default().text(5, "object");
+    for (name, property) in [
+        ("number", &number),
+        ("list", &list),
+        ("any", &any),
+        ("none", &none),
+        ("map", &map),
+    ] {
+        schema = schema.bytes(29, &Writer::default().text(1, name).bytes(2, property).0);
+    }
+    let validation = Writer::default().bytes(1, &schema.0).0;
+    let version = Writer::default()
+        .text(1, "v1")
+        .number(2, 1)
+        .number(3, 1)
+        .bytes(4, &validation)
+        .0;
+    let message = Writer::default()
+        .bytes(2, &Writer::default().text(1, "a.b").bytes(7, &version).0)
+        .0;
+    let value = to_json(
+        &enveloped("apiextensions.k8s.io/v1", "CustomResourceDefinition", &message),
+        ("", ""),
+    )
+    .unwrap();
+    let number = json!({"type": "integer", "default": 7, "enum": [7, 8]});
+    assert_eq!(
+        value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"],
+        json!({
+            "number": number, "list": {"type": "array", "items": number},
+            "any": {"type": "object", "additionalProperties": true},
+            "none": {"type": "object", "additionalProperties": false},
+            "map": {"type": "object", "additionalProperties": number},
+        })
+    );
 }
 
 #[test]

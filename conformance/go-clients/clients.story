@@ -1,0 +1,16 @@
+# Clients, informers and controllers of the Go world, against a fresh hub.
+
+start up $ drover up --clusters 1
+
+wait log up
+...
+ready in ...
+...
+
+$ go-clients clients --kubeconfig .drover/hub.kubeconfig --definitions "$DEFINITIONS"
+...
+check discovery names every kind, its verbs and its short names ... ok (...)
+...
+<n> passed, 0 failed
+
+stop up
