@@ -42,6 +42,9 @@ pub struct Global {
 pub enum Command {
     /// Start a hub and clusters that have joined it, all in this process
     Up(command::up::Up),
+    /// Start a Kubernetes API on its own, with nothing of Open Cluster Management
+    #[command(subcommand)]
+    Kube(command::kube::Kube),
     /// Join a cluster to a hub, and stay as its agent
     Join(command::join::Join),
     /// Print a page about the hub: clusters and their sets, works, add-ons, placements, the token that clusters join with
@@ -67,6 +70,10 @@ pub enum Command {
     Hub(command::hub::Hub),
     /// Run the agent of the cluster of the kubeconfig
     Agent(command::agent::Agent),
+    /// Write everything in a data directory to a file, while it is in use or not
+    Backup(command::backup::Backup),
+    /// Make a data directory of what `drover backup` has written
+    Restore(command::restore::Restore),
     /// Print the version of this binary, and of the hub if it can be reached
     Version(command::version::Version),
     /// Print the completion script of a shell

@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod addon;
 pub mod agent;
+pub mod backup;
 pub mod clusterset;
 pub mod completions;
 pub mod create;
@@ -11,6 +12,8 @@ pub mod delete;
 pub mod get;
 pub mod hub;
 pub mod join;
+pub mod kube;
+pub mod restore;
 pub mod up;
 pub mod version;
 pub mod why;
@@ -38,6 +41,9 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         Command::Why(it) => short(it.run(&global)),
         Command::Version(it) => short(it.run(&global)),
         Command::Completions(it) => it.run(),
+        Command::Backup(it) => short(it.run()),
+        Command::Restore(it) => it.run(),
+        Command::Kube(it) => long(it.run(begun)),
         Command::Up(it) => long(it.run(begun)),
         Command::Join(it) if it.is_embedded() => long(it.run(&global)),
         Command::Join(it) => short(it.run(&global)),
@@ -53,7 +59,9 @@ impl Command {
         match self {
             Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
             // kube logs what it also returns, and what it returns is told in a sentence.
-            Self::Up(_) | Self::Join(_) => "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",
+            Self::Up(_) | Self::Join(_) | Self::Kube(_) => {
+                "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off"
+            }
             _ => "off",
         }
     }

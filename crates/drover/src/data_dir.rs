@@ -70,6 +70,12 @@ impl Drop for Made {
 }
 
 impl DataDir {
+    /// Whether `root` is a data directory that this binary can read.
+    pub fn is_one(root: &Path) -> Result<bool> {
+        check_format(root)?;
+        Ok(root.join("format").exists())
+    }
+
     /// Takes the directory `root`, making it if it is not there.
     pub fn open(root: &Path) -> Result<Self> {
         let name = root.display();
@@ -106,6 +112,19 @@ impl DataDir {
         Ok(opened)
     }
 
+    /// The names of the API servers that keep objects in the directory `root`.
+    pub fn servers(root: &Path) -> Result<Vec<String>> {
+        let entries = std::fs::read_dir(root).with_context(|| format!("could not read {}", root.display()))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter(|it| kube_api::backup::has_objects(&it.path()))
+            .filter_map(|it| it.file_name().into_string().ok())
+            .filter(|it| !it.starts_with('.'))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// Where the objects of one API server are kept.
     pub fn server(&self, name: &str) -> PathBuf {
         self.root.join(name)
@@ -138,6 +157,11 @@ impl DataDir {
 
 /// Writes a file that only its owner may read, whole or not at all.
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
+    write_private_bytes(path, text.as_bytes())
+}
+
+/// As [`write_private`], of what need not be text. It is on the disk before it has its name.
+pub fn write_private_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write {}", path.display());
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
@@ -151,7 +175,8 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
         .with_context(failed)?;
     file.set_permissions(Permissions::from_mode(0o600))
         .with_context(failed)?;
-    file.write_all(text.as_bytes()).with_context(failed)?;
+    file.write_all(bytes).with_context(failed)?;
+    file.sync_data().with_context(failed)?;
     std::fs::rename(&draft, path).with_context(failed)
 }
 

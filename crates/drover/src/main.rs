@@ -7,6 +7,7 @@ mod add_ons;
 mod addon_versions;
 mod admission;
 mod age;
+mod archive;
 mod bootstrap;
 mod cli;
 mod cluster_name;

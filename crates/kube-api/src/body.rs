@@ -14,7 +14,7 @@ use kube_store::{
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 /// Largest request body, as kube-apiserver has it.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -22,13 +22,17 @@ const BODY_BYTES_MAX: usize = 3 << 20;
 /// Reads the whole body.
 ///
 /// # Errors
-/// 413 when it is too large, 400 when the client stops in the middle.
-pub async fn read<B>(body: B) -> Result<Bytes, Status>
+/// 413 when it is too large, 400 when the client stops in the middle, 504 when it takes longer than `within`.
+pub async fn read<B>(body: B, within: Duration) -> Result<Bytes, Status>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+    let Ok(read) = tokio::time::timeout(within, Limited::new(body, BODY_BYTES_MAX).collect()).await else {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        return Err(Status::new(504, "Timeout", message));
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");

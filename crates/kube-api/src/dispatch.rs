@@ -1,9 +1,9 @@
 //! From a request to its answer: who asks, whether they may, and which verb serves it.
 
 use crate::{
-    admission, authn, authz, body,
+    admission, authn, authz, backup, body,
     call::{Answer, Call, Written},
-    convert, discovery,
+    convert, discovery, fair,
     identity::{Attributes, User},
     listen::PeerCertificate,
     openapi, pages, pod_logs,
@@ -42,8 +42,21 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let audit = parts.headers.get("audit-id").cloned();
     let form = respond::negotiate(&parts.headers, &query);
+    // Who is in the process is part of the server: were it made to wait for others, they would wait for it.
+    let is_own = user.is_some();
     let answered = async {
-        let user = identify(server, &parts.headers, peer.as_deref(), user)?;
+        let (user, flow) = identify(server, &parts.headers, peer.as_deref(), user)?;
+        // Whether a server lives is asked most urgently when it has much to do.
+        let is_urgent = is_own || matches!(route(parts.uri.path()), Route::Health(..));
+        let seat = match is_urgent {
+            true => None,
+            false => match server.fair.seat(&flow, fair::Kind::of(&parts.method)).await {
+                Some(seat) => Some(seat),
+                None => return Ok(respond::too_many_requests()),
+            },
+        };
+        // A watch that has begun, and an answer that is on its way, take no place of others.
+        let _seat = seat;
         answer(
             server,
             &parts.method,
@@ -73,19 +86,22 @@ where
     response
 }
 
+/// Who is asking, and in whose name what is asked is counted: not that of whom they impersonate, which they choose freely.
 fn identify(
     server: &Arc<Inner>,
     headers: &HeaderMap,
     peer: Option<&PeerCertificate>,
     user: Option<User>,
-) -> Result<User, Status> {
+) -> Result<(User, String), Status> {
     let user = match user {
         Some(user) => user,
         None => server
             .authenticator
             .authenticate(headers, peer, jiff::Timestamp::now())?,
     };
-    authn::impersonation::impersonate(user, headers, |user, attributes| server.authorize(user, attributes))
+    let flow = user.username.clone();
+    let user = authn::impersonation::impersonate(user, headers, |user, attributes| server.authorize(user, attributes))?;
+    Ok((user, flow))
 }
 
 #[allow(clippy::too_many_arguments)] // The parts of one request; a struct would only rename them.
@@ -181,6 +197,11 @@ where
             Ok(response)
         }
         Route::Metrics => Ok(respond::text(200, metrics(server))),
+        Route::Backup => {
+            let mut response = respond::text(200, String::new());
+            *response.body_mut() = Body::Stream(backup::stream(&server.store));
+            Ok(response)
+        }
         _ => Ok(not_found_text()),
     }
 }
@@ -327,7 +348,7 @@ where
         "watch" => watch(&call, form)?,
         _ => {
             let media = body::media_type(headers);
-            let bytes = body::read(incoming).await?;
+            let bytes = body::read(incoming, server.fair.limits().body).await?;
             write(&mut call, verb, &media, bytes, form).await?
         }
     };
@@ -390,12 +411,12 @@ async fn get(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {
 async fn list(call: &Call<'_>, form: &Form, headers: &HeaderMap) -> Result<Response<Body>, Status> {
     let page = verbs::list::list(call)?;
     convert::prepare(&call.resource, &call.version, &page.objects).await?;
-    let body = if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
-        verbs::list::splice(call, &page).into()
-    } else {
-        respond::encode(&shape::list(call, &form.shape, &page)?, form)
-    };
-    Ok(respond::bytes(200, form, body, respond::accepts_gzip(headers)))
+    let gzip = respond::accepts_gzip(headers);
+    if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty {
+        return Ok(respond::pieces(form, verbs::list::splice(call, page), gzip));
+    }
+    let body = respond::encode(&shape::list(call, &form.shape, &page)?, form);
+    Ok(respond::bytes(200, form, body, gzip))
 }
 
 fn watch(call: &Call<'_>, form: &Form) -> Result<Response<Body>, Status> {

@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod authn;
 pub mod authz;
+pub mod backup;
 mod body;
 mod builtin;
 pub mod builtin_defaults;
@@ -21,6 +22,7 @@ mod crd;
 pub mod csr;
 mod discovery;
 mod dispatch;
+pub mod fair;
 mod ground;
 pub mod identity;
 pub mod in_process;

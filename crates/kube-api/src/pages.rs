@@ -57,7 +57,7 @@ where
     if user.is_in(UNAUTHENTICATED) {
         return Err(Status::unauthorized());
     }
-    let body = body::read(incoming).await?;
+    let body = body::read(incoming, server.fair.limits().body).await?;
     let may = |attributes: &Attributes| server.may(user, attributes);
     let asked = Asked {
         method: method.as_str(),

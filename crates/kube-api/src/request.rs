@@ -68,6 +68,8 @@ pub enum Route {
     /// `healthz`, `livez` or `readyz`, and the check named after it.
     Health(&'static str, String),
     Metrics,
+    /// All objects, to keep somewhere else.
+    Backup,
     OpenApiV2,
     /// Empty, or the key of one document.
     OpenApiV3(String),
@@ -110,6 +112,7 @@ pub fn route(path: &str) -> Route {
         [""] | ["index.html"] => Route::Root,
         ["version"] => Route::Version,
         ["metrics"] => Route::Metrics,
+        ["backup"] => Route::Backup,
         [".well-known", "openid-configuration"] => Route::OpenIdConfiguration,
         ["openid", "v1", "jwks"] => Route::Jwks,
         ["api"] => Route::Legacy,

@@ -249,6 +249,65 @@ pub fn bytes(code: u16, form: &Form, body: Bytes, gzip: bool) -> Response<Body> 
     response
 }
 
+/// A body that is made while it is sent.
+pub struct Pieces {
+    /// About how long it will be.
+    pub bytes: usize,
+    pub pieces: Box<dyn Iterator<Item = Bytes> + Send>,
+}
+
+/// A response whose body is made, and compressed, while it is sent: a large one costs no more memory than a piece of it, and
+/// others have their turn between two pieces.
+pub fn pieces(form: &Form, body: Pieces, gzip: bool) -> Response<Body> {
+    let Pieces { bytes: about, pieces } = body;
+    if about <= GZIP_BYTES_MIN {
+        let whole: Vec<Bytes> = pieces.collect();
+        let whole = match <[Bytes; 1]>::try_from(whole) {
+            Ok([one]) => one,
+            Err(several) => several.concat().into(),
+        };
+        return bytes(200, form, whole, false);
+    }
+    let mut response = bytes(200, form, Bytes::new(), false);
+    let body: BoxStream<'static, Bytes> = if gzip {
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        futures::stream::iter(compressed(pieces)).boxed()
+    } else {
+        futures::stream::iter(pieces).boxed()
+    };
+    *response.body_mut() = Body::Stream(body);
+    response
+}
+
+/// The pieces of one gzip file.
+fn compressed(mut pieces: Box<dyn Iterator<Item = Bytes> + Send>) -> impl Iterator<Item = Bytes> + Send {
+    let mut encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+    std::iter::from_fn(move || {
+        loop {
+            let Some(piece) = pieces.next() else {
+                // Writing into a Vec cannot fail.
+                return encoder.take()?.finish().ok().map(Bytes::from);
+            };
+            let encoder = encoder.as_mut()?;
+            encoder.write_all(&piece).ok()?;
+            if !encoder.get_ref().is_empty() {
+                return Some(Bytes::from(std::mem::take(encoder.get_mut())));
+            }
+        }
+    })
+}
+
+/// 429, as kube-apiserver says it.
+pub fn too_many_requests() -> Response<Body> {
+    let mut response = text(429, "Too many requests, please try again later.\n");
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
 /// A response with a value.
 pub fn value(code: u16, form: &Form, value: &Value) -> Response<Body> {
     bytes(code, form, encode(value, form), false)

@@ -8,6 +8,7 @@ use crate::{
     controllers,
     conversion::{Conversion, Converters},
     crd,
+    fair::{Fair, Limits},
     identity::{Attributes, Decision, User},
     listen,
     local::Local,
@@ -52,6 +53,8 @@ pub struct Options {
     pub conversion: Vec<Arc<dyn Conversion>>,
     /// Where the server will listen; `None` for in-process use only.
     pub address: Option<SocketAddr>,
+    /// How much is served at once, and of whom.
+    pub limits: Limits,
     /// How long a server that stops goes on serving, not ready any more, so that those who send it requests can look
     /// for another.
     pub shutdown_delay: Duration,
@@ -86,6 +89,8 @@ pub struct Inner {
     pub authenticator: Authenticator,
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
+    /// Who is served when more is asked than can be done at once.
+    pub fair: Fair,
     /// Lists that are walked page by page.
     pub snapshots: Snapshots,
     pub stop: CancellationToken,
@@ -139,7 +144,8 @@ pub struct Server {
     inner: Arc<Inner>,
 }
 
-const OBJECTS_FILE: &str = "objects.redb";
+/// The objects of a data directory.
+pub const OBJECTS_FILE: &str = "objects.redb";
 
 impl Server {
     /// Opens the data, writes the objects that every cluster has, and starts Kubernetes' own controllers.
@@ -158,8 +164,12 @@ impl Server {
             }
         };
         let mut objects = Vec::with_capacity(loaded.objects.len());
-        for (resource, json) in loaded.objects {
-            let resource: Arc<str> = resource.into();
+        // They come resource by resource, so that all of one share its name.
+        let mut resource: Arc<str> = "".into();
+        for (of, json) in loaded.objects {
+            if *resource != *of {
+                resource = of.into();
+            }
             let object = Object::decode(&resource, json).map_err(|source| OpenError::Object {
                 path: shown.clone(),
                 source,
@@ -214,6 +224,7 @@ impl Server {
             hooks,
             caller,
             pki,
+            fair: Fair::new(options.limits),
             snapshots: Snapshots::default(),
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),

@@ -91,15 +91,29 @@ impl Object {
     /// # Errors
     /// When the bytes are no JSON object or do not start as `encode` writes them.
     pub fn decode(resource: &Arc<str>, json: Bytes) -> Result<Self, serde_json::Error> {
-        let value: Value = serde_json::from_slice(&json)?;
-        let revision = text(&value["metadata"], "resourceVersion").parse().unwrap_or_default();
-        let kind = serde_json::to_string(&value["kind"])?;
-        let api_version = serde_json::to_string(&value["apiVersion"])?;
+        // A start reads every object, and needs little of it.
+        let head: Head = serde_json::from_slice(&json)?;
+        let revision = head.metadata.resource_version.as_str().and_then(|it| it.parse().ok());
+        let revision = revision.unwrap_or_default();
+        let kind = serde_json::to_string(&head.kind)?;
+        let api_version = serde_json::to_string(&head.api_version)?;
         let prefix = "{\"kind\":,\"apiVersion\":,".len() + kind.len() + api_version.len();
         if json.len() < prefix || json[prefix - 1] != b',' {
-            return Ok(Self::encode(resource, value, revision));
+            return Ok(Self::encode(resource, serde_json::from_slice(&json)?, revision));
         }
-        let (namespace, name, uid, labels, owners, terminating) = read_metadata(&value["metadata"]);
+        let Metadata {
+            namespace,
+            name,
+            uid,
+            labels,
+            owner_references,
+            deletion_timestamp,
+            ..
+        } = head.metadata;
+        let text = |it: Value| it.as_str().unwrap_or_default().into();
+        let (namespace, name, uid) = (text(namespace), text(name), text(uid));
+        let (labels, owners) = (read_labels(&labels), read_owners(&owner_references));
+        let terminating = !deletion_timestamp.is_null();
         Ok(Self {
             resource: resource.clone(),
             namespace,
@@ -171,29 +185,55 @@ pub fn key(namespace: &str, name: &str) -> String {
 
 type Labels = Box<[(Box<str>, Box<str>)]>;
 
-fn read_metadata(metadata: &Value) -> (Box<str>, Box<str>, Box<str>, Labels, Box<[Box<str>]>, bool) {
-    let labels = metadata
-        .get("labels")
-        .and_then(Value::as_object)
-        .map_or_else(Labels::default, |labels| {
-            let pairs = labels
-                .iter()
-                .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
-            pairs.collect()
-        });
-    let owners = metadata.get("ownerReferences").and_then(Value::as_array);
-    let owners = owners.map_or_else(Default::default, |it| {
+fn read_labels(labels: &Value) -> Labels {
+    labels.as_object().map_or_else(Labels::default, |labels| {
+        let pairs = labels
+            .iter()
+            .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
+        pairs.collect()
+    })
+}
+
+fn read_owners(owners: &Value) -> Box<[Box<str>]> {
+    owners.as_array().map_or_else(Default::default, |it| {
         it.iter().map(|owner| text(owner, "uid").into()).collect()
-    });
+    })
+}
+
+fn read_metadata(metadata: &Value) -> (Box<str>, Box<str>, Box<str>, Labels, Box<[Box<str>]>, bool) {
     let terminating = metadata.get("deletionTimestamp").is_some_and(|it| !it.is_null());
     (
         text(metadata, "namespace").into(),
         text(metadata, "name").into(),
         text(metadata, "uid").into(),
-        labels,
-        owners,
+        read_labels(&metadata["labels"]),
+        read_owners(&metadata["ownerReferences"]),
         terminating,
     )
+}
+
+/// What [`Object`] holds of an object beside its bytes.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(default)]
+    kind: Value,
+    #[serde(default)]
+    api_version: Value,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    namespace: Value,
+    name: Value,
+    uid: Value,
+    resource_version: Value,
+    labels: Value,
+    owner_references: Value,
+    deletion_timestamp: Value,
 }
 
 impl crate::selector::Labels for Object {

@@ -192,6 +192,13 @@ impl Store {
         (objects, inner.published)
     }
 
+    /// All published objects of all resources, and the revision they show.
+    pub fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
+        let inner = self.inner.read();
+        let objects = inner.tables.values().flat_map(|it| it.visible.values());
+        (objects.cloned().collect(), inner.published)
+    }
+
     /// The objects as they were at `revision`.
     ///
     /// # Errors

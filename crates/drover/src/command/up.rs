@@ -40,7 +40,7 @@ pub struct Up {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Lines {
+pub(crate) enum Lines {
     Json,
 }
 

@@ -1,7 +1,8 @@
 //! GET on a collection.
 
-use crate::{call::Call, convert, selection::Selection, snapshots::Objects};
+use crate::{call::Call, convert, respond::Pieces, selection::Selection, snapshots::Objects};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use kube_store::{
     object::{Object, key},
     status::{FieldError, Status},
@@ -200,35 +201,55 @@ fn expired(token: &Continue) -> Status {
     status
 }
 
-/// The list as JSON, spliced from the stored bytes. Its objects are prepared.
-pub fn splice(call: &Call<'_>, page: &Page) -> Vec<u8> {
-    let resource = &call.resource;
-    let mut json = Vec::with_capacity(page.objects.iter().map(|it| it.json.len() + 1).sum::<usize>() + 256);
+/// Bytes after which a piece of a list is handed to the connection.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// The list as JSON, piece by piece: stored objects are copied as they are, when the connection has room for them. Custom
+/// objects are in the version of the call once [`convert::prepare`] has seen them.
+pub fn splice(call: &Call<'_>, page: Page) -> Pieces {
+    let resource = call.resource.clone();
+    let version = call.version.clone();
     let header = json!(resource.list_kind);
-    json.extend_from_slice(
-        format!(
-            "{{\"kind\":{header},\"apiVersion\":\"{}\",\"metadata\":",
-            resource.api_version(&call.version)
-        )
-        .as_bytes(),
-    );
-    json.extend_from_slice(metadata(page, !resource.is_builtin()).to_string().as_bytes());
-    json.extend_from_slice(b",\"items\":[");
+    let mut start = format!(
+        "{{\"kind\":{header},\"apiVersion\":\"{}\",\"metadata\":",
+        resource.api_version(&version)
+    )
+    .into_bytes();
+    start.extend_from_slice(metadata(&page, !resource.is_builtin()).to_string().as_bytes());
+    start.extend_from_slice(b",\"items\":[");
     // Events of the other group have other field names, so they are converted; everything else is a copy of bytes.
     let plain = resource.is_builtin() && resource.group != "events.k8s.io";
-    for (at, object) in page.objects.iter().enumerate() {
-        if at > 0 {
-            json.push(b',');
+    let bytes = page.objects.iter().map(|it| it.json.len() + 1).sum::<usize>() + start.len();
+    let mut rest = page.objects.into_iter();
+    let (mut piece, mut begun, mut ended) = (start, false, false);
+    let pieces = std::iter::from_fn(move || {
+        if ended {
+            return None;
         }
-        if plain {
-            json.push(b'{');
-            json.extend_from_slice(object.body());
-        } else {
-            json.extend_from_slice(&convert::ready_or_stored(resource, &call.version, object));
+        piece.reserve(bytes.min(PIECE_BYTES + 4096));
+        while piece.len() < PIECE_BYTES {
+            let Some(object) = rest.next() else {
+                ended = true;
+                piece.extend_from_slice(b"]}\n");
+                break;
+            };
+            if begun {
+                piece.push(b',');
+            }
+            begun = true;
+            if plain {
+                piece.push(b'{');
+                piece.extend_from_slice(object.body());
+            } else {
+                piece.extend_from_slice(&convert::ready_or_stored(&resource, &version, &object));
+            }
         }
+        Some(Bytes::from(std::mem::take(&mut piece)))
+    });
+    Pieces {
+        bytes,
+        pieces: Box::new(pieces),
     }
-    json.extend_from_slice(b"]}\n");
-    json
 }
 
 /// `metadata` of a list.

@@ -1,0 +1,315 @@
+//! Who is served next when more is asked than can be done at once.
+//!
+//! Reads and writes have so many seats each, as kube-apiserver has them. Who finds none waits with the others of the same
+//! name, and a seat that becomes free goes to the name whose turn it is: a client that asks for a thousand things at once
+//! waits for itself. No name has all seats, so that one whose requests take long (a webhook that does not answer, a body
+//! that does not come) leaves some to others. Who has too many waiting is told to come back later.
+
+use parking_lot::Mutex;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::oneshot;
+
+/// How much is served at once, and of whom.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Reads under way at once, as kube-apiserver's `--max-requests-inflight`.
+    pub reads: usize,
+    /// Writes under way at once, as its `--max-mutating-requests-inflight`.
+    pub writes: usize,
+    /// Requests of one client that wait. More than one connection may have open, so that only who opens many is sent away.
+    pub waiting: usize,
+    /// How long one waits at most: a quarter of a request's time, as there.
+    pub wait: Duration,
+    /// How long the body of a request may take, which is a request's time there.
+    pub body: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            reads: 400,
+            writes: 200,
+            waiting: 1100,
+            wait: Duration::from_secs(15),
+            body: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Which seats a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    /// The seats of a method.
+    pub fn of(method: &http::Method) -> Self {
+        match method.is_safe() {
+            true => Self::Read,
+            false => Self::Write,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Client {
+    /// Seats it has.
+    busy: usize,
+    waiting: VecDeque<oneshot::Sender<Seat>>,
+    /// Whether it will have a turn.
+    has_turn: bool,
+}
+
+struct State {
+    free: usize,
+    clients: HashMap<Arc<str>, Client>,
+    /// Those that wait, in the order of their turns.
+    turns: VecDeque<Arc<str>>,
+}
+
+struct Lane {
+    /// The most seats that one client has.
+    share: usize,
+    state: Mutex<State>,
+}
+
+impl Lane {
+    fn new(seats: usize) -> Arc<Self> {
+        Arc::new(Self {
+            share: (seats - seats / 4).max(1),
+            state: Mutex::new(State {
+                free: seats,
+                clients: HashMap::new(),
+                turns: VecDeque::new(),
+            }),
+        })
+    }
+
+    /// A seat at once, or the place in the queue; `None` when the queue is full.
+    fn ask(self: &Arc<Self>, name: &str, waiting_max: usize) -> Option<Result<Seat, oneshot::Receiver<Seat>>> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let name: Arc<str> = match state.clients.get_key_value(name) {
+            Some((known, _)) => known.clone(),
+            None => name.into(),
+        };
+        let client = state.clients.entry(name.clone()).or_default();
+        if state.free > 0 && client.busy < self.share && client.waiting.is_empty() {
+            state.free -= 1;
+            client.busy += 1;
+            return Some(Ok(Seat::new(self.clone(), name)));
+        }
+        // Those who have gone away are nobody's queue.
+        if client.waiting.len() >= waiting_max {
+            client.waiting.retain(|it| !it.is_closed());
+        }
+        if client.waiting.len() >= waiting_max {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        if !client.has_turn {
+            client.has_turn = true;
+            state.turns.push_back(name);
+        }
+        client.waiting.push_back(sender);
+        Some(Err(receiver))
+    }
+
+    /// Takes a seat back and gives the free ones to whose turn it is.
+    fn give_back(self: &Arc<Self>, name: &str) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.free += 1;
+        if let Some(client) = state.clients.get_mut(name) {
+            client.busy -= 1;
+        }
+        let mut passed = 0;
+        while state.free > 0 && passed < state.turns.len() {
+            let Some(name) = state.turns.pop_front() else { break };
+            let Some(client) = state.clients.get_mut(&name) else {
+                continue;
+            };
+            if client.busy >= self.share {
+                passed += 1;
+                state.turns.push_back(name);
+                continue;
+            }
+            while let Some(next) = client.waiting.pop_front() {
+                match next.send(Seat::new(self.clone(), name.clone())) {
+                    Ok(()) => {
+                        state.free -= 1;
+                        client.busy += 1;
+                        break;
+                    }
+                    // Gone meanwhile; the seat was never taken.
+                    Err(mut seat) => seat.lane = None,
+                }
+            }
+            passed = 0;
+            if client.waiting.is_empty() {
+                client.has_turn = false;
+                if client.busy == 0 {
+                    state.clients.remove(&name);
+                }
+            } else {
+                state.turns.push_back(name);
+            }
+        }
+        if let Some(client) = state.clients.get(name)
+            && client.busy == 0
+            && !client.has_turn
+        {
+            state.clients.remove(name);
+        }
+    }
+}
+
+/// A request under way. Dropping it lets the next one begin.
+pub struct Seat {
+    lane: Option<Arc<Lane>>,
+    name: Arc<str>,
+}
+
+impl Seat {
+    fn new(lane: Arc<Lane>, name: Arc<str>) -> Self {
+        Self { lane: Some(lane), name }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(lane) = self.lane.take() {
+            lane.give_back(&self.name);
+        }
+    }
+}
+
+/// The seats of one server.
+pub struct Fair {
+    limits: Limits,
+    reads: Arc<Lane>,
+    writes: Arc<Lane>,
+}
+
+impl Fair {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            reads: Lane::new(limits.reads),
+            writes: Lane::new(limits.writes),
+            limits,
+        }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Waits for a seat; `None` when too many of this client wait already, or it took too long.
+    pub async fn seat(&self, name: &str, kind: Kind) -> Option<Seat> {
+        let lane = match kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+        };
+        match lane.ask(name, self.limits.waiting)? {
+            Ok(seat) => Some(seat),
+            Err(place) => tokio::time::timeout(self.limits.wait, place).await.ok()?.ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::{FutureExt, future::BoxFuture};
+
+    fn fair(seats: usize, waiting: usize) -> Fair {
+        Fair::new(Limits {
+            reads: seats,
+            waiting,
+            ..Limits::default()
+        })
+    }
+
+    fn ask<'a>(fair: &'a Fair, name: &'a str) -> BoxFuture<'a, Option<Seat>> {
+        let mut asked = fair.seat(name, Kind::Read).boxed();
+        // As far as it goes: into the queue.
+        assert!(asked.as_mut().now_or_never().is_none());
+        asked
+    }
+
+    #[tokio::test]
+    async fn a_free_seat_goes_to_whose_turn_it_is_and_not_to_who_asks_most() {
+        let fair = fair(2, 100);
+        // A quarter of two seats is none, so both could be one client's.
+        let first = fair.seat("noisy", Kind::Read).await.unwrap();
+        let second = fair.seat("noisy", Kind::Read).await.unwrap();
+        let mut noisy: Vec<_> = (0..50).map(|_| ask(&fair, "noisy")).collect();
+        let quiet = ask(&fair, "quiet");
+        drop(first);
+        let next = noisy.remove(0).now_or_never().unwrap().unwrap();
+        drop(second);
+        assert!(
+            quiet.now_or_never().unwrap().is_some(),
+            "the quiet one waited for the noisy one"
+        );
+        drop(next);
+        assert!(noisy.remove(0).now_or_never().unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn one_client_never_has_all_seats() {
+        let fair = fair(8, 100);
+        let mut held = Vec::new();
+        for _ in 0..6 {
+            held.push(fair.seat("noisy", Kind::Read).await.unwrap());
+        }
+        let waiting = ask(&fair, "noisy");
+        let quiet = fair.seat("quiet", Kind::Read).now_or_never().unwrap();
+        assert!(quiet.is_some());
+        drop(quiet);
+        // A seat of somebody else is none for who has its share.
+        let mut waiting = waiting;
+        assert!(waiting.as_mut().now_or_never().is_none());
+        held.pop();
+        assert!(waiting.now_or_never().unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_has_too_many_waiting_is_sent_away_and_others_are_not() {
+        let fair = fair(1, 2);
+        let held = fair.seat("noisy", Kind::Read).await.unwrap();
+        let queue = [ask(&fair, "noisy"), ask(&fair, "noisy")];
+        assert!(fair.seat("noisy", Kind::Read).await.is_none());
+        let quiet = ask(&fair, "quiet");
+        assert!(fair.seat("noisy", Kind::Write).await.is_some(), "writes have their own");
+        // Who gave up waiting makes room.
+        drop(queue);
+        let again = ask(&fair, "noisy");
+        drop(held);
+        let again = again.now_or_never().unwrap();
+        assert!(again.is_some(), "it was its turn");
+        drop(again);
+        assert!(quiet.now_or_never().unwrap().is_some());
+        assert!(fair.reads.state.lock().clients.is_empty());
+        assert_eq!(fair.reads.state.lock().free, 1);
+    }
+
+    #[tokio::test]
+    async fn a_seat_that_comes_too_late_goes_to_the_next() {
+        let fair = Fair::new(Limits {
+            reads: 1,
+            wait: Duration::ZERO,
+            ..Limits::default()
+        });
+        let held = fair.seat("a", Kind::Read).await.unwrap();
+        assert!(fair.seat("b", Kind::Read).await.is_none());
+        drop(held);
+        assert!(fair.seat("c", Kind::Read).await.is_some());
+    }
+}

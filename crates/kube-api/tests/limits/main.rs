@@ -1,0 +1,7 @@
+//! One client cannot take the server from the others: not by asking for much, not by reading slowly, not by never finishing.
+//! And a server that stops lets everybody finish.
+
+mod client;
+mod fairness;
+mod shutdown;
+mod watchers;
