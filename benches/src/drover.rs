@@ -1,6 +1,6 @@
 //! The binary as a child process: its steps, its memory, its CPU time.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -12,6 +12,11 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -37,10 +42,15 @@ impl From<Child> for Drover {
 impl Drover {
     /// Runs `drover up` and waits until it is ready.
     pub fn up(binary: &Path, data: &Path, clusters: usize) -> Result<Self> {
-        let clusters = clusters.to_string();
+        Self::until_ready(binary, &["up", "--clusters", &clusters.to_string()], data)
+    }
+
+    /// Runs a command that serves from a data directory, and waits until it says that it is ready.
+    pub fn until_ready(binary: &Path, command: &[&str], data: &Path) -> Result<Self> {
         let begun = Instant::now();
         let mut child = Command::new(binary)
-            .args(["up", "-o", "json", "--clusters", &clusters, "--data-dir"])
+            .args(command)
+            .args(["-o", "json", "--data-dir"])
             .arg(data)
             .stdout(Stdio::piped())
             .spawn()?;
@@ -54,7 +64,11 @@ impl Drover {
                 });
             }
         }
-        bail!("drover up ended with {} before it was ready", child.wait()?)
+        bail!(
+            "drover {} ended with {} before it was ready",
+            command.join(" "),
+            child.wait()?
+        )
     }
 
     /// Runs another long-lived command.
@@ -66,13 +80,23 @@ impl Drover {
 
     /// Resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find(|it| it.starts_with("VmRSS:"))
-            .context("the kernel tells resident memory")?;
-        let kibibytes: u64 = line.split_whitespace().nth(1).context("a number of kB")?.parse()?;
-        Ok(kibibytes << 10)
+        resident(&format!("/proc/{}/status", self.child.id()))
+    }
+
+    /// Looks at the resident memory from now on, again and again.
+    pub fn watch_resident(&self) -> Peak {
+        let file = format!("/proc/{}/status", self.child.id());
+        let done = Arc::new(AtomicBool::new(false));
+        let told = done.clone();
+        let looking = std::thread::spawn(move || {
+            let mut highest = 0;
+            while !told.load(Ordering::Relaxed) {
+                highest = highest.max(resident(&file)?);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Ok(highest)
+        });
+        Peak { done, looking }
     }
 
     /// CPU time used so far.
@@ -101,6 +125,32 @@ impl Drover {
     fn terminate(&self) {
         // SAFETY: kill takes two numbers; the child has not been waited for, so the id is still its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+    }
+}
+
+fn resident(file: &str) -> Result<u64> {
+    let status = fs::read_to_string(file)?;
+    let line = status
+        .lines()
+        .find(|it| it.starts_with("VmRSS:"))
+        .context("the kernel tells resident memory")?;
+    let kibibytes: u64 = line.split_whitespace().nth(1).context("a number of kB")?.parse()?;
+    Ok(kibibytes << 10)
+}
+
+/// The most that was resident since somebody began to look.
+pub struct Peak {
+    done: Arc<AtomicBool>,
+    looking: JoinHandle<Result<u64>>,
+}
+
+impl Peak {
+    /// Ends looking.
+    pub fn highest(self) -> Result<u64> {
+        self.done.store(true, Ordering::Relaxed);
+        self.looking
+            .join()
+            .map_err(|_| anyhow!("nobody looked at the memory"))?
     }
 }
 

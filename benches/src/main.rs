@@ -5,6 +5,7 @@
 //! probed in the same run.
 
 mod addons;
+mod api;
 mod apis;
 mod counting;
 mod drover;
@@ -42,7 +43,10 @@ struct Arguments {
     /// Where the files go with which to speak to them.
     #[arg(long, hide = true)]
     serve_dir: Option<PathBuf>,
-    /// Which to measure: probe, start, works, fleet, addon, addons, placement, replicaset. All of them without a name.
+    /// Answers everything with so many bytes and measures nothing.
+    #[arg(long, hide = true, requires = "serve_dir")]
+    serve_bytes: Option<usize>,
+    /// Which to measure: probe, start, api, works, fleet, addon, addons, placement, replicaset. All of them without a name.
     names: Vec<String>,
 }
 
@@ -73,6 +77,8 @@ pub struct Size {
     pub replica_set_clusters: &'static [(usize, f64)],
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
+    /// The API on its own.
+    pub api: api::ApiSize,
 }
 
 #[global_allocator]
@@ -85,6 +91,9 @@ async fn main() -> Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     if let (Some(count), Some(dir)) = (arguments.serve_clusters, &arguments.serve_dir) {
         return apis::serve(count, dir).await;
+    }
+    if let (Some(length), Some(dir)) = (arguments.serve_bytes, &arguments.serve_dir) {
+        return api::serve_bytes(length, dir).await;
     }
     let mut size = if arguments.quick {
         Size {
@@ -100,6 +109,7 @@ async fn main() -> Result<()> {
             placement_changes: 10,
             replica_set_clusters: &[(50, 3000.0)],
             idle_seconds: 3,
+            api: api::ApiSize::QUICK,
         }
     } else {
         Size {
@@ -115,6 +125,7 @@ async fn main() -> Result<()> {
             placement_changes: 240,
             replica_set_clusters: &[(1000, 3000.0), (5000, 15_000.0)],
             idle_seconds: 30,
+            api: api::ApiSize::FULL,
         }
     };
     size.placement_clusters = arguments.placement_clusters.unwrap_or(size.placement_clusters);
@@ -141,6 +152,9 @@ async fn main() -> Result<()> {
     }
     if wanted("start") {
         report.insert("start".into(), start::measure(&binary, size).await?);
+    }
+    if wanted("api") {
+        report.insert("api".into(), api::measure(&binary, size).await?);
     }
     if wanted("works") {
         report.insert("works".into(), works::measure(&binary, size).await?);

@@ -21,7 +21,8 @@ pub fn measure() -> Result<Value> {
     }))
 }
 
-fn fdatasync() -> Result<Vec<f64>> {
+/// How long each of many writes of a page with its sync takes, in milliseconds.
+pub fn fdatasync() -> Result<Vec<f64>> {
     let mut file = tempfile::tempfile()?;
     let page = [7u8; 4096];
     let mut samples = Vec::with_capacity(SAMPLES);
