@@ -1,7 +1,8 @@
 //! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules,
-//! `cargo xtask story` runs stories.
+//! `cargo xtask story` runs stories, `cargo xtask kubernetes` has a real Kubernetes for tests.
 
 mod codegen;
+mod kubernetes;
 mod picture;
 mod story;
 mod tidy;
@@ -28,6 +29,9 @@ enum Chore {
     Tidy,
     /// Run stories: all, or those whose name contains one of the given words
     Story(story::Story),
+    /// Build, start and stop a real Kubernetes for tests
+    #[command(subcommand)]
+    Kubernetes(kubernetes::Kubernetes),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Codegen { check: false } => codegen::write(&root()),
         Chore::Codegen { check: true } => report(codegen::out_of_date(&root())?, "run `cargo xtask codegen`"),
         Chore::Story(wanted) => story::run(&wanted),
+        Chore::Kubernetes(wanted) => kubernetes::run(&root(), &wanted),
         Chore::Tidy => report(tidy::findings(&root())?, "each rule's reason is in xtask/src/tidy"),
     }
 }
