@@ -53,7 +53,8 @@ set CLUSTER=--kubeconfig=.drover/cluster1.kubeconfig
 
 # What is no object does not get past the hub's door.
 $ kubectl apply -f no-object.yaml 2>&1
-Error from server (BadRequest): ...Object 'Kind' is missing in '"just a text"'
+The ManifestWork "no-object" is invalid:...
+...
 exit 1
 
 $ kubectl apply -f work.yaml
@@ -103,7 +104,7 @@ wait $ kubectl $CLUSTER get configmap homeless -n nowhere -o name
 configmap/homeless
 
 $ kubectl delete manifestwork -n cluster1 w
-manifestwork.work.open-cluster-management.io "w" deleted
+manifestwork.work.open-cluster-management.io "w" deleted...
 
 $ kubectl $CLUSTER get configmaps -o name
 configmap/kube-root-ca.crt

@@ -267,33 +267,27 @@ fn event(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The newer group asks more of an event than the core group.
+/// The newer group asks more of an event than the core group: first of all that it has a time, and then the rest.
 fn new_event(new: &Value, errors: &mut Vec<FieldError>) {
-    for key in [
-        "eventTime",
-        "reportingController",
-        "reportingInstance",
-        "action",
-        "reason",
-    ] {
-        let given = text(new, &format!("/{key}"));
-        if given.is_empty() {
-            errors.push(FieldError::required(key, ""));
-        } else if given.len() > 128 {
-            errors.push(FieldError::invalid(
-                key,
-                &json!(given),
-                "can have at most 128 characters",
-            ));
+    const LENGTH_MAX: usize = 128;
+    const NOTE_LENGTH_MAX: usize = 1024;
+    if text(new, "/eventTime").is_empty() {
+        errors.push(FieldError::required("eventTime", ""));
+    } else {
+        for key in ["reportingController", "reportingInstance", "action", "reason"] {
+            let given = text(new, &format!("/{key}"));
+            if given.is_empty() {
+                errors.push(FieldError::required(key, ""));
+            } else if given.len() > LENGTH_MAX {
+                let detail = format!("can have at most {LENGTH_MAX} characters");
+                errors.push(FieldError::invalid(key, &json!(""), detail));
+            }
         }
-    }
-    let note = text(new, "/note");
-    if note.len() > 1024 {
-        errors.push(FieldError::invalid(
-            "note",
-            &json!(note),
-            "can have at most 1024 characters",
-        ));
+        // The fields are named as the kind within Kubernetes has them.
+        if text(new, "/note").len() > NOTE_LENGTH_MAX {
+            let detail = format!("can have at most {NOTE_LENGTH_MAX} characters");
+            errors.push(FieldError::invalid("message", &json!(""), detail));
+        }
     }
     let kind = text(new, "/type");
     if !["Normal", "Warning"].contains(&kind) {
@@ -306,7 +300,7 @@ fn new_event(new: &Value, errors: &mut Vec<FieldError>) {
     let (regarding, own) = (text(new, "/regarding/namespace"), text(new, "/metadata/namespace"));
     if regarding != own && !(regarding.is_empty() && own == "default") {
         errors.push(FieldError::invalid(
-            "regarding.namespace",
+            "involvedObject.namespace",
             &json!(regarding),
             "does not match event.namespace",
         ));

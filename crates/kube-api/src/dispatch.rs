@@ -134,7 +134,9 @@ where
         path: path.to_owned(),
         ..Attributes::default()
     };
-    let public = matches!(&route, Route::Health(_, check) if check.is_empty()) || route == Route::Version;
+    // Everybody may `get` these, and HEAD is a verb of its own where there is no object.
+    let is_public = matches!(&route, Route::Health(_, check) if check.is_empty()) || route == Route::Version;
+    let public = is_public && method == Method::GET;
     if !public && !server.may(&user, &attributes) {
         return Err(authz::forbidden(&user, &attributes));
     }

@@ -2,7 +2,7 @@
 //! admission, and the commit itself.
 
 use crate::{
-    admission::{self, Change, Operation, Review},
+    admission::{self, Admission, Change, Operation, Review},
     call::{Answer, Call, WriteOptions, Written},
     content,
     conversion::Converter,
@@ -117,7 +117,7 @@ impl managed::Versions for OtherVersions<'_> {
     }
 }
 
-/// Runs the in-process admission plug-ins.
+/// Lets the in-process admission plug-ins look at a new state and change it.
 ///
 /// # Errors
 /// The status of the plug-in that refuses.
@@ -127,6 +127,34 @@ pub fn ask_plugins(
     old: Option<&Value>,
     object: &mut Value,
     options: &WriteOptions,
+) -> Result<(), Status> {
+    each_plugin(call, operation, old, options, |plugin, review| {
+        plugin.admit(review, object)
+    })
+}
+
+/// Lets the in-process admission plug-ins judge a new state that is valid in itself.
+///
+/// # Errors
+/// The status of the plug-in that refuses.
+pub fn ask_validating_plugins(
+    call: &mut Call<'_>,
+    operation: Operation,
+    old: Option<&Value>,
+    object: &Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    each_plugin(call, operation, old, options, |plugin, review| {
+        plugin.validate(review, object)
+    })
+}
+
+fn each_plugin(
+    call: &mut Call<'_>,
+    operation: Operation,
+    old: Option<&Value>,
+    options: &WriteOptions,
+    mut ask: impl FnMut(&dyn Admission, &Review<'_>) -> Result<Vec<String>, Status>,
 ) -> Result<(), Status> {
     let server = call.server.clone();
     let user = call.user.clone();
@@ -145,7 +173,7 @@ pub fn ask_plugins(
             dry_run: options.dry_run,
             may: &may,
         };
-        let warnings = plugin.admit(&review, object)?;
+        let warnings = ask(&**plugin, &review)?;
         call.warnings.extend(warnings);
     }
     Ok(())
@@ -204,6 +232,7 @@ pub async fn write_update(
     }
     content::validate(call, &new, Some(old))?;
     kinds::check_grants(call, Some(old), &new)?;
+    ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     set_generation(call, old, &mut new);
     let name = call.name.clone();

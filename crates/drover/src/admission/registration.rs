@@ -83,7 +83,16 @@ impl Admission for Registration {
     }
 
     fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status> {
-        if review.operation == Verb::Delete || !review.subresource.is_empty() {
+        if review.operation == Verb::Delete || !review.subresource.is_empty() || review.resource == BINDINGS {
+            return Ok(vec![]);
+        }
+        fill_cluster(object, review.old, self.default_sets)
+            .map(|()| vec![])
+            .map_err(|it| refusal(CLUSTER_MUTATORS, it.code, &it.message))
+    }
+
+    fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
+        if !review.subresource.is_empty() {
             return Ok(vec![]);
         }
         let world = Seen {
@@ -96,7 +105,6 @@ impl Admission for Registration {
             validate_set_binding(user, object, review.old, &world).map_err(refused(SET_BINDING_VALIDATORS))?;
             return Ok(vec![]);
         }
-        fill_cluster(object, review.old, self.default_sets).map_err(refused(CLUSTER_MUTATORS))?;
         validate_cluster(user, object, review.old, &world).map_err(refused(CLUSTER_VALIDATORS))?;
         Ok(vec![])
     }

@@ -37,7 +37,11 @@ impl Admission for Work {
         resource == WORKS || resource == REPLICA_SETS
     }
 
-    fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status> {
+    fn admit(&self, _: &Review<'_>, _: &mut Value) -> Result<Vec<String>, Status> {
+        Ok(vec![])
+    }
+
+    fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
         let operation = match review.operation {
             _ if !review.subresource.is_empty() => return Ok(vec![]),
             Verb::Create => Operation::Create,

@@ -73,6 +73,16 @@ pub trait Admission: Send + Sync {
     /// # Errors
     /// The status that refuses the write.
     fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status>;
+
+    /// Judges a new state that is valid by its schema, as validating webhooks do: what the schema refuses never comes here.
+    /// Not asked on delete.
+    ///
+    /// # Errors
+    /// The status that refuses the write.
+    fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
+        let _ = (review, object);
+        Ok(Vec::new())
+    }
 }
 
 /// A write before and after, as the path shows it.

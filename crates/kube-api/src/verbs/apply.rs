@@ -58,8 +58,11 @@ fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
     if metadata.contains_key("managedFields") {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    if !metadata.contains_key("name") {
-        metadata.insert("name".into(), call.name.clone().into());
+    let is_placed = metadata.contains_key("namespace");
+    verbs::update::check_identity(call, config)?;
+    if !is_placed {
+        // What was not said is nobody's field, and not part of the name by which a mistake is told.
+        pipeline::metadata(config).remove("namespace");
     }
-    verbs::update::check_identity(call, config)
+    Ok(())
 }

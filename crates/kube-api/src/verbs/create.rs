@@ -111,6 +111,7 @@ async fn create_named(
     }
     content::validate(call, &value, None)?;
     kinds::check_grants(call, None, &value)?;
+    pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();
     kinds::finish_create(call, &mut value)?;
@@ -216,6 +217,7 @@ fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
 pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
     let name = call.name.clone();
     pipeline::check_namespace_lifecycle(call, &name)?;
+    check_namespace(call, &mut value)?;
     pipeline::metadata(&mut value).remove("resourceVersion");
     create_named(call, value, options, Tracking::Settled).await
 }

@@ -143,8 +143,17 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns when the head of its answer is there.
+    /// Sends a request and returns when the head of its answer is there. A server may close a connection at any time;
+    /// what it has not taken yet is sent again.
     pub async fn begin(&self, ask: &Ask) -> Result<http::Response<Incoming>, String> {
+        match self.try_begin(ask).await? {
+            Err(error) if was_not_taken(&error) => self.try_begin(ask).await?,
+            answer => answer,
+        }
+        .map_err(|it| format!("{it:?}"))
+    }
+
+    async fn try_begin(&self, ask: &Ask) -> Result<Result<http::Response<Incoming>, hyper::Error>, String> {
         let authority = format!("{}:{}", self.target.host, self.target.port);
         let mut request = Request::builder().method(&ask.method);
         request = if self.protocol == "h2" {
@@ -179,19 +188,23 @@ impl Client {
                 Sender::Two(it) => {
                     let mut it = it.clone();
                     drop(sender);
-                    it.ready().await.map_err(|it| it.to_string())?;
-                    it.send_request(request).await
+                    match it.ready().await {
+                        Ok(()) => it.send_request(request).await,
+                        Err(closed) => Err(closed),
+                    }
                 }
                 Sender::One(it) => {
                     let it = it.clone();
                     drop(sender);
                     let mut it = it.lock().await;
-                    it.ready().await.map_err(|it| it.to_string())?;
-                    it.send_request(request).await
+                    match it.ready().await {
+                        Ok(()) => it.send_request(request).await,
+                        Err(closed) => Err(closed),
+                    }
                 }
             }
         };
-        answer.map_err(|it| format!("{it:?}"))
+        Ok(answer)
     }
 
     /// Sends a request and reads its answer; a connection that breaks is an error.
@@ -400,6 +413,11 @@ impl Index<&str> for Reply {
     }
 }
 
+/// Whether the server closed the connection in peace before it had taken the request.
+fn was_not_taken(error: &hyper::Error) -> bool {
+    error.is_canceled() || format!("{error:?}").contains("NO_ERROR")
+}
+
 /// A stream of events.
 pub struct Watch {
     what: String,
@@ -451,9 +469,14 @@ impl Watch {
         (kind, event["object"].take())
     }
 
-    /// The next event's type and the name of its object.
+    /// The type of the next event and the name of its object; a server may set a bookmark at any time.
     pub async fn brief(&mut self) -> (String, String) {
-        let (kind, object) = self.next().await;
+        let (kind, object) = loop {
+            let (kind, object) = self.next().await;
+            if kind != "BOOKMARK" || !object["metadata"]["annotations"].is_null() {
+                break (kind, object);
+            }
+        };
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         (kind, name)
     }

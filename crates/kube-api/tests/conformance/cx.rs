@@ -3,6 +3,7 @@
 use crate::{
     client::{Ask, Client, Reply, Watch},
     cluster::{Credential, Embedded, Target},
+    sections::list::churn,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube_api::pki::certificate;
@@ -170,6 +171,50 @@ impl Cx {
                 "never came to be as wanted; last came: {}",
                 reply.came()
             );
+        }
+    }
+
+    /// Asks until the revision that is asked for is no longer kept. A server may keep all of them for minutes.
+    pub async fn until_gone_by(&self, path: &str) -> Reply {
+        const LONGEST: Duration = Duration::from_secs(100);
+        let asked = async {
+            let mut turn = tokio::time::interval(Duration::from_millis(500));
+            loop {
+                turn.tick().await;
+                let reply = self.get(path).await;
+                if reply.code == 410 {
+                    return reply;
+                }
+            }
+        };
+        tokio::time::timeout(LONGEST, asked)
+            .await
+            .unwrap_or_else(|_| panic!("{path} is answered {} s later still", LONGEST.as_secs()))
+    }
+
+    /// Watches from the first revision, and writes until the server has forgotten it; the error in the stream.
+    pub async fn watch_too_old(&self, path: &str, accept: &str) -> (Watch, Value) {
+        loop {
+            churn(self, path).await;
+            let ask = Ask::get(format!("{path}?watch=1&resourceVersion=1&allowWatchBookmarks=true")).accept(accept);
+            let mut watch = self.admin.watch(ask).await;
+            let (event, object) = watch.next().await;
+            if event == "ERROR" {
+                return (watch, object);
+            }
+        }
+    }
+
+    /// What Go clients accept for built-in kinds, if the server answers it in JSON, which we read; JSON otherwise.
+    pub async fn accepted_by_go(&self) -> &'static str {
+        const GO: &str = "application/vnd.kubernetes.protobuf,application/json";
+        let reply = self
+            .send(Ask::get("/api/v1/namespaces/default").accept(GO))
+            .await
+            .is(200);
+        match reply.header("content-type").as_str() {
+            "application/json" => GO,
+            _ => "application/json",
         }
     }
 

@@ -103,8 +103,9 @@ fn merge_map(
             continue;
         }
         let schema = node.field(&key);
-        let merged = match (original.remove(&key), change) {
-            (None, change) => drop_directives(change)?,
+        // An empty map is what Kubernetes does not write down, so there it is not in the object.
+        let live = original.remove(&key).filter(|it| !is_empty_map(it, schema));
+        let merged = match (live, change) {
             (Some(Value::Object(_)), Value::Object(mut change)) if schema.is_some_and(|it| it.patch_replace) => {
                 change.remove(DIRECTIVE);
                 Value::Object(change)
@@ -113,7 +114,10 @@ fn merge_map(
                 Value::Object(merge_map(live, change, Node::At(schema))?)
             }
             (Some(Value::Array(live)), Value::Array(change)) => Value::Array(merge_list(live, change, schema)?),
-            (Some(_), change) => drop_directives(change)?,
+            (_, change) => match without_directives(change) {
+                Some(kept) => kept,
+                None => continue,
+            },
         };
         original.insert(key, merged);
     }
@@ -168,12 +172,13 @@ fn set_element_orders(
             }
             (Some(Value::Array(live)), Some(Value::Array(change))) => merge_list(live, change, schema)?,
             (Some(Value::Array(live)), None) => live,
-            (_, Some(change)) => match drop_directives(change)? {
-                Value::Array(items) => items,
-                other => {
+            (_, Some(change)) => match without_directives(change) {
+                Some(Value::Array(items)) => items,
+                Some(other) => {
                     original.insert(field.to_owned(), other);
                     continue;
                 }
+                None => continue,
             },
             (Some(other), None) => {
                 original.insert(field.to_owned(), other);
@@ -219,10 +224,7 @@ fn same_item(left: &Value, right: &Value, key: Option<&str>) -> bool {
 
 fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Schema>) -> Result<Vec<Value>, Status> {
     if !schema.is_some_and(|it| it.patch_merge) {
-        return Ok(match drop_directives(Value::Array(change))? {
-            Value::Array(items) => items,
-            _ => Vec::new(),
-        });
+        return Ok(change.into_iter().filter_map(without_directives).collect());
     }
     if original.is_empty() && change.is_empty() {
         return Ok(original);
@@ -282,7 +284,7 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
                 let before = live.as_object_mut().map(std::mem::take).unwrap_or_default();
                 *live = Value::Object(merge_map(before, set, Node::At(items))?);
             }
-            (_, set) => merged.push(drop_directives(set)?),
+            (_, set) => merged.extend(without_directives(set)),
         }
     }
     Ok(arrange(merged, &order, &server_order, Some(key)))
@@ -308,35 +310,25 @@ fn arrange(merged: Vec<Value>, patch_order: &[Value], server_order: &[Value], ke
     result
 }
 
-/// Patch content that meets nothing in the object is taken as it is, without its directives and nulls.
-fn drop_directives(value: Value) -> Result<Value, Status> {
-    Ok(match value {
+/// What a patch says of a part that the object does not have, nulls and directives left out. A map with a directive is
+/// nothing at all then, whatever the directive is: it speaks of what is not there.
+fn without_directives(value: Value) -> Option<Value> {
+    Some(match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => return None,
         Value::Object(map) => {
-            if let Some(directive) = map.get(DIRECTIVE) {
-                match directive.as_str() {
-                    Some("delete") => return Ok(Value::Object(Map::new())),
-                    Some("merge" | "replace") => {}
-                    _ => return Err(unknown_directive(directive, &map)),
-                }
-            }
-            let mut kept = Map::new();
-            for (key, value) in map {
-                if !is_directive(&key) && !value.is_null() {
-                    kept.insert(key, drop_directives(value)?);
-                }
-            }
-            Value::Object(kept)
+            let kept = map
+                .into_iter()
+                .filter(|(key, value)| !is_directive(key) && !value.is_null());
+            let kept = kept.filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            Value::Object(kept.collect())
         }
-        Value::Array(items) => {
-            let mut kept = Vec::with_capacity(items.len());
-            for item in items {
-                match item.get(DIRECTIVE).map(|it| it.as_str()) {
-                    Some(Some("delete" | "replace")) => {}
-                    _ => kept.push(drop_directives(item)?),
-                }
-            }
-            Value::Array(kept)
-        }
+        Value::Array(items) => Value::Array(items.into_iter().filter_map(without_directives).collect()),
         other => other,
     })
+}
+
+/// Whether it is a map without entries, of the kind whose keys are the user's.
+fn is_empty_map(value: &Value, schema: Option<&Schema>) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
+        && schema.is_some_and(|it| it.additional.is_some() && it.properties.is_empty())
 }

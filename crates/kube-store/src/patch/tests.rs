@@ -309,8 +309,19 @@ fn strategic_merge_patch_follows_keys_and_directives() {
 }
 
 #[test]
+fn a_directive_about_what_is_not_there_takes_its_map_along() {
+    let live = json!({"metadata": {"labels": {}}});
+    for directive in ["replace", "delete", "merge", "bad"] {
+        let patch =
+            json!({"metadata": {"labels": {"$patch": directive, "y": "2"}}, "data": {"$patch": directive, "y": "2"}});
+        let result = strategic::apply(&live, patch.to_string().as_bytes(), &schema()).unwrap();
+        assert_eq!(result, json!({"metadata": {}}), "{directive}");
+    }
+}
+
+#[test]
 fn a_strategic_merge_patch_that_makes_no_sense_is_refused() {
-    let live = json!({"spec": {"containers": [{"name": "c1"}], "strategy": {"type": "x"}}, "data": {}});
+    let live = json!({"spec": {"containers": [{"name": "c1"}], "strategy": {"type": "x"}}, "data": {"a": "1"}});
     let table = [
         (
             json!({"data": {"$patch": "bad"}}),

@@ -250,7 +250,8 @@ impl Checker {
     }
 
     fn too_many(&mut self, path: &Path<'_>, found: usize, max: u64) {
-        let detail = format!("Too many: {found}: must have at most {max} items");
+        let items = if max == 1 { "item" } else { "items" };
+        let detail = format!("Too many: {found}: must have at most {max} {items}");
         self.errors.push(error("FieldValueTooMany", &path.dotted(), detail));
     }
 

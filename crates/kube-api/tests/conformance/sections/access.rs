@@ -443,7 +443,7 @@ async fn impersonation(c: Cx) {
         .send(ask(WHO).user("carol", &[]))
         .await
         .fails(403, "Forbidden")
-        .mentions("users \"carol\" is forbidden: User \"alice\" cannot impersonate");
+        .mentions("User \"alice\" cannot impersonate");
     let rules =
         json!([{"apiGroups": [""], "resources": ["users"], "resourceNames": ["carol"], "verbs": ["impersonate"]}]);
     c.grant(

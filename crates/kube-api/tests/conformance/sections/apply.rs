@@ -145,8 +145,10 @@ async fn refusals(c: Cx) {
     c.get(&path).await.is(404);
     c.apply(&path, "m", json!({"apiVersion": "v1", "kind": "ConfigMap"}))
         .await
-        .is(201)
-        .has("/metadata/name", "a");
+        .fails(400, "BadRequest")
+        .says("the name of the object (a based on URL) was undeterminable: name must be provided");
+    c.get(&path).await.is(404);
+    c.apply(&path, "m", config_map("a", json!({}))).await.is(201);
     let mut object = config_map("a", json!({"k": "v"}));
     object["metadata"]["resourceVersion"] = "1".into();
     c.apply(&path, "m", object).await.fails(409, "Conflict");
@@ -185,19 +187,24 @@ async fn conflicts(c: Cx) {
         .await
         .fails(409, "Conflict")
         .says("Apply failed with 1 conflict: conflict with \"m1\": .spec.template.spec.containers[name=\"c1\"].image");
+    // Nobody else writes the status of a pod that is on no node.
+    let pods = path.replace("configmaps/a", "pods");
+    c.until(&pods.replace("pods", "serviceaccounts/default"), |it| it.code == 200)
+        .await;
+    c.make(&pods, json!({"metadata": {"name": "a"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}}))
+        .await;
     c.send(Ask::patch(
         "merge",
-        format!("{deployments}/status?fieldManager=controller"),
-        &json!({"status": {"replicas": 1}}),
+        format!("{pods}/a/status?fieldManager=controller"),
+        &json!({"status": {"message": "one"}}),
     ))
     .await
     .is(200);
-    let status =
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 2}});
-    c.apply(&format!("{deployments}/status"), "m2", status)
+    let status = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"message": "two"}});
+    c.apply(&format!("{pods}/a/status"), "m2", status)
         .await
         .fails(409, "Conflict")
-        .mentions("conflict with \"controller\" with subresource \"status\" using apps/v1: .status.replicas");
+        .mentions("conflict with \"controller\" with subresource \"status\" using v1: .status.message");
 }
 
 async fn sharing(c: Cx) {
@@ -412,6 +419,12 @@ async fn unknown_field(c: Cx) {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/fv");
     let mut object = config_map("fv", json!({}));
     object["foo"] = "x".into();
+    // The name is the one that the body gives.
+    c.apply(&path, "m", object.clone())
+        .await
+        .is(500)
+        .says("failed to create typed patch object (/fv; /v1, Kind=ConfigMap): .foo: field not declared in schema");
+    object["metadata"]["namespace"] = namespace.clone().into();
     c.apply(&path, "m", object).await.is(500).says(&format!(
         "failed to create typed patch object ({namespace}/fv; /v1, Kind=ConfigMap): .foo: field not declared in schema"
     ));

@@ -104,10 +104,9 @@ async fn unknown_type(c: Cx) {
     c.get(&format!("{path}/a")).await.is(404);
 }
 
+/// The answer is to be read, so it is asked for in JSON.
 fn protobuf(method: &str, path: impl Into<String>, body: Bytes) -> Ask {
-    Ask::new(method, path)
-        .bytes(PROTOBUF, body)
-        .accept("application/vnd.kubernetes.protobuf,application/json")
+    Ask::new(method, path).bytes(PROTOBUF, body).accept("application/json")
 }
 
 async fn config_map_protobuf(c: Cx) {
@@ -131,10 +130,18 @@ async fn config_map_protobuf(c: Cx) {
 /// What differs between two objects that say the same.
 fn comparable(reply: Reply, name: &str) -> Value {
     let mut value = reply.json;
+    // Where there are controllers, they have begun with the one and not yet with the other.
     let metadata = value["metadata"].as_object_mut().unwrap();
-    for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+    for key in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+        "annotations",
+    ] {
         metadata.remove(key);
     }
+    value.as_object_mut().unwrap().remove("status");
     for key in ["clusterIP", "clusterIPs"] {
         if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove(key);
@@ -589,10 +596,15 @@ async fn broken_protobuf(c: Cx) {
     );
     let kind = c.define_simple("things", "Thing", json!({})).await;
     let body = message().message(1, metadata("a")).envelope(&kind.api_version, "Thing");
-    c.send(Ask::new("POST", &kind.path).bytes(PROTOBUF, body))
+    // Kubernetes 1.36 has no answer: it resets the stream.
+    if let Ok(reply) = c
+        .admin
+        .attempt(&Ask::new("POST", &kind.path).bytes(PROTOBUF, body))
         .await
-        .fails(415, "UnsupportedMediaType");
-    c.get("/version").await.is(200);
+    {
+        reply.fails(415, "UnsupportedMediaType");
+    }
+    c.get(&kind.at("a")).await.is(404);
 }
 
 async fn cbor(c: Cx) {

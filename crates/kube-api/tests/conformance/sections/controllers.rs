@@ -378,7 +378,15 @@ async fn events(c: Cx) {
     c.post(&other, json!({"metadata": {"name": "d", "namespace": namespace}, "regarding": reference, "type": "Normal", "note": "n"}))
         .await
         .fails(422, "Invalid")
-        .mentions("reportingController: Required value");
+        .mentions("eventTime: Required value");
+    c.post(
+        &other,
+        json!({"metadata": {"name": "d", "namespace": namespace}, "regarding": reference, "type": "Normal", "note": "n",
+        "eventTime": "2026-01-01T00:00:00.000000Z"}),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("reportingController: Required value");
     if std::env::var_os("DROVER_TEST_CLUSTER").is_some() {
         return;
     }

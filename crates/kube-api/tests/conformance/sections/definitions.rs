@@ -591,7 +591,10 @@ async fn selectable(c: Cx) {
     let properties = || json!({"color": {"type": "string"}, "size": {"type": "string"}});
     let mut v1 = version("v1", properties());
     v1["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
-    let mut v2 = version("v2", properties());
+    // Kubernetes refuses fields of a version whose schema is that of all versions, so this one has one more.
+    let mut more = properties();
+    more["weight"] = json!({"type": "string"});
+    let mut v2 = version("v2", more);
     v2["storage"] = false.into();
     v2["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
     let kind = c.define("things", "Thing", json!({"versions": [v1, v2]})).await;

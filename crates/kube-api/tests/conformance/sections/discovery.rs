@@ -240,11 +240,8 @@ async fn established(c: Cx) {
         (&widgets["resource"], &widgets["scope"]),
         (&json!("widgets"), &json!("Namespaced"))
     );
-    let index = c.get("/openapi/v3").await.is(200);
-    assert!(
-        index["paths"][format!("apis/{group}/v1")].is_object(),
-        "the group is not in /openapi/v3"
-    );
+    c.until("/openapi/v3", |it| it["paths"][format!("apis/{group}/v1")].is_object())
+        .await;
 }
 
 async fn last_of_group(c: Cx) {

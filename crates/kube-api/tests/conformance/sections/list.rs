@@ -370,7 +370,9 @@ async fn expired(c: Cx) {
     let first = c.get(&format!("{path}?limit=3")).await.is(200);
     churn(&c, &path).await;
     let old = forge(&token(&first));
-    let gone = c.get(&format!("{path}?limit=3&continue={old}")).await.fails(410, "Expired").mentions(
+    let old = format!("{path}?limit=3&continue={old}");
+    c.until_gone_by(&old).await;
+    let gone = c.get(&old).await.fails(410, "Expired").mentions(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
          the continue parameter, or use the continue token in this response",
     );
@@ -446,9 +448,8 @@ async fn exact(c: Cx) {
         .is(200);
     assert!(newer.names().contains(&"b".to_owned()));
     churn(&c, &path).await;
-    c.get(&format!("{path}?resourceVersion=1&resourceVersionMatch=Exact"))
-        .await
-        .fails(410, "Expired");
+    let first = format!("{path}?resourceVersion=1&resourceVersionMatch=Exact");
+    c.until_gone_by(&first).await.fails(410, "Expired");
     let future = newer.revision() + 100_000_000;
     c.get(&format!("{path}?resourceVersion={future}&resourceVersionMatch=Exact"))
         .await

@@ -174,6 +174,10 @@ async fn explain(c: Cx) {
         .prints("terminationGracePeriodSeconds");
     let properties = json!({"size": {"type": "integer", "description": "How big it is."}});
     let kind = c.define_simple("gadgets", "Gadget", properties).await;
+    c.until("/openapi/v3", |it| {
+        it["paths"][format!("apis/{}/v1", kind.group)].is_object()
+    })
+    .await;
     let run = ["explain", &format!("{}.{}", kind.plural, kind.group), "--recursive"];
     c.kubectl(&run, "")
         .await

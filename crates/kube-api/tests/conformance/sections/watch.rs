@@ -5,7 +5,6 @@ use crate::{
     client::{Ask, Client, Watch},
     cx::{Cx, config_map, version},
     run::timed,
-    sections::list::churn,
 };
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -197,10 +196,7 @@ async fn one_object(c: Cx) {
 
 async fn too_old(c: Cx) {
     let path = c.core("configmaps").await;
-    churn(&c, &path).await;
-    let mut watch = c.watch(&format!("{path}?watch=1&resourceVersion=1")).await;
-    let (kind, status) = watch.next().await;
-    assert_eq!(kind, "ERROR", "{status}");
+    let (mut watch, status) = c.watch_too_old(&path, "application/json").await;
     assert_eq!(
         (&status["kind"], &status["status"], &status["reason"], &status["code"]),
         (&json!("Status"), &json!("Failure"), &json!("Expired"), &json!(410))
@@ -273,7 +269,7 @@ async fn informer(c: Cx) {
         for number in 0..objects {
             c.make(&path, json!({"metadata": {"name": format!("s{number}")}})).await;
         }
-        let accept = "application/vnd.kubernetes.protobuf,application/json";
+        let accept = c.accepted_by_go().await;
         let ask = Ask::get(format!("{path}?{WATCH_LIST}&timeout=6m40s&timeoutSeconds=400")).accept(accept);
         let mut watch = c.admin.watch(ask).await;
         assert_eq!(until_marked(&mut watch, "Secret", "v1").await.len(), objects);

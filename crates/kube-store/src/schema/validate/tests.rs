@@ -70,7 +70,7 @@ fn values_are_judged_in_the_words_of_kubernetes() {
         (
             json!({"type": "object", "maxProperties": 1, "additionalProperties": {"type": "integer"}}),
             json!({"a": 1, "b": 2}),
-            "spec.v: Too many: 2: must have at most 1 items",
+            "spec.v: Too many: 2: must have at most 1 item",
         ),
         (
             json!({"type": "string", "format": "date-time"}),
