@@ -121,7 +121,7 @@ wait $ kubectl $CLUSTER -n default get configmap helloworld -o jsonpath='{.data.
 changed
 
 $ kubectl -n cluster1 delete configmap helloworld
-configmap "helloworld" deleted
+configmap "helloworld" deleted...
 
 wait $ kubectl $CLUSTER -n default get configmap helloworld 2>&1
 Error from server (NotFound): configmaps "helloworld" not found
@@ -144,7 +144,7 @@ exit 1
 
 # Taken off the cluster, it leaves nothing behind: no work, no role, no agent, no credential, no label.
 $ kubectl -n cluster1 delete managedclusteraddon helloworld
-managedclusteraddon.addon.open-cluster-management.io "helloworld" deleted
+managedclusteraddon.addon.open-cluster-management.io "helloworld" deleted...
 
 wait $ kubectl -n cluster1 get manifestworks,managedclusteraddons,roles,rolebindings -l '!open-cluster-management.io/cluster-name' -o name
 

@@ -77,7 +77,7 @@ $ kubectl -n cluster1 get managedclusteraddon hooked -o jsonpath='{.metadata.fin
 
 # It runs when the add-on is deleted, while everything else is still there.
 $ kubectl -n cluster1 delete managedclusteraddon hooked --wait=false
-managedclusteraddon.addon.open-cluster-management.io "hooked" deleted
+managedclusteraddon.addon.open-cluster-management.io "hooked" deleted...
 
 wait $ kubectl $CLUSTER get jobs -n default -o name
 job.batch/last

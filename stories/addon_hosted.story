@@ -65,7 +65,7 @@ deployment.apps/helloworldhosted-agent
 
 $ kubectl $CLUSTER -n hosted get deployments -o name
 
-$ kubectl $CLUSTER get namespace hosted -o name
+wait $ kubectl $CLUSTER get namespace hosted -o name
 namespace/hosted
 
 # Its credential and its lease are looked after by the agent of cluster1, which runs at home and says so.

@@ -125,14 +125,14 @@ applied
 
 # A cluster that is no longer at aws loses it.
 $ kubectl --kubeconfig .drover/cluster3.kubeconfig delete clusterclaim platform.open-cluster-management.io
-clusterclaim.cluster.open-cluster-management.io "platform.open-cluster-management.io" deleted
+clusterclaim.cluster.open-cluster-management.io "platform.open-cluster-management.io" deleted...
 
 wait $ kubectl get managedclusteraddon -A -o name
 managedclusteraddon.addon.open-cluster-management.io/helloworld
 
 # The root of it all is deleted, and everything goes.
 $ kubectl delete clustermanagementaddon helloworld
-clustermanagementaddon.addon.open-cluster-management.io "helloworld" deleted
+clustermanagementaddon.addon.open-cluster-management.io "helloworld" deleted...
 
 wait $ kubectl get managedclusteraddons,manifestworks -A -o name
 

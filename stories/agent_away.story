@@ -71,7 +71,7 @@ $ kubectl patch -n cluster3 manifestwork kept --type=json -p '[{"op":"replace","
 manifestwork.work.open-cluster-management.io/kept patched
 
 $ kubectl delete -n cluster3 manifestwork gone --wait=false
-manifestwork.work.open-cluster-management.io "gone" deleted
+manifestwork.work.open-cluster-management.io "gone" deleted...
 
 $ kubectl apply -f added.yaml
 manifestwork.work.open-cluster-management.io/added created

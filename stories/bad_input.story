@@ -1,4 +1,5 @@
 # What is wrong with what was typed is told in one sentence that names the thing and the fix. Nothing is half done.
+# Embedded only: the data directories and ports of `drover up` are what it is about.
 
 file malformed.kubeconfig
     clusters: [

@@ -52,7 +52,7 @@ Joined True ManagedClusterJoined
 
 # A profile that is deleted by mistake comes back; who manages it never changes.
 $ kubectl delete clusterprofile -n kueue cluster1
-clusterprofile.multicluster.x-k8s.io "cluster1" deleted
+clusterprofile.multicluster.x-k8s.io "cluster1" deleted...
 
 wait $ kubectl get clusterprofile -n kueue cluster1 -o jsonpath='{.status.conditions[*].type}'
 ControlPlaneHealthy Joined

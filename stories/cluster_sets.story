@@ -41,7 +41,7 @@ global                       2 ManagedClusters selected
 let UID $ kubectl get managedclusterset default -o jsonpath='{.metadata.uid}'
 
 $ kubectl delete managedclusterset default
-managedclusterset.cluster.open-cluster-management.io "default" deleted
+managedclusterset.cluster.open-cluster-management.io "default" deleted...
 
 wait $ test "$UID" != "$(kubectl get managedclusterset default -o jsonpath='{.metadata.uid}')"
 

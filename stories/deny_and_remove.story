@@ -54,13 +54,13 @@ managedcluster/cluster1 waits for nothing.
 
 # Deleting it waits for its works to be cleaned up, and takes its permissions with it.
 $ kubectl delete manifestwork -n cluster1 w
-manifestwork.work.open-cluster-management.io "w" deleted
+manifestwork.work.open-cluster-management.io "w" deleted...
 
 $ kubectl $CLUSTER get configmaps -o name
 configmap/kube-root-ca.crt
 
 $ kubectl delete managedcluster cluster2
-managedcluster.cluster.open-cluster-management.io "cluster2" deleted
+managedcluster.cluster.open-cluster-management.io "cluster2" deleted...
 
 wait $ kubectl get clusterroles,clusterrolebindings,rolebindings -A -l open-cluster-management.io/cluster-name=cluster2 -o name
 

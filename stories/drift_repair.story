@@ -33,7 +33,7 @@ wait $ kubectl $CLUSTER get configmap a -o jsonpath='{.data}'
 {"color":"red"}
 
 $ kubectl $CLUSTER delete configmap a
-configmap "a" deleted
+configmap "a" deleted...
 
 wait $ kubectl $CLUSTER get configmap a -o jsonpath='{.data}'
 {"color":"red"}

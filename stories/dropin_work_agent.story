@@ -58,7 +58,7 @@ lease.coordination.k8s.io/work-agent-lock
 stop work
 
 $ kubectl delete -n edge manifestwork hello --wait=false
-manifestwork.work.open-cluster-management.io "hello" deleted
+manifestwork.work.open-cluster-management.io "hello" deleted...
 
 $ kubectl get managedcluster edge -o jsonpath='{.status.conditions[?(@.type=="ManagedClusterConditionAvailable")].status}{"\n"}'
 True

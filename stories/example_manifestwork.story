@@ -79,7 +79,7 @@ $ kubectl --kubeconfig .drover/cluster2.kubeconfig get deployment 2>&1
 No resources found in default namespace.
 
 $ kubectl delete -f example-manifestwork.yaml
-manifestwork.work.open-cluster-management.io "example-manifestwork" deleted
+manifestwork.work.open-cluster-management.io "example-manifestwork" deleted...
 
 $ kubectl --kubeconfig .drover/cluster1.kubeconfig get deployment,sa -n default
 NAME   AGE

@@ -49,7 +49,7 @@ $ kubectl $CLUSTER create configmap mine
 configmap/mine created
 
 $ kubectl $CLUSTER delete configmap a
-configmap "a" deleted
+configmap "a" deleted...
 
 $ kubectl $CLUSTER patch configmap b --type=merge -p '{"data":{"color":"green"}}'
 configmap/b patched

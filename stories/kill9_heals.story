@@ -42,7 +42,7 @@ configmap/b
 configmap/kube-root-ca.crt
 
 $ kubectl delete manifestwork -n cluster1 w --wait=false
-manifestwork.work.open-cluster-management.io "w" deleted
+manifestwork.work.open-cluster-management.io "w" deleted...
 
 kill again
 

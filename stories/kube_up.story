@@ -1,5 +1,6 @@
 # The embedded Kubernetes on its own: kubectl finds a Kubernetes, nothing of Open Cluster Management, and everything again
 # after a restart. A backup of it comes back.
+# Embedded only: that is what it is about.
 
 start kube $ drover kube up --data-dir data --write-kubeconfig admin.kubeconfig
 

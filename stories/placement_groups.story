@@ -72,7 +72,7 @@ wait $ kubectl get placementdecisions -o jsonpath="$GROUPS_"
 
 # A cluster that leaves makes room; its group may be empty of others and stays first.
 $ kubectl delete managedcluster c7 --wait=false
-managedcluster.cluster.open-cluster-management.io "c7" deleted
+managedcluster.cluster.open-cluster-management.io "c7" deleted...
 
 wait $ kubectl get placementdecisions -o jsonpath="$GROUPS_"
 0 canary waves-decision-1: c1 c2 c4

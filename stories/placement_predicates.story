@@ -250,13 +250,13 @@ a b
 
 # A cluster that is deleted leaves, a decision that is deleted comes back, and all go with their placement.
 $ kubectl delete managedcluster b --wait=false
-managedcluster.cluster.open-cluster-management.io "b" deleted
+managedcluster.cluster.open-cluster-management.io "b" deleted...
 
 wait $ kubectl get placementdecision p-decision-1 -o jsonpath="$CHOSEN"
 a
 
 $ kubectl delete placementdecision p-decision-1
-placementdecision.cluster.open-cluster-management.io "p-decision-1" deleted
+placementdecision.cluster.open-cluster-management.io "p-decision-1" deleted...
 
 wait $ kubectl get placementdecision p-decision-1 -o jsonpath="$CHOSEN"
 a

@@ -59,7 +59,7 @@ NAME   SUCCEEDED   REASON                  SELECTEDCLUSTERS
 many   True        AllDecisionsScheduled   2
 
 $ kubectl delete placement many
-placement.cluster.open-cluster-management.io "many" deleted
+placement.cluster.open-cluster-management.io "many" deleted...
 
 # Balance: placements of one cluster each go to different ones.
 $ for it in 1 2 3 4; do drover create placement one-$it --count 1; until kubectl get placementdecision one-$it-decision-1 -o jsonpath='{.status.decisions[*].clusterName}' 2>&1 | grep -q '^[a-d]$'; do :; done; done

@@ -1,4 +1,5 @@
 # An embedded cluster runs pods as processes: an image that is mapped to a command runs, one that is not says what to do.
+# Embedded only: the logs of pods come from a kubelet, and there is none.
 
 start up $ drover up --clusters 1 --node-image-map 'busybox=*'
 

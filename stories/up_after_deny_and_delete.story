@@ -32,7 +32,7 @@ $ kubectl wait -n cluster2 manifestwork/w --for=condition=Available --timeout=30
 manifestwork.work.open-cluster-management.io/w condition met
 
 $ kubectl delete managedcluster cluster2
-managedcluster.cluster.open-cluster-management.io "cluster2" deleted
+managedcluster.cluster.open-cluster-management.io "cluster2" deleted...
 
 $ kubectl get manifestworks -A 2>&1
 No resources found

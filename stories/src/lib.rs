@@ -17,16 +17,22 @@
 //! several spaces for one or more. `exit 1` as the last line is the exit code.
 
 mod expect;
+pub mod fleet;
+pub mod keep;
+mod lane;
 mod parse;
 mod run;
 
+pub use lane::Lane;
 pub use parse::{Action, Step, parse};
-pub use run::{Failure, run};
+use run::run;
 
 use anyhow::{Context, Result, bail};
+use lane::Programs;
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    time::Instant,
 };
 
 /// The stories of this repository, by name; `$STORIES_FOLDER` names another folder of them.
@@ -86,41 +92,72 @@ pub fn has_program(name: &str) -> bool {
     std::env::split_paths(&path).any(|it| it.join(name).is_file())
 }
 
-/// Runs the stories whose name contains one of `wanted` (all without any) and prints a line for each; the answer is
-/// whether none failed.
+/// What to run, and where.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Words that a story's name contains; all stories without any.
+    pub names: Vec<String>,
+    /// Where hub and clusters live.
+    pub lane: Lane,
+    /// The folder with the control plane of a real Kubernetes and its kubectl.
+    pub kubernetes: PathBuf,
+}
+
+/// Runs the stories and prints a line for each; the answer is whether none failed.
 ///
 /// # Errors
 /// When the stories cannot be read or the binary cannot be built.
-pub fn run_all(wanted: &[String]) -> Result<bool> {
+pub fn run_all(wanted: &Wanted) -> Result<bool> {
     let stories = all()?;
+    let names = &wanted.names;
     let chosen: Vec<_> = stories
         .into_iter()
-        .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|it| name.contains(it.as_str())))
+        .filter(|(name, _)| names.is_empty() || names.iter().any(|it| name.contains(it.as_str())))
         .collect();
-    if chosen.is_empty() && !wanted.is_empty() {
-        bail!("no story is named {}", wanted.join(" or "));
+    if chosen.is_empty() && !names.is_empty() {
+        bail!("no story is named {}", names.join(" or "));
     }
-    if !has_program("kubectl") {
+    let is_real = !wanted.lane.is_embedded();
+    let missing = match () {
+        () if is_real && !wanted.kubernetes.join(lane::PROGRAM).is_file() => {
+            Some("no Kubernetes was built; `cargo xtask kubernetes build` does")
+        }
+        () if !is_real && !has_program("kubectl") => Some("kubectl is not in the PATH"),
+        () => None,
+    };
+    if let Some(missing) = missing {
         for (name, _) in chosen {
-            println!("story {name} ... skipped: kubectl is not in the PATH");
+            println!("story {name} ... skipped: {missing}");
         }
         return Ok(true);
     }
-    let binaries = binary_folder()?;
-    let mut failed = 0;
-    let total = chosen.len();
+    let programs = Programs::of(wanted.lane, &binary_folder()?, &wanted.kubernetes)?;
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let all_begun = Instant::now();
     for (name, path) in chosen {
         let text = std::fs::read_to_string(&path)?;
+        if let Some(why) = lane::embedded_only(&text).filter(|_| is_real) {
+            println!("story {name} ... skipped: {why}");
+            skipped += 1;
+            continue;
+        }
         let steps = parse(&text).with_context(|| format!("could not read story {name}"))?;
-        let begun = std::time::Instant::now();
-        match run(&steps, &binaries) {
-            Ok(()) => println!("story {name} ... ok ({:.1} s)", begun.elapsed().as_secs_f64()),
+        let begun = Instant::now();
+        match run(&steps, &programs) {
+            Ok(()) => {
+                passed += 1;
+                println!("story {name} ... ok ({:.1} s)", begun.elapsed().as_secs_f64());
+            }
             Err(failure) => {
                 failed += 1;
                 println!("story {name} ... FAILED\n\nstories/{name}.story:{failure}");
             }
         }
     }
-    println!("\n{} stories passed, {failed} failed", total - failed);
+    println!(
+        "\nlane {}: {passed} stories passed, {failed} failed, {skipped} skipped, {:.0} s",
+        wanted.lane.name(),
+        all_begun.elapsed().as_secs_f64()
+    );
     Ok(failed == 0)
 }

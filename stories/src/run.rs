@@ -2,6 +2,7 @@
 
 use crate::{
     expect,
+    lane::Programs,
     parse::{Action, Step},
 };
 use std::{
@@ -26,7 +27,7 @@ const LOG_LINES_MAX: usize = 40;
 
 /// What went wrong, and where.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     line: usize,
     text: String,
 }
@@ -50,11 +51,8 @@ struct Runner<'a> {
     serial: usize,
 }
 
-/// Runs the steps with `binaries` first in the path.
-///
-/// # Errors
-/// The first step that did not go as written.
-pub fn run(steps: &[Step], binaries: &Path) -> Result<(), Failure> {
+/// Runs the steps with these programs first in the path; an error is the first step that did not go as written.
+pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), Failure> {
     let prepare = |error: std::io::Error| Failure {
         line: 1,
         text: format!("could not prepare a folder: {error}"),
@@ -65,7 +63,7 @@ pub fn run(steps: &[Step], binaries: &Path) -> Result<(), Failure> {
         .tempdir()
         .map_err(prepare)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([binaries.to_path_buf()].into_iter().chain(std::env::split_paths(&path)));
+    let path = std::env::join_paths(programs.folders.iter().cloned().chain(std::env::split_paths(&path)));
     let home = folder.path().to_string_lossy().into_owned();
     let environment = [
         (
@@ -84,6 +82,7 @@ pub fn run(steps: &[Step], binaries: &Path) -> Result<(), Failure> {
     let environment = environment
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
+        .chain(programs.variables.iter().cloned())
         .collect();
     let mut runner = Runner {
         folder: folder.path(),
@@ -332,10 +331,11 @@ fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::{lane::Lane, parse::parse};
 
     fn try_story(text: &str) -> Result<(), String> {
-        run(&parse(text).unwrap(), Path::new("/")).map_err(|it| it.to_string())
+        let programs = Programs::of(Lane::default(), Path::new("/"), Path::new("/")).unwrap();
+        run(&parse(text).unwrap(), &programs).map_err(|it| it.to_string())
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub async fn start(cluster: &Embedded, dir: PathBuf, images: ImageMap, stop: Can
             ca_pem: cluster.ca().to_owned(),
         }),
         stop_grace: STOP_GRACE,
+        workloads: true,
     };
     let user = format!("system:node:{}", cluster.name());
     let node = kube_node::start(cluster.client(&user), options, stop).await;

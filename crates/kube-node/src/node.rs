@@ -47,6 +47,8 @@ pub struct Options {
     pub api_server: Option<ApiServer>,
     /// How long pods get to end when the node stops, if they do not want less.
     pub stop_grace: Duration,
+    /// Whether the controllers of Deployments and their like run here too. Kubernetes' own controller manager has them.
+    pub workloads: bool,
 }
 
 /// Why a node did not start.
@@ -130,7 +132,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let capacity = register::capacity();
     let triggers = Arc::new(Triggers {
         schedule: Arc::default(),
-        workloads: Arc::default(),
+        workloads: options.workloads.then(Arc::default),
         runs: Mutex::default(),
         ground: Mutex::new(Weak::new()),
         tasks: tasks.clone(),
@@ -188,14 +190,9 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         recorder: recorder.clone(),
         cancel: cancel.clone(),
     }));
-    tasks.spawn(workload::run(
-        client,
-        pods,
-        nodes,
-        triggers.workloads.clone(),
-        recorder,
-        cancel.clone(),
-    ));
+    if let Some(queue) = triggers.workloads.clone() {
+        tasks.spawn(workload::run(client, pods, nodes, queue, recorder, cancel.clone()));
+    }
     tasks.spawn(forget_gone(pods_of_before, ground.clone(), cancel.clone(), known));
     let logs = ground.logs.clone();
     // The ground lives until the node stops: pods come and go.
@@ -232,7 +229,7 @@ async fn forget_gone(before: Vec<String>, ground: Arc<Ground>, cancel: Cancellat
 /// Who is told what the watches show.
 struct Triggers {
     schedule: Arc<schedule::Queue>,
-    workloads: Arc<workload::Queue>,
+    workloads: Option<Arc<workload::Queue>>,
     runs: Mutex<HashMap<String, watch::Sender<Option<Arc<Pod>>>>>,
     ground: Mutex<Weak<Ground>>,
     tasks: TaskTracker,
@@ -260,9 +257,11 @@ impl Triggers {
                 self.run(uid(new), new);
             }
         }
-        old.into_iter()
-            .chain(new)
-            .for_each(|it| workload::pod_changed(&self.workloads, it));
+        if let Some(queue) = &self.workloads {
+            old.into_iter()
+                .chain(new)
+                .for_each(|it| workload::pod_changed(queue, it));
+        }
     }
 
     fn run(&self, uid: String, pod: &Arc<Pod>) {
@@ -282,7 +281,9 @@ impl Triggers {
 
     fn node(&self) {
         self.schedule.add(schedule::everything());
-        workload::nodes_changed(&self.workloads);
+        if let Some(queue) = &self.workloads {
+            workload::nodes_changed(queue);
+        }
     }
 }
 

@@ -238,7 +238,8 @@ where
                 Some(Err(error)) => {
                     let failure = Failure::of(&error);
                     let text = failure.text.clone();
-                    let awaited = watching.forbidden_at_first && failure.code == Some(403);
+                    // A server forgets old revisions, and the watch lists again: nobody has to know.
+                    let awaited = watching.forbidden_at_first && failure.code == Some(403) || failure.code == Some(410);
                     let first = self.inner.failure.write().replace(failure).is_none();
                     self.inner.changes.send_modify(|count| *count += 1);
                     if first && !awaited {

@@ -34,6 +34,9 @@ pub struct Agent {
     /// The namespace of the agent's own Secrets [default: open-cluster-management-agent; of a hosted agent the cluster's name]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// Where others reach the API of the cluster; the hub shows it [default: nothing is shown]
+    #[arg(long, value_delimiter = ',', value_name = "URLS")]
+    spoke_external_server_urls: Vec<String>,
     #[command(flatten)]
     add_ons: AddOnCredentials,
 }
@@ -56,7 +59,19 @@ impl Agent {
             Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
             None => target.clone(),
         };
+        if let Some(url) = self
+            .spoke_external_server_urls
+            .iter()
+            .find(|it| !it.starts_with("https://"))
+        {
+            bail!("--spoke-external-server-urls {url}: a cluster is reached by https");
+        }
         let mut options = AgentOptions {
+            external_ca_bundle: managed
+                .ca
+                .map(String::into_bytes)
+                .filter(|_| !self.spoke_external_server_urls.is_empty()),
+            external_server_urls: self.spoke_external_server_urls.clone(),
             is_hosted: self.spoke_kubeconfig.is_some(),
             management: target.client,
             component_namespace: self.namespace().to_owned(),

@@ -29,6 +29,7 @@ pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node 
             ca_pem: site.server.pki().ca_pem().to_owned(),
         }),
         stop_grace: Duration::from_secs(1),
+        workloads: true,
     };
     kube_node::start(site.client(), options, cancel).await.unwrap()
 }

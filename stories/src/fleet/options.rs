@@ -1,0 +1,92 @@
+//! The flags of `drover up` that mean something here.
+
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    pub data: PathBuf,
+    pub clusters: u16,
+    pub gates: Vec<String>,
+    pub images: Vec<String>,
+}
+
+/// The gates that a webhook server has, too.
+const REGISTRATION_GATES: &[&str] = &[
+    "DefaultClusterSet",
+    "ManagedClusterAutoApproval",
+    "ClusterProfile",
+    "ResourceCleanup",
+];
+const WORK_GATES: &[&str] = &["ManifestWorkReplicaSet"];
+
+impl Options {
+    /// Reads what follows `up`.
+    pub fn read(arguments: &[String]) -> Result<Self> {
+        let mut it = Self {
+            data: PathBuf::from(".drover"),
+            clusters: 2,
+            gates: Vec::new(),
+            images: Vec::new(),
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let (flag, value) = match word.split_once('=') {
+                Some((flag, value)) => (flag, Some(value.to_owned())),
+                None => (word.as_str(), words.next().cloned()),
+            };
+            let Some(value) = value else {
+                bail!("{flag} has no value")
+            };
+            match flag {
+                "--data-dir" => it.data = PathBuf::from(value),
+                "--clusters" => it.clusters = value.parse()?,
+                "--feature-gates" => it.gates.extend(value.split(',').map(str::to_owned)),
+                "--node-image-map" => it.images.push(value),
+                _ => bail!("{flag} means nothing on a real Kubernetes"),
+            }
+        }
+        Ok(it)
+    }
+
+    /// The gates that concern one of upstream's parts.
+    pub fn gates_of(&self, component: &str) -> Vec<String> {
+        let known = match component {
+            "registration" => REGISTRATION_GATES,
+            "work" => WORK_GATES,
+            _ => &[],
+        };
+        let is_known = |gate: &&String| known.iter().any(|it| gate.split('=').next() == Some(it));
+        let mut gates: Vec<String> = self.gates.iter().filter(is_known).cloned().collect();
+        if component == "work" && gates.is_empty() {
+            // A hub of ours has it on, a webhook server that is called as upstream's has it off.
+            gates.push("ManifestWorkReplicaSet=true".to_owned());
+        }
+        gates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_of_up_are_read_as_it_reads_them() {
+        let words = [
+            "--clusters",
+            "3",
+            "--data-dir=other",
+            "--feature-gates",
+            "ClusterProfile=true,ManifestWorkReplicaSet=false",
+        ];
+        let options = Options::read(&words.map(str::to_owned)).unwrap();
+        assert_eq!((options.clusters, options.data.to_str()), (3, Some("other")));
+        assert_eq!(options.gates_of("registration"), ["ClusterProfile=true"]);
+        assert_eq!(options.gates_of("work"), ["ManifestWorkReplicaSet=false"]);
+        let none = Options::read(&[]).unwrap();
+        assert_eq!(none.gates_of("work"), ["ManifestWorkReplicaSet=true"]);
+        assert!(none.gates_of("addon").is_empty());
+        assert!(Options::read(&["--ephemeral".to_owned()]).is_err());
+    }
+}
