@@ -2,6 +2,7 @@
 //! Upstream runs a registration agent and a work agent, each with connections of its own. Here both share one HTTP/2
 //! connection to the hub, the one that registration keeps the right to.
 
+pub mod rights;
 mod workers;
 
 use std::time::Duration;

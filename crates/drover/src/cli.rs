@@ -20,7 +20,7 @@ pub struct Cli {
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// The kubeconfig to use [default: $KUBECONFIG, ~/.kube/config, ./.drover/hub.kubeconfig]
+    /// The kubeconfig to use [default: $KUBECONFIG, ~/.kube/config, the pod's own, ./.drover/hub.kubeconfig]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use [default: its current context]
@@ -74,6 +74,9 @@ pub enum Command {
     Backup(command::backup::Backup),
     /// Make a data directory of what `drover backup` has written
     Restore(command::restore::Restore),
+    /// Print the manifests that run a hub or an agent on a Kubernetes, for `kubectl apply -f -`
+    #[command(subcommand)]
+    Manifests(command::manifests::Manifests),
     /// Print the version of this binary, and of the hub if it can be reached
     Version(command::version::Version),
     /// Print the completion script of a shell

@@ -13,6 +13,7 @@ pub mod get;
 pub mod hub;
 pub mod join;
 pub mod kube;
+pub mod manifests;
 pub mod restore;
 pub mod up;
 pub mod version;
@@ -44,6 +45,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         Command::Backup(it) => short(it.run()),
         Command::Restore(it) => it.run(),
         Command::Kube(it) => long(it.run(begun)),
+        Command::Manifests(it) => it.run(),
         Command::Up(it) => long(it.run(begun)),
         Command::Join(it) if it.is_embedded() => long(it.run(&global)),
         Command::Join(it) => short(it.run(&global)),

@@ -13,6 +13,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
     core::{ApiResource, DynamicObject},
 };
+use serde_json::json;
 
 use crate::{bootstrap, cli::Global};
 
@@ -116,8 +117,9 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// Finds the kubeconfig: the flag, `$KUBECONFIG`, the home directory's, and last the one that `drover up` leaves in the
-/// working directory. It comes last so that a stray `.drover` never wins over a kubeconfig the user has set up.
+/// Finds the kubeconfig: the flag, `$KUBECONFIG`, the home directory's, that of the pod that this is, and last the one that
+/// `drover up` leaves in the working directory. It comes last so that a stray `.drover` never wins over a kubeconfig the user
+/// has set up.
 fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
     if let Some(path) = &global.kubeconfig {
         return Ok((read(path)?, path.display().to_string()));
@@ -133,15 +135,44 @@ fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
         return Ok((merged, from));
     }
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
-    for path in home.into_iter().chain([PathBuf::from(LOCAL_HUB)]) {
-        if path.exists() {
-            return Ok((read(&path)?, path.display().to_string()));
-        }
+    if let Some(path) = home.filter(|it| it.exists()) {
+        return Ok((read(&path)?, path.display().to_string()));
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    if let (Some(host), Some(port)) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"))
+        && Path::new(SERVICE_ACCOUNT).join("token").exists()
+    {
+        return Ok((of_pod(&host, &port), "the pod's ServiceAccount".to_owned()));
+    }
+    let local = Path::new(LOCAL_HUB);
+    if local.exists() {
+        return Ok((read(local)?, LOCAL_HUB.to_owned()));
     }
     bail!(
         "no kubeconfig found: pass --kubeconfig FILE, set KUBECONFIG, \
          or run `drover up` in this directory, which leaves one in {LOCAL_HUB}"
     )
+}
+
+/// Where Kubernetes puts what a pod speaks to the API with.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The kubeconfig that a pod has in pieces. The token is named and not read: Kubernetes renews it.
+fn of_pod(host: &str, port: &str) -> Kubeconfig {
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
+    let pod = json!({
+        "clusters": [{"name": "pod", "cluster": {
+            "server": format!("https://{host}:{port}"), "certificate-authority": format!("{SERVICE_ACCOUNT}/ca.crt"),
+        }}],
+        "users": [{"name": "pod", "user": {"tokenFile": format!("{SERVICE_ACCOUNT}/token")}}],
+        "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
+        "current-context": "pod",
+    });
+    serde_json::from_value(pod).expect("the literal above is a kubeconfig")
 }
 
 /// Reads one kubeconfig file.
@@ -313,6 +344,18 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+
+    #[test]
+    fn a_pod_speaks_to_its_own_api_server_with_its_token() {
+        let pod = of_pod("fd00::1", "6443");
+        let server = pod.clusters[0].cluster.as_ref().and_then(|it| it.server.clone());
+        assert_eq!(server.as_deref(), Some("https://[fd00::1]:6443"));
+        let user = pod.auth_infos[0]
+            .auth_info
+            .as_ref()
+            .and_then(|it| it.token_file.clone());
+        assert_eq!(user, Some(format!("{SERVICE_ACCOUNT}/token")));
+    }
 
     #[test]
     fn a_refused_connection_names_the_server_and_the_file() {

@@ -15,6 +15,7 @@ pub mod lead;
 pub mod metrics;
 pub mod plan;
 pub mod queue;
+pub mod rights;
 pub mod run;
 pub mod settle;
 

@@ -60,6 +60,33 @@ impl Site {
         Client::new(self.server.service(User::new(user, &groups)), "default")
     }
 
+    /// A client with the rights of a hub that is deployed, and no others: what it does in a test it may do there.
+    pub async fn client_of_hub(&self) -> Client {
+        Client::new(self.server.service(self.user_of_hub().await), "default")
+    }
+
+    /// Who a deployed hub is; what it may is put there.
+    ///
+    /// # Panics
+    /// When the server does not take the role.
+    pub async fn user_of_hub(&self) -> User {
+        let (role, account) = (hub::rights::ROLE, hub::rights::SERVICE_ACCOUNT);
+        let namespace = ocm_api::namespaces::HUB;
+        self.apply(&ocm_reconcile::rights::cluster_role(role, hub::rights::RIGHTS))
+            .await;
+        self.apply(&format!(
+            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{name: '{role}'}}, \
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: '{role}'}}, \
+             subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]}}"
+        ))
+        .await;
+        let group = format!("system:serviceaccounts:{namespace}");
+        User::new(
+            &format!("system:serviceaccount:{namespace}:{account}"),
+            &["system:serviceaccounts", &group, AUTHENTICATED],
+        )
+    }
+
     /// A kubeconfig with a client certificate for this user, who goes through TLS and RBAC like anybody else.
     ///
     /// # Errors

@@ -110,7 +110,9 @@ impl World {
             registration,
             ..hub::Options::default()
         };
-        hub::start(hub.client(), options, cancel.clone()).await.unwrap();
+        hub::start(hub.client_of_hub().await, options, cancel.clone())
+            .await
+            .unwrap();
         let groups = ["system:bootstrappers:managedcluster"];
         let bootstrap = hub.kubeconfig(JOINER, &groups).unwrap();
         let options = AgentOptions {

@@ -68,7 +68,9 @@ impl World {
             addons: vec![program.add_on()],
             ..hub::Options::default()
         };
-        hub::start(hub.client(), options, cancel.clone()).await.unwrap();
+        hub::start(hub.client_of_hub().await, options, cancel.clone())
+            .await
+            .unwrap();
         Self {
             hub,
             cluster,

@@ -87,7 +87,9 @@ async fn an_agent_reads_and_writes_only_its_own_namespace() {
         registration,
         ..hub::Options::default()
     };
-    hub::start(hub.client(), options, cancel.clone()).await.unwrap();
+    hub::start(hub.client_of_hub().await, options, cancel.clone())
+        .await
+        .unwrap();
     let client = hub.client();
     let clusters = Cache::<ManagedCluster>::start(Api::all(client.clone()), cancel.clone());
     for name in ["cluster1", "cluster10"] {

@@ -1,0 +1,172 @@
+# Embedded only: pods are processes of this machine, so that the manifests of deploy/ run as they are.
+#
+# Hub and agent as a Kubernetes runs them: a pod each, with the rights that their manifests give and no others. The two APIs
+# know nothing of Open Cluster Management.
+
+file work.yaml
+    apiVersion: work.open-cluster-management.io/v1
+    kind: ManifestWork
+    metadata: {namespace: edge, name: hello}
+    spec:
+      workload:
+        manifests:
+          - {apiVersion: v1, kind: ConfigMap, metadata: {name: hello, namespace: default}, data: {color: red}}
+
+file forbidden.yaml
+    apiVersion: work.open-cluster-management.io/v1
+    kind: ManifestWork
+    metadata: {namespace: edge, name: forbidden}
+    spec:
+      workload:
+        manifests:
+          - {apiVersion: v1, kind: ServiceAccount, metadata: {name: hello, namespace: default}}
+
+file add-on.yaml
+    apiVersion: addon.open-cluster-management.io/v1alpha1
+    kind: ClusterManagementAddOn
+    metadata: {name: helloworld}
+    spec: {addOnMeta: {displayName: helloworld}}
+
+let DROVER $ command -v drover
+
+start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
+
+wait log one
+kube ready ...
+...
+Try:
+...
+
+start two $ drover kube up --data-dir two --write-kubeconfig edge.kubeconfig --node-image-map "drover=$DROVER *"
+
+wait log two
+kube ready ...
+...
+Try:
+...
+
+set KUBECONFIG=hub.kubeconfig
+
+set EDGE=--kubeconfig=edge.kubeconfig
+
+# The hub.
+$ drover manifests hub | kubectl apply -f -
+...
+deployment.apps/drover-hub created
+
+wait $ kubectl get deployment -n open-cluster-management-hub drover-hub
+NAME         READY   UP-TO-DATE   AVAILABLE   AGE
+drover-hub   1/1     1            1           <age>
+
+wait $ kubectl get managedclustersets -o name
+managedclusterset.cluster.open-cluster-management.io/default
+managedclusterset.cluster.open-cluster-management.io/global
+
+wait $ kubectl get lease -n open-cluster-management-hub drover-hub-lock -o name
+lease.coordination.k8s.io/drover-hub-lock
+
+# What a cluster asks to join with.
+let TOKEN $ kubectl create token -n open-cluster-management agent-registration-bootstrap
+
+let SERVER $ kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}'
+
+$ kubectl config view --raw --minify -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d > ca.crt
+
+$ kubectl --kubeconfig bootstrap config set-cluster hub --server "$SERVER" --certificate-authority ca.crt --embed-certs
+Cluster "hub" set.
+
+$ kubectl --kubeconfig bootstrap config set-credentials cluster --token "$TOKEN"
+User "cluster" set.
+
+$ kubectl --kubeconfig bootstrap config set-context hub --cluster hub --user cluster
+Context "hub" created.
+
+$ kubectl --kubeconfig bootstrap config use-context hub
+Switched to context "hub".
+
+# The agent. Works may contain ConfigMaps and nothing else.
+$ kubectl $EDGE create namespace open-cluster-management-agent
+namespace/open-cluster-management-agent created
+
+$ kubectl $EDGE create secret generic -n open-cluster-management-agent bootstrap-hub-kubeconfig --from-file=kubeconfig=bootstrap
+secret/bootstrap-hub-kubeconfig created
+
+$ kubectl $EDGE create clusterrole works --verb=get,list,watch,create,update,patch,delete --resource=configmaps
+clusterrole.rbac.authorization.k8s.io/works created
+
+$ kubectl $EDGE label clusterrole works open-cluster-management.io/aggregate-to-work=true
+clusterrole.rbac.authorization.k8s.io/works labeled
+
+$ drover manifests agent --cluster-name edge | kubectl $EDGE apply -f -
+...
+deployment.apps/drover-agent created
+
+$ kubectl $EDGE delete clusterrolebinding open-cluster-management:drover-agent:administrator
+clusterrolebinding.rbac.authorization.k8s.io "open-cluster-management:drover-agent:administrator" deleted
+
+$ drover accept --clusters edge --wait
+...
+Your managed cluster edge has joined the Hub successfully.
+
+$ kubectl wait managedcluster/edge --for=condition=ManagedClusterConditionAvailable --timeout=60s
+managedcluster.cluster.open-cluster-management.io/edge condition met
+
+$ kubectl apply -f work.yaml -f forbidden.yaml
+manifestwork.work.open-cluster-management.io/hello created
+manifestwork.work.open-cluster-management.io/forbidden created
+
+$ kubectl wait -n edge manifestwork/hello --for=condition=Available --timeout=60s
+manifestwork.work.open-cluster-management.io/hello condition met
+
+$ kubectl $EDGE get configmap hello -o jsonpath='{.data.color}{"\n"}'
+red
+
+$ kubectl wait -n edge manifestwork/forbidden --for=condition=Applied=False --timeout=60s
+manifestwork.work.open-cluster-management.io/forbidden condition met
+
+$ kubectl delete -f work.yaml
+manifestwork.work.open-cluster-management.io "hello" deleted
+
+$ kubectl $EDGE get configmap hello 2>&1
+Error from server (NotFound): configmaps "hello" not found
+exit 1
+
+# With the rights that the manifests give by default, add-ons run as well.
+$ drover manifests agent --cluster-name edge | kubectl $EDGE apply -f -
+...
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator created
+...
+
+$ kubectl wait -n edge manifestwork/forbidden --for=condition=Applied --timeout=60s
+manifestwork.work.open-cluster-management.io/forbidden condition met
+
+$ kubectl delete -f forbidden.yaml
+manifestwork.work.open-cluster-management.io "forbidden" deleted
+
+$ kubectl apply -f add-on.yaml
+clustermanagementaddon.addon.open-cluster-management.io/helloworld created
+
+$ drover addon enable --names helloworld --clusters edge
+Deploying helloworld add-on to namespaces open-cluster-management-agent-addon of managed cluster: edge.
+
+$ kubectl wait -n edge managedclusteraddon/helloworld --for=condition=Available --timeout=60s
+managedclusteraddon.addon.open-cluster-management.io/helloworld condition met
+
+$ drover addon disable --names helloworld
+Undeploying helloworld add-on in managed cluster: edge.
+
+wait $ kubectl get managedclusteraddons,manifestworks -n edge -o name
+
+# Another pod goes on where this one stops.
+$ kubectl delete pods -n open-cluster-management-hub -l app=drover-hub
+pod "drover-hub-..." deleted
+
+$ kubectl apply -f work.yaml
+manifestwork.work.open-cluster-management.io/hello created
+
+$ kubectl wait -n edge manifestwork/hello --for=condition=Available --timeout=60s
+manifestwork.work.open-cluster-management.io/hello condition met
+
+stop two
+
+stop one
