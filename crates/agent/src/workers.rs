@@ -41,7 +41,8 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
         let session = sessions.borrow_and_update().clone();
         if let Some(session) = session {
             let stop = cancel.child_token();
-            let workers = async {
+            // On the heap while there is a session: as a part of this future it would take its room twice.
+            let mut workers = Box::pin(async {
                 let works = async {
                     if let Some(works) = &ground.parts.works {
                         work(&session, &ground, works, stop.clone()).await;
@@ -53,8 +54,7 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
                     }
                 };
                 tokio::join!(works, addons)
-            };
-            tokio::pin!(workers);
+            });
             tokio::select! {
                 _ = &mut workers => {}
                 () = session.ended.cancelled() => {

@@ -63,7 +63,8 @@ type Served = (String, String, String);
 struct State {
     watches: HashMap<Served, Watch>,
     entries: HashMap<Id, Entry>,
-    followed: HashMap<String, BTreeSet<Key>>,
+    /// What each work follows. In order, and no more room than they take: there are many, of a few objects each.
+    followed: HashMap<String, Box<[Key]>>,
 }
 
 struct Watch {
@@ -78,12 +79,29 @@ struct Watch {
 
 struct Entry {
     served: Served,
-    works: BTreeSet<String>,
+    followers: Vec<Follower>,
     live: Known,
     /// When `live` was set, to trust an answer of our own for the run it was given in.
     learned: Instant,
-    written: HashMap<String, Written>,
-    repairs: HashMap<String, (u32, Instant)>,
+}
+
+/// A work that follows an object: mostly there is one.
+struct Follower {
+    work: Box<str>,
+    /// What it wrote last.
+    written: Option<Written>,
+    /// How often it has undone what another writer did, and when last.
+    repairs: Option<(u32, Instant)>,
+}
+
+impl Entry {
+    fn follower(&mut self, work: &str) -> Option<&mut Follower> {
+        self.followers.iter_mut().find(|it| *it.work == *work)
+    }
+
+    fn tell(&self, queue: &Queue) {
+        self.followers.iter().for_each(|it| queue.add(it.work.to_string()));
+    }
 }
 
 /// [`Live`], as it is kept: between two looks an object is a text, which takes a tenth of what a tree of values does.
@@ -168,7 +186,7 @@ impl Objects {
     /// From now on the work follows exactly these objects.
     pub fn follow(&self, work: &str, keys: BTreeSet<Key>) {
         let mut state = self.state.lock();
-        if state.followed.get(work).is_some_and(|it| *it == keys)
+        if state.followed.get(work).is_some_and(|it| it.iter().eq(&keys))
             || (keys.is_empty() && !state.followed.contains_key(work))
         {
             return;
@@ -178,33 +196,35 @@ impl Objects {
             let served = (key.group.clone(), key.version.clone(), key.resource.clone());
             let entry = state.entries.entry(Id::from(key)).or_insert_with(|| Entry {
                 served: served.clone(),
-                works: BTreeSet::new(),
+                followers: Vec::with_capacity(1),
                 live: Known::Unknown,
                 learned: Instant::now(),
-                written: HashMap::new(),
-                repairs: HashMap::new(),
             });
-            entry.works.insert(work.to_owned());
+            if entry.follower(work).is_none() {
+                entry.followers.push(Follower {
+                    work: work.into(),
+                    written: None,
+                    repairs: None,
+                });
+            }
             let served = entry.served.clone();
             self.watch(&mut state, served);
         }
-        for key in before.difference(&keys) {
+        for key in before.iter().filter(|it| !keys.contains(it)) {
             let id = Id::from(key);
             // The same object may be followed on under another version.
             if keys.iter().any(|it| Id::from(it) == id) {
                 continue;
             }
             if let Some(entry) = state.entries.get_mut(&id) {
-                entry.works.remove(work);
-                entry.written.remove(work);
-                entry.repairs.remove(work);
-                if entry.works.is_empty() {
+                entry.followers.retain(|it| *it.work != *work);
+                if entry.followers.is_empty() {
                     state.entries.remove(&id);
                 }
             }
         }
         if !keys.is_empty() {
-            state.followed.insert(work.to_owned(), keys);
+            state.followed.insert(work.to_owned(), keys.into_iter().collect());
         }
     }
 
@@ -299,38 +319,29 @@ impl Objects {
 
     /// What this work wrote last.
     pub fn written(&self, work: &str, key: &Key) -> Option<Written> {
-        self.state
-            .lock()
-            .entries
-            .get(&Id::from(key))?
-            .written
-            .get(work)
-            .cloned()
+        let mut state = self.state.lock();
+        state.entries.get_mut(&Id::from(key))?.follower(work)?.written.clone()
     }
 
     /// Remembers a write. Writing the same content again means that somebody undid it.
     pub fn wrote(&self, work: &str, key: &Key, written: Written, content: bool) {
         let mut state = self.state.lock();
-        let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
+        let entry = state.entries.get_mut(&Id::from(key));
+        let Some(follower) = entry.and_then(|it| it.follower(work)) else {
             return;
         };
-        let before = entry.written.insert(work.to_owned(), written.clone());
+        let before = follower.written.replace(written.clone());
         let again = |it: Written| it.hash == written.hash && it.resource_version != written.resource_version;
         if content && before.is_some_and(again) {
-            let repairs = entry.repairs.entry(work.to_owned()).or_insert((0, Instant::now()));
-            let count = if repairs.1.elapsed() > REPAIRS_FORGOTTEN_AFTER {
-                0
-            } else {
-                repairs.0
-            };
-            *repairs = (count + 1, Instant::now());
+            let recent = follower.repairs.filter(|it| it.1.elapsed() <= REPAIRS_FORGOTTEN_AFTER);
+            follower.repairs = Some((recent.map_or(0, |it| it.0) + 1, Instant::now()));
         }
     }
 
     /// How long to leave an object as another writer made it, because undoing it did not last.
     pub fn hold(&self, work: &str, key: &Key) -> Option<Duration> {
-        let state = self.state.lock();
-        let (count, last) = *state.entries.get(&Id::from(key))?.repairs.get(work)?;
+        let mut state = self.state.lock();
+        let (count, last) = state.entries.get_mut(&Id::from(key))?.follower(work)?.repairs?;
         let wait = Duration::from_secs(1).saturating_mul(1 << count.checked_sub(REPAIRS_AT_ONCE)?.min(9));
         wait.min(REPAIR_WAIT_MAX).checked_sub(last.elapsed())
     }
@@ -415,7 +426,7 @@ impl Objects {
         entry.live = Known::present(&object);
         entry.learned = Instant::now();
         if news {
-            entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+            entry.tell(&self.queue);
         }
     }
 
@@ -435,7 +446,7 @@ impl Objects {
         }
         entry.live = Known::Absent;
         entry.learned = Instant::now();
-        entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+        entry.tell(&self.queue);
     }
 
     fn list_ends(&self, served: &Served) {
@@ -451,7 +462,7 @@ impl Objects {
             if entry.live != Known::Absent {
                 entry.live = Known::Absent;
                 entry.learned = Instant::now();
-                entry.works.iter().for_each(|it| self.queue.add(it.clone()));
+                entry.tell(&self.queue);
             }
         }
     }
