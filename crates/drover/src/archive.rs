@@ -98,6 +98,8 @@ impl Archive {
             entry.take(FILE_BYTES_MAX).read_to_end(&mut bytes).context(DAMAGED)?;
             files.insert(last.clone(), bytes);
         }
+        // What follows the last file is only read for the checksum of gzip at its end: so a cut is found wherever it is.
+        std::io::copy(&mut tar.into_inner().take(FILE_BYTES_MAX), &mut std::io::sink()).context("it ends too early")?;
         let sums = files
             .remove(SUMS)
             .filter(|_| last == SUMS)
@@ -165,14 +167,14 @@ mod tests {
     #[test]
     fn an_archive_that_was_cut_or_changed_is_refused() {
         let packed = archive().pack().unwrap();
-        for len in 0..packed.len() - 8 {
+        for len in 0..packed.len() {
             assert!(Archive::unpack(&packed[..len]).is_err(), "cut after {len}");
         }
         for at in 10..packed.len() {
             let mut changed = packed.clone();
             changed[at] ^= 0x10;
+            // The same bytes may be packed in more than one way; what is read must be what was written.
             if let Ok(found) = Archive::unpack(changed.as_slice()) {
-                // The checksum of gzip itself at the end; nobody reads that far.
                 assert_eq!(found.files, archive().files, "changed at {at}");
             }
         }
