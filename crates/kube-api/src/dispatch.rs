@@ -351,7 +351,13 @@ where
         _ => {
             let media = body::media_type(headers);
             let bytes = body::read(incoming, server.fair.limits().body).await?;
-            write(&mut call, verb, &media, bytes, form).await?
+            match write(&mut call, verb, &media, bytes, form).await {
+                Ok(response) => response,
+                Err(status) => {
+                    server.shown().await;
+                    return Err(status);
+                }
+            }
         }
     };
     respond::warn(&mut response, &call.warnings);

@@ -117,6 +117,13 @@ impl Inner {
         })
     }
 
+    /// Waits until readers see what was decided until now. Who is refused because of a write that is still on its way to the
+    /// disk would read the state before it, and be refused again.
+    pub async fn shown(&self) {
+        // What is lost was not shown, and never will be.
+        let _ = self.durability.wait(&self.store, self.store.decided()).await;
+    }
+
     /// What authorization says.
     pub fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
         self.rbac.authorize(user, attributes)

@@ -163,6 +163,11 @@ impl Store {
         self.inner.read().published
     }
 
+    /// The revision of the last write that was decided, published or not.
+    pub fn decided(&self) -> u64 {
+        self.inner.read().decided
+    }
+
     /// The published state of an object.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let inner = self.inner.read();

@@ -4,3 +4,4 @@ mod damaged;
 mod disk;
 mod full_disk;
 mod power_loss;
+mod slow_disk;
