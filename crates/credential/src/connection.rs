@@ -35,7 +35,7 @@ use rustls::pki_types::ServerName;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tracing::debug;
 
-use crate::dial::Dial;
+use crate::{dial::Dial, let_go::LetGo};
 
 /// A peer that does not answer a ping within this time is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -81,12 +81,11 @@ impl Connection {
 
     /// A client over this connection. All clients of one connection share it, and follow [`reload`](Self::reload).
     pub fn client(&self) -> Client {
-        Client::new(
-            Follow {
-                stack: self.stack.clone(),
-            },
-            self.default_namespace.clone(),
-        )
+        let follow = Follow {
+            stack: self.stack.clone(),
+        };
+        let service = ServiceExt::<Request<Body>>::map_response(follow, |it: Response<Incoming>| it.map(LetGo::of));
+        Client::new(service, self.default_namespace.clone())
     }
 
     /// Uses another certificate, token or server from the next request on. What is under way goes on as it began; watches

@@ -11,6 +11,7 @@ mod dial;
 pub mod enrol;
 pub mod hub_secret;
 pub mod kubeconfig;
+mod let_go;
 
 pub use connection::Connection;
 pub use kubeconfig::{KubeconfigSource, Loaded, Problem};

@@ -16,7 +16,7 @@ use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
     work::ManifestWork,
 };
-use ocm_reconcile::{Cache, Running};
+use ocm_reconcile::{Cache, Running, cache::Watching};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -188,7 +188,12 @@ impl Watches {
     fn works(&self) -> Cache<ManifestWork> {
         let start = || {
             let shape = work::hub::replica_set::sharing::shape();
-            Cache::start_shaped(Api::all(self.client.clone()), self.cancel.clone(), shape)
+            Cache::start_shaped(
+                Api::all(self.client.clone()),
+                Watching::default(),
+                self.cancel.clone(),
+                shape,
+            )
         };
         self.works.get_or_init(start).clone()
     }

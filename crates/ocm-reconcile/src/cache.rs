@@ -127,14 +127,15 @@ where
         Self::start_with(api, watcher::Config::default(), cancel)
     }
 
-    /// [`start`](Self::start), and `shape` is called with each object, and with the one it replaces, before it is kept: to let
-    /// objects share what they have in common.
+    /// [`start_watching`](Self::start_watching), and `shape` is called with each object, and with the one it replaces, before it is kept: to let
+    /// objects share what they have in common, or to leave out what nobody reads.
     pub fn start_shaped(
         api: Api<K>,
+        watching: Watching,
         cancel: CancellationToken,
         shape: impl Fn(Option<&K>, &mut K) + Send + Sync + 'static,
     ) -> Self {
-        Self::with_shape(Some(Box::new(shape))).run(api, Watching::default(), cancel)
+        Self::with_shape(Some(Box::new(shape))).run(api, watching, cancel)
     }
 
     /// Starts one watch with label or field selectors.

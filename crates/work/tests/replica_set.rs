@@ -11,7 +11,7 @@ use ocm_api::{
     condition, labels,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
-use ocm_reconcile::{Cache, Running};
+use ocm_reconcile::{Cache, Running, cache::Watching};
 use serde_json::{Value, json};
 use testkit::{World, wait};
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,12 @@ impl Hub {
     async fn run(&mut self) {
         self.cancel = CancellationToken::new();
         let client = self.world.hub.client();
-        self.works = Cache::start_shaped(Api::all(client.clone()), self.cancel.clone(), shape());
+        self.works = Cache::start_shaped(
+            Api::all(client.clone()),
+            Watching::default(),
+            self.cancel.clone(),
+            shape(),
+        );
         let shared = Shared {
             works: self.works.clone(),
             placements: Cache::start(Api::all(client.clone()), self.cancel.clone()),

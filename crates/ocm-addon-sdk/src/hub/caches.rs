@@ -17,7 +17,7 @@ use ocm_reconcile::{Cache, cache::Watching};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::configs::Configs;
+use super::{configs::Configs, open_requests};
 
 /// The caches. CSRs and RBAC objects are watched by the add-on label only, so that the hub does not hold what other people
 /// keep on it.
@@ -31,7 +31,7 @@ pub struct Caches {
     pub cluster_management_addons: Cache<ClusterManagementAddOn>,
     /// Works: at least those of add-ons; whoever shares a cache of all works has others in it too.
     pub works: Cache<ManifestWork>,
-    /// Certificate requests of add-ons.
+    /// Certificate requests of add-ons. Those that wait for nobody are there without their certificates.
     pub requests: Cache<CertificateSigningRequest>,
     /// Roles of add-ons.
     pub roles: Cache<Role>,
@@ -80,7 +80,15 @@ impl Caches {
             works: shared
                 .works
                 .unwrap_or_else(|| Cache::start_with(Api::all(client.clone()), of_addons(), cancel.clone())),
-            requests: Cache::start_with(Api::all(client.clone()), of_addons(), cancel.clone()),
+            requests: Cache::start_shaped(
+                Api::all(client.clone()),
+                Watching {
+                    selection: of_addons(),
+                    ..Watching::default()
+                },
+                cancel.clone(),
+                |_, it| open_requests::lighten(it),
+            ),
             roles: start(client, cancel),
             role_bindings: start(client, cancel),
             cluster_roles: start(client, cancel),

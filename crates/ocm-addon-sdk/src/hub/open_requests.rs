@@ -64,10 +64,66 @@ impl OpenRequests {
     }
 }
 
+/// Leaves out of a request that waits for nothing what only those need who decide or sign: there may be thousands for as long
+/// as Kubernetes keeps them. That it is signed can still be seen.
+pub fn lighten(request: &mut CertificateSigningRequest) {
+    if is_open(request) {
+        return;
+    }
+    request.spec.request.0 = Vec::new();
+    if let Some(certificate) = request.status.as_mut().and_then(|it| it.certificate.as_mut()) {
+        certificate.0.truncate(1);
+        certificate.0.shrink_to_fit();
+    }
+}
+
 /// Whether a request waits for something that an add-on can give: approval, or a signature of an authority of its own.
 fn is_open(request: &CertificateSigningRequest) -> bool {
     !request::is_decided(request)
         || request::is_approved(request)
             && !request::is_signed(request)
             && request.spec.signer_name != identity::CLIENT_SIGNER
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn lightened(signer: &str, conditions: Value, certificate: Option<&str>) -> (bool, bool, bool) {
+        let mut request: CertificateSigningRequest = serde_json::from_value(json!({
+            "metadata": {"name": "r"},
+            "spec": {"request": "cmVxdWVzdA==", "signerName": signer, "usages": []},
+            "status": {"conditions": conditions, "certificate": certificate},
+        }))
+        .unwrap();
+        lighten(&mut request);
+        let signed = request::is_signed(&request);
+        let certificate = request.status.and_then(|it| it.certificate).map_or(0, |it| it.0.len());
+        (!request.spec.request.0.is_empty(), certificate > 1, signed)
+    }
+
+    #[test]
+    fn a_request_keeps_its_certificates_while_it_waits_for_somebody() {
+        let certificate = Some("Y2VydGlmaWNhdGU=");
+        let said = |it: &str| json!([{"type": it, "status": "True"}]);
+        assert_eq!(
+            lightened(identity::CLIENT_SIGNER, json!([]), None),
+            (true, false, false)
+        );
+        assert_eq!(lightened("example.com/s", said("Approved"), None), (true, false, false));
+        assert_eq!(
+            lightened("example.com/s", said("Approved"), certificate),
+            (false, false, true)
+        );
+        assert_eq!(
+            lightened(identity::CLIENT_SIGNER, said("Approved"), certificate),
+            (false, false, true)
+        );
+        assert_eq!(
+            lightened(identity::CLIENT_SIGNER, said("Denied"), None),
+            (false, false, false)
+        );
+    }
 }

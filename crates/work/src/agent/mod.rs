@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use kube::{Api, Client, ResourceExt};
 use ocm_api::work::{AppliedManifestWork, ManifestWork, manifests};
-use ocm_reconcile::{Cache, Clients, Queue};
+use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -116,7 +116,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
     let stop = cancel.child_token();
     let queue = Queue::new();
     let api = Api::namespaced(hub.clone(), &cluster_name);
-    let works: Cache<ManifestWork> = Cache::start_shaped(api, stop.clone(), manifests::pack);
+    let works: Cache<ManifestWork> = Cache::start_shaped(api, Watching::default(), stop.clone(), manifests::pack);
     let traces: Cache<AppliedManifestWork> = Cache::start(Api::all(cluster.clone()), stop.clone());
     // A trace whose work is not in the cache is taken for abandoned, so nothing is decided before both lists are whole.
     tokio::select! {
