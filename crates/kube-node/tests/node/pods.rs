@@ -345,6 +345,12 @@ async fn what_a_process_does_not_have_is_refused_in_words() {
         .site
         .apply("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: sh}, {name: b, image: sh}]}")
         .await;
+    // Of a pod that is nowhere yet, other things are said.
+    world
+        .until_pod("p", "is on the node", |it| {
+            it.spec.as_ref().is_some_and(|it| it.node_name.is_some())
+        })
+        .await;
     let refused = |path: &'static str| {
         let request = http::Request::get(format!("/api/v1/namespaces/default/pods/p/{path}"));
         let client = world.client();
