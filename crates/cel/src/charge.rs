@@ -30,6 +30,9 @@ const QUANTITY: &str = "@quantity";
 /// Replaces characters that the engine would cut in two.
 const ASCII: &str = "@ascii";
 
+/// Takes no number whose negative is none: the engine negates it all the same.
+const NEGATABLE: &str = "@negatable";
+
 /// What multiplies its arguments' sizes takes only short ones: it would be paid for after it was made.
 const MULTIPLIERS: &[&str] = &["replace", "join", "format"];
 /// What makes a value of each character.
@@ -211,6 +214,7 @@ fn guard_call(call: &mut CallExpr) {
     let with = match name {
         "format" => FORMAT,
         "quantity" | "isQuantity" => QUANTITY,
+        operators::NEGATE => NEGATABLE,
         "validate" => {
             call.args.iter_mut().for_each(|it| wrap(ASCII, it));
             return;
@@ -276,6 +280,10 @@ pub fn add_functions(root: &mut Context<'static>) {
             Value::String(text) if too_big(text) => Err(failed("quantity", "the number is too big")),
             _ => Ok(value),
         }
+    });
+    root.add_function(NEGATABLE, |ftx: &FunctionContext| match argument(ftx)? {
+        Value::Int(i64::MIN) => Err(failed("-", "integer overflow")),
+        value => Ok(value),
     });
     root.add_function(ASCII, |ftx: &FunctionContext| {
         let value = argument(ftx)?;

@@ -79,6 +79,7 @@ fn what_fails_says_so_without_the_values() {
         ("1 / (object.n - 3) == 1", "division by zero"),
         ("object.list[7] == 1", "index out of bounds"),
         ("9223372036854775807 + object.n > 0", "integer overflow"),
+        ("-(object.n - 4 - 9223372036854775807) > 0", "integer overflow"),
         ("'x'.matches('(')", "error parsing regexp"),
         ("'%.999999999f'.format([1.5]) == ''", "precision"),
         ("quantity('1e-999999999').isInteger()", "too big"),
