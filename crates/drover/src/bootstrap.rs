@@ -31,8 +31,9 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// Makes one with an administrator's credential.
-    pub async fn make(hub: &Target) -> Result<Self> {
+    /// Makes one with an administrator's credential. `server` is where clusters reach the hub, if that is not where the
+    /// administrator does.
+    pub async fn make(hub: &Target, server: Option<&str>) -> Result<Self> {
         let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), ocm_api::namespaces::OPERATOR);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
@@ -58,7 +59,7 @@ impl Invitation {
         let token = made.status.and_then(|it| it.token).filter(|it| !it.is_empty());
         let token = token.ok_or_else(|| anyhow!("{} answered without a token", hub.server))?;
         Ok(Self {
-            server: hub.server.clone(),
+            server: server.unwrap_or(&hub.server).trim_end_matches('/').to_owned(),
             token,
             ca: hub.ca.clone(),
         })
@@ -97,6 +98,34 @@ impl Invitation {
         });
         crate::output::yaml(&kubeconfig)
     }
+}
+
+/// Reads a hub's address.
+///
+/// # Errors
+/// When it is no https URL.
+pub fn parse_server(text: &str) -> Result<String, String> {
+    let parsed = url::Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
+    if parsed.scheme() != "https" || parsed.host_str().is_none() {
+        return Err("a hub is reached by https: write https://HOST:PORT".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Where a hub is and what its CA is, as kubeadm publishes it.
+pub fn public_kubeconfig(server: &str, ca: &str) -> Result<String> {
+    crate::output::yaml(&json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "", "cluster": {
+            "server": server,
+            "certificate-authority-data": BASE64_STANDARD.encode(ca),
+        } }],
+        "contexts": [],
+        "users": [],
+        "current-context": "",
+        "preferences": {},
+    }))
 }
 
 /// Asks the hub for its CA and checks it. `hash` comes from the hub's administrator; without it the first answer is
@@ -227,6 +256,17 @@ mod tests {
         let kubeconfig = Kubeconfig::from_yaml(&invitation.kubeconfig().unwrap()).unwrap();
         assert_eq!(kubeconfig.current_context.as_deref(), Some("bootstrap"));
         assert_eq!(ca_of(&invitation.kubeconfig().unwrap()), Some(ca));
+    }
+
+    #[test]
+    fn an_address_is_an_https_url() {
+        assert_eq!(parse_server("https://hub:6443/").unwrap(), "https://hub:6443");
+        assert!(
+            parse_server("http://hub:6443")
+                .unwrap_err()
+                .contains("https://HOST:PORT")
+        );
+        assert!(parse_server("hub:6443").is_err());
     }
 
     #[test]

@@ -45,8 +45,14 @@ pub enum Command {
     /// Start a Kubernetes API on its own, with nothing of Open Cluster Management
     #[command(subcommand)]
     Kube(command::kube::Kube),
-    /// Join a cluster to a hub, and stay as its agent
+    /// Make a cluster a hub: its controllers run there as a Deployment
+    Init(command::init::Init),
+    /// Join a cluster to a hub, and stay as its agent or leave a Deployment there
     Join(command::join::Join),
+    /// Take the agent off a cluster
+    Unjoin(command::unjoin::Unjoin),
+    /// Take the hub off its cluster
+    Clean(command::clean::Clean),
     /// Print a page about the hub: clusters and their sets, works, add-ons, placements, the token that clusters join with
     #[command(subcommand)]
     Get(command::get::Get),

@@ -5,16 +5,19 @@ pub mod accept;
 pub mod addon;
 pub mod agent;
 pub mod backup;
+pub mod clean;
 pub mod clusterset;
 pub mod completions;
 pub mod create;
 pub mod delete;
 pub mod get;
 pub mod hub;
+pub mod init;
 pub mod join;
 pub mod kube;
 pub mod manifests;
 pub mod restore;
+pub mod unjoin;
 pub mod up;
 pub mod version;
 pub mod why;
@@ -46,6 +49,9 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         Command::Restore(it) => it.run(),
         Command::Kube(it) => long(it.run(begun)),
         Command::Manifests(it) => it.run(),
+        Command::Init(it) => short(it.run(&global)),
+        Command::Unjoin(it) => short(it.run(&global)),
+        Command::Clean(it) => short(it.run(&global)),
         Command::Up(it) => long(it.run(begun)),
         Command::Join(it) if it.is_embedded() => long(it.run(&global)),
         Command::Join(it) => short(it.run(&global)),

@@ -141,18 +141,7 @@ impl Embedded {
 
     /// A kubeconfig that says where the server is and what its CA is, and nothing else.
     pub fn public_kubeconfig(&self) -> Result<String> {
-        crate::output::yaml(&json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{ "name": "", "cluster": {
-                "server": self.url,
-                "certificate-authority-data": BASE64_STANDARD.encode(self.ca()),
-            } }],
-            "contexts": [],
-            "users": [],
-            "current-context": "",
-            "preferences": {},
-        }))
+        crate::bootstrap::public_kubeconfig(&self.url, self.ca())
     }
 
     /// Lets connections drain and closes the objects.

@@ -11,6 +11,18 @@ pub struct Gate {
     on: bool,
 }
 
+impl Gate {
+    /// Upstream's name of it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it is turned on.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+}
+
 /// The switches there are, and what they do.
 const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
 const RESOURCE_CLEANUP: &str = "ResourceCleanup";

@@ -75,6 +75,14 @@ impl Installed {
         Self { resource, object }
     }
 
+    /// The object whole, with its kind.
+    pub fn into_manifest(self) -> Value {
+        let mut manifest = self.object;
+        manifest["apiVersion"] = self.resource.api_version.into();
+        manifest["kind"] = self.resource.kind.into();
+        manifest
+    }
+
     fn target(&self) -> Target {
         let text = |field: &str| self.object["metadata"][field].as_str().map(str::to_owned);
         Target {

@@ -56,7 +56,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "addon-helloworld",
             "addon-helloworldhelm",
             "addon-helloworldhosted",
-            "ocm-addon-sdk",
+            // It carries the charts of `deploy/`.
+            "gotemplate",
             "ocm-reconcile",
             "ocm-api",
             "allocator",

@@ -3,6 +3,7 @@
 mod addons;
 mod clusters;
 pub mod clustersets;
+mod info;
 mod placements;
 mod token;
 mod works;
@@ -31,6 +32,10 @@ pub enum Get {
     Placements(placements::Placements),
     /// Print a token that clusters can join with for an hour, and the command that does it
     Token(token::Token),
+    /// Say what runs a hub and which kinds it has
+    HubInfo(info::HubInfo),
+    /// Say what runs the agent of a managed cluster
+    KlusterletInfo(info::KlusterletInfo),
 }
 
 impl Get {
@@ -42,6 +47,8 @@ impl Get {
             Self::Addons(it) => it.run(global).await,
             Self::Placements(it) => it.run(global).await,
             Self::Token(it) => it.run(global).await,
+            Self::HubInfo(it) => it.run(global).await,
+            Self::KlusterletInfo(it) => it.run(global).await,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! `drover join`: make this cluster one of a hub's, and run its agent.
-//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process; the
-//! cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API of its own in this process.
+//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process, or with
+//! `--deploy` a Deployment; the cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API of its own in this
+//! process.
+
+pub mod deploy;
 
 use std::{
     path::{Path, PathBuf},
@@ -34,7 +37,8 @@ use crate::{
     process,
 };
 
-/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C
+/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with --deploy leave
+/// a Deployment there instead
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("hub").required(true).multiple(false)
     .args(["hub_token", "bootstrap_kubeconfig", "hub_kubeconfig"]))]
@@ -80,6 +84,8 @@ pub struct Join {
     node_image_map: Vec<String>,
     #[command(flatten)]
     add_ons: AddOnCredentials,
+    #[command(flatten)]
+    deploy: deploy::Deploy,
 }
 
 impl Join {
@@ -93,6 +99,15 @@ impl Join {
         if self.embedded && global.kubeconfig.is_some() {
             let text = "--embedded and --kubeconfig exclude each other: the cluster is either new or the kubeconfig's";
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
+        }
+        if let Some(flag) = self.deploy.stray() {
+            let text = format!("{flag} is for --deploy, which is not there");
+            Cli::command().error(ErrorKind::MissingRequiredArgument, text).exit();
+        }
+        if self.deploy.deploy {
+            let (_, bootstrap) = self.hub().await?;
+            let cluster = Target::connect(global).await?;
+            return self.deploy.run(&self.cluster_name, &bootstrap, &cluster).await;
         }
         process::raise_open_files();
         let stop = CancellationToken::new();
@@ -140,7 +155,7 @@ impl Join {
         if self.embedded {
             let (server, data) = self.start_cluster().await?;
             let client = server.client("system:open-cluster-management:agent");
-            keep_bootstrap(&client, &kubeconfig).await?;
+            keep_bootstrap(&client, namespaces::AGENT, &kubeconfig).await?;
             return Ok(Ready {
                 bootstrap,
                 client,
@@ -151,7 +166,7 @@ impl Join {
         let target = Target::connect(global).await?;
         let version = target.client.apiserver_version().await;
         version.map_err(|error| target.explain("could not reach the cluster to join", &error))?;
-        keep_bootstrap(&target.client, &kubeconfig).await?;
+        keep_bootstrap(&target.client, namespaces::AGENT, &kubeconfig).await?;
         Ok(Ready {
             bootstrap,
             client: target.client,
@@ -236,7 +251,7 @@ impl Join {
             return Ok(KubeconfigSource::Path(path.clone()));
         }
         let invitation = if let Some(path) = &self.hub_kubeconfig {
-            Invitation::make(&admin(path).await?).await?
+            Invitation::make(&admin(path).await?, None).await?
         } else {
             let token = self
                 .hub_token
@@ -327,10 +342,10 @@ async fn kept_bootstrap(cluster: &Client) -> Result<Option<KubeconfigSource>> {
 }
 
 /// Leaves the bootstrap kubeconfig on the cluster, where `drover agent` and upstream's agents look for it.
-async fn keep_bootstrap(cluster: &Client, kubeconfig: &Kubeconfig) -> Result<()> {
-    let namespace = Namespace {
+async fn keep_bootstrap(cluster: &Client, namespace: &str, kubeconfig: &Kubeconfig) -> Result<()> {
+    let home = Namespace {
         metadata: ObjectMeta {
-            name: Some(namespaces::AGENT.to_owned()),
+            name: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
         ..Namespace::default()
@@ -338,7 +353,7 @@ async fn keep_bootstrap(cluster: &Client, kubeconfig: &Kubeconfig) -> Result<()>
     let secret = Secret {
         metadata: ObjectMeta {
             name: Some(namespaces::BOOTSTRAP_KUBECONFIG_SECRET.to_owned()),
-            namespace: Some(namespaces::AGENT.to_owned()),
+            namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
         data: Some(
@@ -350,7 +365,7 @@ async fn keep_bootstrap(cluster: &Client, kubeconfig: &Kubeconfig) -> Result<()>
         ),
         ..Secret::default()
     };
-    let objects = [Installed::of(&namespace), Installed::of(&secret)];
+    let objects = [Installed::of(&home), Installed::of(&secret)];
     install(cluster, &objects)
         .await
         .context("could not leave the bootstrap kubeconfig on the cluster")

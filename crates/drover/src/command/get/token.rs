@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::{
-    bootstrap::Invitation,
+    bootstrap::{Invitation, parse_server},
     cli::Global,
     connect::Target,
     output::{self, Data},
@@ -15,6 +15,9 @@ use crate::{
 /// Print a token that clusters can join with for an hour, and the command that does it
 #[derive(Debug, Args)]
 pub struct Token {
+    /// Where clusters reach the hub [default: where the kubeconfig does]
+    #[arg(long, value_name = "URL", value_parser = parse_server)]
+    hub_apiserver: Option<String>,
     /// How to print it; `kubeconfig` is for `drover join --bootstrap-kubeconfig`
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
@@ -30,7 +33,7 @@ enum Format {
 impl Token {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
-        let invitation = Invitation::make(&hub).await?;
+        let invitation = Invitation::make(&hub, self.hub_apiserver.as_deref()).await?;
         let value = || {
             json!({
                 "hub-token": invitation.token,

@@ -1,0 +1,165 @@
+//! `drover join --deploy`: the agent as a Deployment on the cluster, instead of in this process.
+//! Upstream: clusteradm `join`, whose closing text we print; there an operator runs the agent.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{Api, config::Kubeconfig, runtime::wait::await_condition};
+use ocm_api::namespaces;
+
+use crate::{
+    charts::{self, AgentValues},
+    connect::Target,
+    installation::{self, Mode},
+    kinds, output,
+};
+
+/// What `--deploy` takes.
+#[derive(Debug, Args)]
+pub struct Deploy {
+    /// Run the agent as a Deployment on the cluster, and end, instead of being the agent
+    #[arg(long, conflicts_with_all = ["embedded", "addon_kubeclient_registration_auth"], help_heading = "The Deployment")]
+    pub deploy: bool,
+    #[command(flatten)]
+    values: AgentValues,
+    /// Wait until the agent's pod is ready and the hub knows the cluster
+    #[arg(long, requires = "deploy", help_heading = "The Deployment")]
+    wait: bool,
+    /// How long to wait, in seconds
+    #[arg(
+        long,
+        default_value_t = 300,
+        value_name = "SECONDS",
+        requires = "deploy",
+        help_heading = "The Deployment"
+    )]
+    timeout: u64,
+    /// Say what would be done and do nothing
+    #[arg(long, requires = "deploy", help_heading = "The Deployment")]
+    dry_run: bool,
+    /// Go on although an agent of upstream's, or of another name, runs there
+    #[arg(long, requires = "deploy", help_heading = "The Deployment")]
+    force: bool,
+    /// Also write the manifests of the Deployment to FILE
+    #[arg(long, value_name = "FILE", requires = "deploy", help_heading = "The Deployment")]
+    output_file: Option<PathBuf>,
+}
+
+impl Deploy {
+    /// The flags that mean nothing without `--deploy` and were given, for those that clap cannot check in a shared struct.
+    pub fn stray(&self) -> Option<&'static str> {
+        let common = &self.values.common;
+        let given = [
+            ("--image", common.image.is_some()),
+            ("--values", !common.files.is_empty()),
+            ("--namespace", self.values.namespace.is_some()),
+        ];
+        given.into_iter().find(|it| it.1 && !self.deploy).map(|it| it.0)
+    }
+
+    /// Puts the agent of `name` on the cluster; `bootstrap` is the kubeconfig it asks the hub with.
+    pub async fn run(&self, name: &str, bootstrap: &Kubeconfig, cluster: &Target) -> Result<()> {
+        let manifests = self.values.manifests(name)?;
+        let namespace = AgentValues::namespace_of(&manifests);
+        let version = cluster.client.apiserver_version().await;
+        version.map_err(|error| cluster.explain("could not reach the cluster to join", &error))?;
+        self.check_others(cluster, &namespace, name).await?;
+        if let Some(path) = &self.output_file {
+            let text = charts::text(&manifests)?;
+            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
+        }
+        if self.dry_run {
+            for line in installation::apply(cluster, &manifests, Mode::DryRun).await? {
+                output::say(line)?;
+            }
+            return output::say(format_args!(
+                "secret/{} applied (dry run)",
+                namespaces::BOOTSTRAP_KUBECONFIG_SECRET
+            ));
+        }
+        // The agent finds the Secret when it starts.
+        super::keep_bootstrap(&cluster.client, &namespace, bootstrap).await?;
+        for line in installation::apply(cluster, &manifests, Mode::Write).await? {
+            output::say(line)?;
+        }
+        if self.wait {
+            let timeout = Duration::from_secs(self.timeout);
+            installation::available(cluster, &namespace, charts::AGENT, timeout).await?;
+            known(bootstrap, name, timeout).await?;
+        }
+        output::say(format_args!(
+            "\nPlease log onto the hub cluster and run the following command:\n\n    drover accept --clusters {name}\n"
+        ))
+    }
+
+    /// Two agents on one cluster would undo what the other does, and a cluster that changes its name loses its works.
+    async fn check_others(&self, cluster: &Target, namespace: &str, name: &str) -> Result<()> {
+        if self.force {
+            return Ok(());
+        }
+        let doing = "could not look for an agent that runs already";
+        let operators: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
+        let operator = operators.get_opt("klusterlet").await;
+        if operator.map_err(|error| cluster.explain(doing, &error))?.is_some() {
+            bail!(
+                "Deployment {}/klusterlet runs an agent of upstream's there already: remove it first with \
+                 `clusteradm unjoin`, or go on beside it with --force",
+                namespaces::OPERATOR
+            );
+        }
+        let agents: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+        let agent = agents.get_opt(charts::AGENT).await;
+        let agent = agent.map_err(|error| cluster.explain(doing, &error))?;
+        match agent.as_ref().and_then(cluster_name_of) {
+            Some(other) if other != name => bail!(
+                "the cluster is {other} already: `drover unjoin --cluster-name {other}` first, or rename it with --force"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The cluster's name in the agent's Deployment.
+pub fn cluster_name_of(agent: &Deployment) -> Option<String> {
+    let pod = agent.spec.template.spec.as_ref()?;
+    let mut arguments = pod.containers.iter().flat_map(|it| it.args.iter().flatten());
+    arguments.find_map(|it| it.strip_prefix("--cluster-name=").map(str::to_owned))
+}
+
+/// Waits until the hub has the cluster, whether accepted or not.
+async fn known(bootstrap: &Kubeconfig, name: &str, timeout: Duration) -> Result<()> {
+    let hub = Target::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
+    let clusters = hub.all(&kinds::managed_cluster());
+    let there = await_condition(clusters, name, |it: Option<&kube::core::DynamicObject>| it.is_some());
+    match tokio::time::timeout(timeout, there).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => bail!("could not watch for the cluster on {}: {error}", hub.server),
+        Err(_) => bail!(
+            "the agent runs and the hub {} does not know {name} after {} s; its log tells why: \
+             `kubectl logs -n {} deployment/{}`",
+            hub.server,
+            timeout.as_secs(),
+            namespaces::AGENT,
+            charts::AGENT
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_cluster_is_found_in_the_deployment() {
+        let made = charts::AgentValues {
+            common: charts::Common::default(),
+            namespace: None,
+        };
+        let manifests = made.manifests("edge").unwrap();
+        let deployment = serde_json::from_value(manifests.last().unwrap().clone()).unwrap();
+        assert_eq!(cluster_name_of(&deployment).as_deref(), Some("edge"));
+        assert_eq!(cluster_name_of(&Deployment::default()), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! `drover unjoin`: take the agent that `drover join --deploy` has put on a cluster off again.
+//! Upstream: clusteradm `unjoin`, whose lines we print. We differ in that works which are still there are an error and not
+//! exit code 0, and in that `--dry-run` writes nothing.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::{ArgAction, Args};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+};
+use ocm_api::{finalizers, namespaces, work::AppliedManifestWork};
+use serde_json::{Value, json};
+
+use crate::{
+    charts::{self, AgentValues, Common},
+    cli::Global,
+    cluster_name,
+    command::join::deploy::cluster_name_of,
+    connect::Target,
+    installation::{self, Mode},
+    output,
+};
+
+/// Take the agent off the cluster of the kubeconfig; the hub's side goes with `kubectl delete managedcluster`
+#[derive(Debug, Args)]
+pub struct Unjoin {
+    /// The name of the cluster on the hub, to be sure that it is this one
+    #[arg(long, value_name = "NAME")]
+    cluster_name: String,
+    /// Where the agent is
+    #[arg(long, value_name = "NAMESPACE", default_value = namespaces::AGENT)]
+    namespace: String,
+    /// Go on although works are still there; what they applied then stays on the cluster
+    #[arg(long)]
+    force: bool,
+    /// Also remove the agent's namespaces and rights, and not only its Deployment
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    purge_operator: bool,
+    /// Also write what is removed to FILE, as manifests
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+    /// How long to wait until everything is gone, in seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    timeout: u64,
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Unjoin {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        cluster_name::check(&self.cluster_name)?;
+        let name = &self.cluster_name;
+        let cluster = Target::connect(global).await?;
+        let agents: Api<Deployment> = Api::namespaced(cluster.client.clone(), &self.namespace);
+        let agent = agents.get_opt(charts::AGENT).await;
+        let agent = agent.map_err(|error| cluster.explain("could not look for the agent", &error))?;
+        let Some(agent) = agent else {
+            bail!(
+                "there is no agent to remove: {} has no Deployment {}/{}; `clusteradm unjoin` removes upstream's",
+                cluster.server,
+                self.namespace,
+                charts::AGENT
+            );
+        };
+        match cluster_name_of(&agent) {
+            Some(other) if other != *name => bail!("this cluster is {other} and not {name}"),
+            _ => {}
+        }
+        output::say(format_args!(
+            "Remove applied resources in the managed cluster {name} ... "
+        ))?;
+        let mode = if self.dry_run { Mode::DryRun } else { Mode::Write };
+        let works = self.works(&cluster).await?;
+        if !works.is_empty() && !self.force {
+            bail!(
+                "the cluster still has the works {}: delete them on the hub first (`kubectl delete managedcluster {name}` \
+                 deletes them all), or leave what they applied where it is with --force",
+                list(&works)
+            );
+        }
+        let values = AgentValues {
+            common: Common::default(),
+            namespace: Some(self.namespace.clone()),
+        };
+        let mut manifests = values.manifests(name)?;
+        if self.purge_operator {
+            manifests.insert(
+                1,
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespaces::AGENT_ADDON}}),
+            );
+        } else {
+            manifests.retain(|it| it["kind"] == "Deployment");
+        }
+        if let Some(path) = &self.output_file {
+            let text = charts::text(&manifests)?;
+            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
+        }
+        let timeout = Duration::from_secs(self.timeout);
+        // The agent first: it would clean up after the works that are let go.
+        let (deployments, others): (Vec<Value>, Vec<Value>) =
+            manifests.into_iter().partition(|it| it["kind"] == "Deployment");
+        let mut lines = installation::remove(&cluster, &deployments, mode, timeout).await?;
+        if mode == Mode::Write {
+            self.let_go(&cluster, &works).await?;
+        }
+        lines.extend(installation::remove(&cluster, &others, mode, timeout).await?);
+        for line in lines {
+            output::say(line)?;
+        }
+        if mode == Mode::DryRun {
+            return Ok(());
+        }
+        output::say(format_args!(
+            "Applied resources have been deleted during the {name} joined stage. The status of mcl {name} will be unknown in \
+             the hub cluster."
+        ))
+    }
+
+    /// The names of the works that this agent has applied and that are still there.
+    async fn works(&self, cluster: &Target) -> Result<Vec<String>> {
+        let doing = "could not look for works that are still applied";
+        let home: Api<Namespace> = Api::all(cluster.client.clone());
+        let home = home.get_opt(&self.namespace).await;
+        let home = home.map_err(|error| cluster.explain(doing, &error))?;
+        // It is what the agent calls itself in what it applies.
+        let id = home.and_then(|it| it.metadata.uid).unwrap_or_default();
+        let traces: Api<AppliedManifestWork> = Api::all(cluster.client.clone());
+        let listed = match traces.list(&ListParams::default()).await {
+            Ok(listed) => listed.items,
+            // The kind is not there: the agent has never worked.
+            Err(kube::Error::Api(status)) if status.code == 404 => vec![],
+            Err(error) => return Err(cluster.explain(doing, &error)),
+        };
+        let ours = listed.into_iter().filter(|it| it.spec.agent_id == id);
+        Ok(ours.filter_map(|it| it.metadata.name).collect())
+    }
+
+    /// Leaves what the works applied to the cluster: nobody cleans up after them any more.
+    async fn let_go(&self, cluster: &Target, works: &[String]) -> Result<()> {
+        let traces: Api<AppliedManifestWork> = Api::all(cluster.client.clone());
+        for name in works {
+            let doing = format!("could not let go of AppliedManifestWork {name}");
+            let Some(trace) = traces
+                .get_opt(name)
+                .await
+                .map_err(|error| cluster.explain(&doing, &error))?
+            else {
+                continue;
+            };
+            let mut kept = trace.metadata.finalizers.unwrap_or_default();
+            kept.retain(|it| it != finalizers::APPLIED_MANIFEST_WORK);
+            let patch = json!({"metadata": {"resourceVersion": trace.metadata.resource_version, "finalizers": kept}});
+            let done = traces.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            done.map_err(|error| cluster.explain(&doing, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The first few, and how many more there are.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_works_are_counted() {
+        let names = |count: usize| (1..=count).map(|it| format!("w{it}")).collect::<Vec<_>>();
+        assert_eq!(list(&names(2)), "w1, w2");
+        assert_eq!(list(&names(5)), "w1, w2, w3, w4, w5");
+        assert_eq!(list(&names(7)), "w1, w2, w3, w4, w5 and 2 more");
+    }
+}

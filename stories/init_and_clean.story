@@ -1,0 +1,198 @@
+# Embedded only: pods are processes of this machine.
+#
+# A hub and an agent put on clusters and taken off again, as clusteradm users do: init, join, accept, unjoin, clean. The two
+# APIs know nothing of Open Cluster Management before and after.
+
+file work.yaml
+    apiVersion: work.open-cluster-management.io/v1
+    kind: ManifestWork
+    metadata: {namespace: edge, name: hello}
+    spec:
+      workload:
+        manifests:
+          - {apiVersion: v1, kind: ConfigMap, metadata: {name: hello, namespace: default}, data: {color: red}}
+
+file add-on.yaml
+    apiVersion: addon.open-cluster-management.io/v1alpha1
+    kind: ClusterManagementAddOn
+    metadata: {name: helloworld}
+    spec: {addOnMeta: {displayName: helloworld}}
+
+file values.yaml
+    resources: {requests: {cpu: 5m}}
+    log: debug
+
+let DROVER $ command -v drover
+
+start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
+
+wait log one
+kube ready ...
+...
+Try:
+...
+
+start two $ drover kube up --data-dir two --write-kubeconfig edge.kubeconfig --node-image-map "drover=$DROVER *"
+
+wait log two
+kube ready ...
+...
+Try:
+...
+
+# There is nothing to see and nothing to take away yet.
+$ drover --kubeconfig hub.kubeconfig get hub-info
+Registration Operator:	<none>
+Components:	<uninstalled>
+
+$ drover --kubeconfig edge.kubeconfig get klusterlet-info 2>&1
+...No klusterlet detected! Please make sure you're using the correct context!...
+exit 1
+
+$ drover --kubeconfig hub.kubeconfig clean
+The multicluster hub control plane is cleaned up already
+
+$ drover --kubeconfig edge.kubeconfig unjoin --cluster-name edge 2>&1
+...there is no agent to remove...
+exit 1
+
+# A dry run tells everything and writes nothing.
+$ drover --kubeconfig hub.kubeconfig init --dry-run --values values.yaml
+namespace/open-cluster-management-hub created (dry run)
+...
+deployment.apps/drover-hub created (dry run)
+
+$ kubectl --kubeconfig hub.kubeconfig get namespace open-cluster-management-hub 2>&1
+Error from server (NotFound): namespaces "open-cluster-management-hub" not found
+exit 1
+
+# A mistake in the values is told before anything is written.
+$ drover --kubeconfig hub.kubeconfig init --feature-gates Nothing=true 2>&1
+...unrecognized feature gate: Nothing...
+...
+exit 2
+
+$ drover --kubeconfig hub.kubeconfig init --wait --values values.yaml --output-join-command-file join.sh
+namespace/open-cluster-management-hub unchanged
+...
+deployment.apps/drover-hub created
+...
+The multicluster hub control plane has been initialized successfully!
+...
+    drover join --hub-token ... --hub-apiserver https://127.0.0.1:... --hub-ca-hash sha256:... --cluster-name <cluster_name> --deploy --wait
+...
+Replace <cluster_name> with a cluster name of your choice. For example, cluster1.
+
+$ kubectl --kubeconfig hub.kubeconfig get deployment -n open-cluster-management-hub drover-hub -o jsonpath='{.spec.template.spec.containers[0].env[0].value}{"\n"}'
+debug
+
+# A second time changes nothing, and programs get JSON and nothing else.
+$ drover --kubeconfig hub.kubeconfig init --values values.yaml -o json
+{
+  "hub-apiserver": "https://127.0.0.1:...",
+  "hub-ca-hash": "sha256:...",
+  "hub-token": "..."
+}
+
+$ drover --kubeconfig hub.kubeconfig get hub-info
+Registration Operator:	<none>
+Components:
+  Hub:
+    Controller:	(1/1) drover:...
+  CustomResourceDefinition:
+    (installed) addondeploymentconfigs.addon.open-cluster-management.io [*v1alpha1...
+...
+
+# The cluster joins by the command that init has left.
+$ KUBECONFIG=edge.kubeconfig sh join.sh edge
+namespace/open-cluster-management-agent unchanged
+...
+deployment.apps/drover-agent created
+...
+    drover accept --clusters edge
+...
+
+$ drover --kubeconfig hub.kubeconfig accept --clusters edge
+...
+Your managed cluster edge has joined the Hub successfully.
+
+$ kubectl --kubeconfig hub.kubeconfig wait managedcluster/edge --for=condition=ManagedClusterConditionAvailable --timeout=60s
+managedcluster.cluster.open-cluster-management.io/edge condition met
+
+$ kubectl --kubeconfig hub.kubeconfig apply -f work.yaml
+manifestwork.work.open-cluster-management.io/hello created
+
+$ kubectl --kubeconfig hub.kubeconfig wait -n edge manifestwork/hello --for=condition=Available --timeout=60s
+manifestwork.work.open-cluster-management.io/hello condition met
+
+$ drover --kubeconfig edge.kubeconfig get klusterlet-info
+Registration Operator:	<none>
+Components:
+  Agent:
+    Controller:	(1/1) drover:...
+  CustomResourceDefinition:
+    (installed) appliedmanifestworks.work.open-cluster-management.io [*v1]
+    (installed) clusterclaims.cluster.open-cluster-management.io [*v1alpha1]
+    (installed) clusterproperties.about.k8s.io [*v1alpha1]
+
+# It is not made another cluster by accident, nor taken away while it has works, nor is the hub while it has clusters.
+$ KUBECONFIG=edge.kubeconfig sh join.sh other 2>&1
+...the cluster is edge already...
+exit 1
+
+$ drover --kubeconfig edge.kubeconfig unjoin --cluster-name other 2>&1
+...this cluster is edge and not other...
+exit 1
+
+$ drover --kubeconfig edge.kubeconfig unjoin --cluster-name edge 2>&1
+Remove applied resources in the managed cluster edge ... 
+...the cluster still has the works ...-hello: delete them on the hub first...
+exit 1
+
+$ drover --kubeconfig hub.kubeconfig clean 2>&1
+...Please detach all managed clusters from the hub control plane: `kubectl delete managedcluster edge`...
+exit 1
+
+$ drover --kubeconfig edge.kubeconfig unjoin --cluster-name edge --force --dry-run
+Remove applied resources in the managed cluster edge ... 
+deployment.apps/drover-agent deleted (dry run)
+...
+namespace/open-cluster-management-agent deleted (dry run)
+
+# With --force what the works applied stays.
+$ drover --kubeconfig edge.kubeconfig unjoin --cluster-name edge --force
+Remove applied resources in the managed cluster edge ... 
+deployment.apps/drover-agent deleted
+...
+namespace/open-cluster-management-agent deleted
+Applied resources have been deleted during the edge joined stage. The status of mcl edge will be unknown in the hub cluster.
+
+$ kubectl --kubeconfig edge.kubeconfig get configmap hello -o jsonpath='{.data.color}{"\n"}'
+red
+
+$ kubectl --kubeconfig edge.kubeconfig get namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e drover
+exit 1
+
+# Nobody cleans up after the work on the cluster any more.
+$ kubectl --kubeconfig hub.kubeconfig patch manifestwork hello -n edge --type=merge -p '{"metadata":{"finalizers":null}}'
+manifestwork.work.open-cluster-management.io/hello patched
+
+$ kubectl --kubeconfig hub.kubeconfig delete managedcluster edge --timeout=60s
+managedcluster.cluster.open-cluster-management.io "edge" deleted
+
+# What only the hub lets go of goes while it is still there.
+$ kubectl --kubeconfig hub.kubeconfig apply -f add-on.yaml
+clustermanagementaddon.addon.open-cluster-management.io/helloworld created
+
+$ drover --kubeconfig hub.kubeconfig clean
+clustermanagementaddon.addon.open-cluster-management.io/helloworld deleted
+deployment.apps/drover-hub deleted
+...
+The multicluster hub control plane has been clean up successfully!
+
+$ kubectl --kubeconfig hub.kubeconfig get crds,namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e drover
+exit 1
+
+stop two
+
+stop one
