@@ -124,6 +124,13 @@ red
 $ kubectl wait -n edge manifestwork/forbidden --for=condition=Applied=False --timeout=60s
 manifestwork.work.open-cluster-management.io/forbidden condition met
 
+# What was never made holds nothing up.
+$ kubectl delete -f forbidden.yaml --timeout=60s
+manifestwork.work.open-cluster-management.io "forbidden" deleted
+
+$ kubectl apply -f forbidden.yaml
+manifestwork.work.open-cluster-management.io/forbidden created
+
 $ kubectl delete -f work.yaml
 manifestwork.work.open-cluster-management.io "hello" deleted
 

@@ -361,6 +361,9 @@ impl WorkAgent {
         if live == Live::Unknown {
             match self.objects.fetch(&key).await {
                 Ok(found) => live = found,
+                // It was only announced, and writing it was refused as this look is. Had it been written all the same, it
+                // would go together with its owner, the trace.
+                Err(kube::Error::Api(status)) if status.code == 403 && record.uid.is_empty() => live = Live::Absent,
                 Err(error) => problem = Some(text_of(error)),
             }
         }
