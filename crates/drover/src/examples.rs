@@ -18,6 +18,11 @@ pub fn add_ons() -> Vec<Arc<dyn AddOn>> {
     programs().iter().map(Program::add_on).collect()
 }
 
+/// Those that a hub manages: all of them or, where others are to manage add-ons of these names, none.
+pub fn managed(all: bool) -> Vec<Arc<dyn AddOn>> {
+    if all { add_ons() } else { Vec::new() }
+}
+
 /// The program that these arguments ask for, and its own arguments: by the name of the first of them that is a path or a word
 /// (`drover /helloworld agent ...`, `drover helloworld agent ...`), or by the name the binary was called by.
 pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {

@@ -48,6 +48,8 @@ pub struct Wanted {
     pub port: Option<u16>,
     /// Add-ons of ours to put on every cluster.
     pub add_ons: Vec<String>,
+    /// Whether the hub manages the example add-ons.
+    pub examples: bool,
     /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`.
     pub images: Vec<String>,
     /// Switches of the hub.
@@ -82,7 +84,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
 
     let step = progress.start("starting the hub");
     let mut options = hub::Options {
-        addons: examples::add_ons(),
+        addons: examples::managed(wanted.examples),
         ..hub::Options::default()
     };
     feature_gates::apply(&wanted.gates, &mut options);

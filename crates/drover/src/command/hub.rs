@@ -21,6 +21,9 @@ pub struct Hub {
     /// ManifestWorkReplicaSet, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
     feature_gates: Vec<crate::feature_gates::Gate>,
+    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's
+    #[arg(long)]
+    no_examples: bool,
     /// Wait until no other `drover hub` of this API server works, and take its place when it stops
     #[arg(long)]
     leader_elect: bool,
@@ -43,7 +46,7 @@ impl Hub {
         let version = version.map_err(|error| target.explain("could not start the hub", &error))?;
         info!(server = %target.server, version = %version.git_version, "API server found");
         let mut options = hub::Options {
-            addons: examples::add_ons(),
+            addons: examples::managed(!self.no_examples),
             ..hub::Options::default()
         };
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();

@@ -26,6 +26,9 @@ pub struct Up {
     /// Add-ons that come with drover, to put on every cluster
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     addons: Vec<String>,
+    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's
+    #[arg(long, conflicts_with = "addons")]
+    no_examples: bool,
     /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole command
     /// when its last word is *
     #[arg(long, value_name = "IMAGE=COMMAND", value_parser = crate::nodes::parse_mapping)]
@@ -57,6 +60,7 @@ impl Up {
             clusters: self.clusters,
             port: self.port,
             add_ons: self.addons.clone(),
+            examples: !self.no_examples,
             images: self.node_image_map.clone(),
             gates: self.feature_gates.clone(),
         }
