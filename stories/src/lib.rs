@@ -22,6 +22,7 @@ pub mod keep;
 mod lane;
 mod parse;
 mod run;
+mod summary;
 
 pub use lane::Lane;
 pub use parse::{Action, Step, parse};
@@ -34,6 +35,7 @@ use std::{
     process::Command,
     time::Instant,
 };
+use summary::Summary;
 
 /// The stories of this repository, by name; `$STORIES_FOLDER` names another folder of them.
 ///
@@ -126,9 +128,15 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
         () => None,
     };
     if let Some(missing) = missing {
-        for (name, _) in chosen {
+        for (name, _) in &chosen {
             println!("story {name} ... skipped: {missing}");
         }
+        let summary = Summary {
+            skipped: chosen.len(),
+            reason: missing,
+            ..Summary::default()
+        };
+        summary.write(wanted.lane)?;
         return Ok(true);
     }
     let programs = Programs::of(wanted.lane, &binary_folder()?, &wanted.kubernetes)?;
@@ -154,10 +162,19 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
             }
         }
     }
+    let took = all_begun.elapsed();
     println!(
         "\nlane {}: {passed} stories passed, {failed} failed, {skipped} skipped, {:.0} s",
         wanted.lane.name(),
-        all_begun.elapsed().as_secs_f64()
+        took.as_secs_f64()
     );
+    let summary = Summary {
+        passed,
+        failed,
+        skipped,
+        took,
+        reason: "",
+    };
+    summary.write(wanted.lane)?;
     Ok(failed == 0)
 }

@@ -9,6 +9,7 @@ use crate::{
 use futures::stream::{self, StreamExt};
 use std::{
     collections::HashMap,
+    io::Write,
     panic,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -20,6 +21,9 @@ use std::{
 const AT_ONCE: usize = 6;
 /// A check that has not ended by then has failed.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Names the file that the lines of `.ci/run`'s table go into.
+const SUMMARY: &str = "LANES_SUMMARY";
 
 /// How a check ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,8 +134,9 @@ pub fn main() -> ExitCode {
             .enable_all()
             .build()
             .unwrap();
-        let results = runtime.block_on(run_all(&chosen));
+        let (results, took) = runtime.block_on(timed(run_all(&chosen)));
         wrong.extend(say(&chosen, &results, !words.is_empty()));
+        summarise(&results, took);
         if words.is_empty() && std::env::var_os(WRITE).is_some() {
             report::write(&all, &results, std::env::var_os(CLUSTER).is_some());
         }
@@ -197,6 +202,25 @@ fn say(chosen: &[&Check], results: &[Outcome], verbose: bool) -> Vec<String> {
     let [passed, failed, gaps, skipped] = counts;
     println!("conformance: {passed} passed, {failed} failed, {gaps} known gaps, {skipped} skipped");
     wrong
+}
+
+/// Adds a line to the table that `.ci/run` prints at its end, in the form in which the stories do.
+fn summarise(results: &[Outcome], took: Duration) {
+    let Some(file) = std::env::var_os(SUMMARY) else { return };
+    let count = |wanted: fn(&Outcome) -> bool| results.iter().filter(|it| wanted(it)).count();
+    let lane = match std::env::var_os(CLUSTER) {
+        Some(_) => "real",
+        None => "embedded",
+    };
+    let line = format!(
+        "API conformance: {lane}\t{}\t{}\t{}\t{}\t",
+        count(|it| matches!(it, Outcome::Passed)),
+        count(|it| matches!(it, Outcome::Failed(_))),
+        count(|it| matches!(it, Outcome::Skipped(_))),
+        took.as_secs_f64().round()
+    );
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+    opened.and_then(|mut it| writeln!(it, "{line}")).expect(SUMMARY);
 }
 
 /// How long something took.
