@@ -121,7 +121,10 @@ async fn a_token_and_a_certificate_of_another_signer_do_not_stand_in_each_others
         let secret = secrets.get(name).await.unwrap();
         secret.data.unwrap_or_default().into_keys().collect()
     };
-    assert_eq!(keys("signed-hub-kubeconfig").await, ["cluster-name", "kubeconfig", "token"]);
+    assert_eq!(
+        keys("signed-hub-kubeconfig").await,
+        ["cluster-name", "kubeconfig", "token"]
+    );
     assert_eq!(
         keys("signed-example.com-signed-client-cert").await,
         ["cluster-name", "tls.crt", "tls.key"]
