@@ -21,6 +21,12 @@ file forbidden.yaml
         manifests:
           - {apiVersion: v1, kind: ServiceAccount, metadata: {name: hello, namespace: default}}
 
+file other.yaml
+    apiVersion: cluster.open-cluster-management.io/v1
+    kind: ManagedCluster
+    metadata: {name: other, labels: {cluster.open-cluster-management.io/clusterset: global}}
+    spec: {hubAcceptsClient: false}
+
 file add-on.yaml
     apiVersion: addon.open-cluster-management.io/v1alpha1
     kind: ClusterManagementAddOn
@@ -28,6 +34,10 @@ file add-on.yaml
     spec: {addOnMeta: {displayName: helloworld}}
 
 let DROVER $ command -v drover
+
+let PORT $ shuf -i 20000-29999 -n 1
+
+$ echo "webhooks: {port: $PORT}" > values.yaml
 
 start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
 
@@ -50,7 +60,7 @@ set KUBECONFIG=hub.kubeconfig
 set EDGE=--kubeconfig=edge.kubeconfig
 
 # The hub.
-$ drover manifests hub | kubectl apply -f -
+$ drover manifests hub --values values.yaml | kubectl apply -f -
 ...
 deployment.apps/drover-hub created
 
@@ -64,6 +74,24 @@ managedclusterset.cluster.open-cluster-management.io/global
 
 wait $ kubectl get lease -n open-cluster-management-hub drover-hub-lock -o name
 lease.coordination.k8s.io/drover-hub-lock
+
+# The hub answers the API server's webhooks: nobody puts a cluster into a set who may not join it, and the add-on kinds are
+# served in both versions.
+wait $ kubectl get validatingwebhookconfigurations -o name
+validatingwebhookconfiguration.admissionregistration.k8s.io/managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io
+validatingwebhookconfiguration.admissionregistration.k8s.io/managedclustervalidators.admission.cluster.open-cluster-management.io
+validatingwebhookconfiguration.admissionregistration.k8s.io/manifestworkreplicasetvalidators.admission.work.open-cluster-management.io
+validatingwebhookconfiguration.admissionregistration.k8s.io/manifestworkvalidators.admission.work.open-cluster-management.io
+
+$ kubectl create clusterrole writer --verb=create,get,update,patch --resource=managedclusters.cluster.open-cluster-management.io
+clusterrole.rbac.authorization.k8s.io/writer created
+
+$ kubectl create clusterrolebinding writer --clusterrole=writer --user=mary
+clusterrolebinding.rbac.authorization.k8s.io/writer created
+
+$ kubectl create --as mary -f other.yaml 2>&1
+Error from server (Forbidden): error when creating "other.yaml": admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: ...
+exit 1
 
 # What a cluster asks to join with.
 let TOKEN $ kubectl create token -n open-cluster-management agent-registration-bootstrap
@@ -158,6 +186,9 @@ Deploying helloworld add-on to namespaces open-cluster-management-agent-addon of
 
 $ kubectl wait -n edge managedclusteraddon/helloworld --for=condition=Available --timeout=60s
 managedclusteraddon.addon.open-cluster-management.io/helloworld condition met
+
+$ kubectl get -n edge managedclusteraddons.v1beta1.addon.open-cluster-management.io/helloworld -o jsonpath='{.apiVersion}{"\n"}'
+addon.open-cluster-management.io/v1beta1
 
 $ drover addon disable --names helloworld
 Undeploying helloworld add-on in managed cluster: edge.

@@ -18,11 +18,11 @@ file add-on.yaml
     metadata: {name: helloworld}
     spec: {addOnMeta: {displayName: helloworld}}
 
-file values.yaml
-    resources: {requests: {cpu: 5m}}
-    log: debug
-
 let DROVER $ command -v drover
+
+let PORT $ shuf -i 20000-29999 -n 1
+
+$ printf 'log: debug\nwebhooks: {port: %s}\n' $PORT > values.yaml
 
 start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
 
@@ -186,6 +186,7 @@ clustermanagementaddon.addon.open-cluster-management.io/helloworld created
 
 $ drover --kubeconfig hub.kubeconfig clean
 clustermanagementaddon.addon.open-cluster-management.io/helloworld deleted
+...
 deployment.apps/drover-hub deleted
 ...
 The multicluster hub control plane has been clean up successfully!

@@ -21,6 +21,7 @@ const HUB_FILES: &[File] = include_files![
     "../../../deploy/charts/drover-hub/templates/deployment.yaml",
     "../../../deploy/charts/drover-hub/templates/namespace.yaml",
     "../../../deploy/charts/drover-hub/templates/service_account.yaml",
+    "../../../deploy/charts/drover-hub/templates/webhooks.yaml",
 ];
 const AGENT_FOLDER: &str = "../../../deploy/charts/drover-agent";
 const AGENT_FILES: &[File] = include_files![

@@ -12,9 +12,9 @@ mod hubs;
 mod operator_config;
 mod read;
 mod rounds;
-mod serving;
+pub mod serving;
 mod settings;
-mod webhooks;
+pub mod webhooks;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 

@@ -35,6 +35,7 @@ mod quantity;
 mod selector_text;
 mod table;
 mod up;
+mod webhooks;
 mod why;
 
 use std::{io::ErrorKind, process::ExitCode};

@@ -75,7 +75,7 @@ fn the_manifests_are_the_charts_with_their_defaults_and_the_rights_of_the_code()
 #[test]
 fn charts_say_what_they_are_told() {
     let values = json!({
-        "image": "a/b:c", "replicas": 2, "examples": false, "autoApprovedCSRUsers": ["x", "y"], "featureGates": {"ClusterProfile": true},
+        "image": "a/b:c", "replicas": 2, "examples": false, "webhooks": {"enabled": false}, "autoApprovedCSRUsers": ["x", "y"], "featureGates": {"ClusterProfile": true},
         "imagePullSecrets": [{"name": "pull"}], "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}],
     });
     let made = render("hub", values);

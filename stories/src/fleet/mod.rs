@@ -3,7 +3,6 @@
 
 mod options;
 mod server;
-mod webhooks;
 
 use crate::{
     keep::Kept,
@@ -25,6 +24,7 @@ use options::Options;
 use server::Server;
 use std::{
     env, fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{ExitCode, Stdio},
     time::{Duration, Instant},
@@ -252,24 +252,12 @@ impl Ground {
         }
         self.real_server(HUB).await?;
         let hub = Server::read(&self.kubeconfig(HUB)).await?;
-        let folder = self.options.data.join("webhooks");
-        let webhooks = webhooks::prepare(&folder).await?;
-        for it in &webhooks.servers {
-            let mut arguments = it.arguments(&folder, &self.kubeconfig(HUB));
-            arguments.extend(
-                self.options
-                    .gates_of(it.component)
-                    .into_iter()
-                    .flat_map(|it| ["--feature-gates".to_owned(), it]),
-            );
-            self.run(&format!("{}-webhooks", it.component), &self.drover, &arguments)
-                .await?;
-        }
-        webhooks.until_served().await?;
+        let webhooks = self.webhooks()?;
         let mut arguments = vec!["hub".to_owned(), "--kubeconfig".to_owned(), text(&self.kubeconfig(HUB))];
+        arguments.extend(["--webhook-listen".to_owned(), webhooks.clone()]);
+        arguments.extend(["--webhook-url".to_owned(), format!("https://{webhooks}")]);
         arguments.extend(gates);
         self.run(HUB, &self.drover, &arguments).await?;
-        webhooks.configure(&hub.client).await?;
         // The last thing that the hub puts there before its controllers work.
         let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), BOOTSTRAP_ACCOUNT.0);
         while accounts.get_opt(BOOTSTRAP_ACCOUNT.1).await?.is_none() {
@@ -285,6 +273,20 @@ impl Ground {
         self.node(&hub, HUB).await?;
         println!("hub ready   {}", self.took());
         Ok(hub)
+    }
+
+    /// Where the hub answers webhooks: the same port when everything is started again, because the API server asks there before
+    /// it can be told anything.
+    fn webhooks(&self) -> Result<String> {
+        let file = self.options.data.join("webhooks.port");
+        let before = fs::read_to_string(&file).ok().and_then(|it| it.parse::<u16>().ok());
+        let port = match before {
+            Some(port) => port,
+            // Free now; nobody else of a story takes ports by their number.
+            None => TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
+        };
+        fs::write(&file, port.to_string())?;
+        Ok(format!("127.0.0.1:{port}"))
     }
 
     /// What `kubelet` and the scheduler are for a cluster of machines. Kubernetes has controllers for what owns pods.

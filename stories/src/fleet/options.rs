@@ -12,15 +12,6 @@ pub struct Options {
     pub images: Vec<String>,
 }
 
-/// The gates that a webhook server has, too.
-const REGISTRATION_GATES: &[&str] = &[
-    "DefaultClusterSet",
-    "ManagedClusterAutoApproval",
-    "ClusterProfile",
-    "ResourceCleanup",
-];
-const WORK_GATES: &[&str] = &["ManifestWorkReplicaSet"];
-
 impl Options {
     /// Reads what follows `up`.
     pub fn read(arguments: &[String]) -> Result<Self> {
@@ -49,22 +40,6 @@ impl Options {
         }
         Ok(it)
     }
-
-    /// The gates that concern one of upstream's parts.
-    pub fn gates_of(&self, component: &str) -> Vec<String> {
-        let known = match component {
-            "registration" => REGISTRATION_GATES,
-            "work" => WORK_GATES,
-            _ => &[],
-        };
-        let is_known = |gate: &&String| known.iter().any(|it| gate.split('=').next() == Some(it));
-        let mut gates: Vec<String> = self.gates.iter().filter(is_known).cloned().collect();
-        if component == "work" && gates.is_empty() {
-            // A hub of ours has it on, a webhook server that is called as upstream's has it off.
-            gates.push("ManifestWorkReplicaSet=true".to_owned());
-        }
-        gates
-    }
 }
 
 #[cfg(test)]
@@ -82,11 +57,7 @@ mod tests {
         ];
         let options = Options::read(&words.map(str::to_owned)).unwrap();
         assert_eq!((options.clusters, options.data.to_str()), (3, Some("other")));
-        assert_eq!(options.gates_of("registration"), ["ClusterProfile=true"]);
-        assert_eq!(options.gates_of("work"), ["ManifestWorkReplicaSet=false"]);
-        let none = Options::read(&[]).unwrap();
-        assert_eq!(none.gates_of("work"), ["ManifestWorkReplicaSet=true"]);
-        assert!(none.gates_of("addon").is_empty());
+        assert_eq!(options.gates, ["ClusterProfile=true", "ManifestWorkReplicaSet=false"]);
         assert!(Options::read(&["--ephemeral".to_owned()]).is_err());
     }
 }

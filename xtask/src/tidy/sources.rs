@@ -18,6 +18,9 @@ const WRITERS: &[&str] = &[
     "crates/ocm-reconcile/src/access",
     "crates/drover/src/cli",
     "crates/drover/src/command",
+    "crates/drover/src/installation",
+    // What a hub tells its API server of itself when it starts.
+    "crates/drover/src/webhooks",
     "crates/kube-node/",
     "crates/testkit/",
     "stories/",

@@ -19,7 +19,7 @@ use crate::{
     cli::Global,
     connect::Target,
     installation::{self, Mode},
-    kinds, output,
+    kinds, output, webhooks,
 };
 
 /// Take the hub off the cluster of the kubeconfig, with OCM's kinds and everything of them
@@ -57,6 +57,8 @@ impl Clean {
                 manifests.insert(1, object);
             }
         }
+        // Asked in vain they would refuse every write; so they go before the hub does.
+        manifests.extend(webhooks::configurations());
         if is_there {
             manifests.extend(held(&hub).await?);
         }

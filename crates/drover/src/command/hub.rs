@@ -9,7 +9,7 @@ use ocm_reconcile::lead::{Election, Work};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{cli::Global, connect::Target, examples, feature_gates, process};
+use crate::{cli::Global, connect::Target, examples, feature_gates, process, webhooks};
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -27,6 +27,8 @@ pub struct Hub {
     /// Wait until no other `drover hub` of this API server works, and take its place when it stops
     #[arg(long)]
     leader_elect: bool,
+    #[command(flatten)]
+    webhooks: webhooks::Flags,
 }
 
 /// client-go's usual times: a hub that dies is followed within a quarter of a minute.
@@ -52,6 +54,11 @@ impl Hub {
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
         feature_gates::apply(&self.feature_gates, &mut options);
+        // Every process answers, whoever leads: the API server asks any of them.
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            started = self.webhooks.start(&target.client, &options, &stop) => started?,
+        }
         if self.leader_elect {
             return elected(target, options, stop).await;
         }

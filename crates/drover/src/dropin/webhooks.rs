@@ -36,12 +36,30 @@ use super::{
 };
 use crate::{admission, process};
 
-const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
-const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
-const VALIDATE_SET_BINDING: &str = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
-const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
-const VALIDATE_REPLICA_SET: &str = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
-const CONVERT: &str = "/convert";
+pub const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
+pub const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
+pub const VALIDATE_SET_BINDING: &str = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
+pub const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
+pub const VALIDATE_REPLICA_SET: &str = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
+pub const CONVERT: &str = "/convert";
+
+/// Everything that a hub with these options answers, at one address.
+pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {
+    let works = of_works::Rules {
+        replica_sets_are_taken: options.works.manifest_work_replica_set,
+        ..of_works::Rules::default()
+    };
+    let reviews = |rules: Rules| Reviews {
+        hub: client.clone(),
+        rules,
+    };
+    Arc::new(Together {
+        clusters: reviews(Rules::Clusters {
+            default_sets: options.registration.default_sets,
+        }),
+        works: reviews(Rules::Works(works)),
+    })
+}
 
 /// A prober that takes longer to ask is none.
 const PROBE_DEADLINE: Duration = Duration::from_secs(5);
@@ -228,6 +246,23 @@ impl Pages for Conversions {
         match review(&asked, "ConversionReview") {
             Ok(review) => Answer::json(200, &conversion::review(&review)),
             Err(answer) => answer,
+        }
+    }
+}
+
+/// Judges and converts.
+struct Together {
+    clusters: Reviews,
+    works: Reviews,
+}
+
+#[async_trait]
+impl Pages for Together {
+    async fn answer(&self, asked: Asked) -> Answer {
+        match asked.path.as_str() {
+            CONVERT => Conversions.answer(asked).await,
+            VALIDATE_WORK | VALIDATE_REPLICA_SET => self.works.answer(asked).await,
+            _ => self.clusters.answer(asked).await,
         }
     }
 }

@@ -303,6 +303,38 @@ fn write_pair(path: &Path, certificate: &Certificate, key: &SigningKey) -> Resul
     files::write(path, &(certificate + &key_pem(key)))
 }
 
+/// What a server shows that is no API server, and what its clients trust.
+pub struct ServingPair {
+    /// The authority that has signed the certificate and nothing else: its key is forgotten.
+    pub authority_pem: String,
+    pub pair: KeyPair,
+}
+
+/// A serving certificate for these DNS names and IP addresses, valid from now on for so many seconds.
+///
+/// # Errors
+/// When a certificate cannot be encoded: a name that is not ASCII.
+pub fn serving_pair(names: &[String], now: jiff::Timestamp, seconds: i64) -> Result<ServingPair, Error> {
+    let key = new_key();
+    let name = names.first().map_or("serving", String::as_str);
+    let certificate = certificate::authority(&format!("{name}@{}", now.as_second()), &key, now, seconds)?;
+    let authority = Authority::new(certificate, key)?;
+    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let key = new_key();
+    let not_after = now + jiff::SignedDuration::from_secs(seconds);
+    let certificate = sign_serving(&authority, name, &names, &key, now, not_after)?;
+    let certificate_pem = certificate
+        .to_pem(LineEnding::LF)
+        .map_err(x509_cert::builder::Error::from)?;
+    Ok(ServingPair {
+        authority_pem: authority.pem,
+        pair: KeyPair {
+            certificate_pem,
+            key_pem: key_pem(&key),
+        },
+    })
+}
+
 fn open_authority(dir: Option<&Path>, now: jiff::Timestamp) -> Result<Authority, Error> {
     let Some(dir) = dir else { return Authority::create(now) };
     let path = dir.join("ca.pem");
@@ -337,13 +369,29 @@ fn open_serving(
         return serving(&certificate, &key);
     }
     let key = new_key();
-    let general_names = wanted.iter().map(|it| match it.parse::<IpAddr>() {
+    let not_after = now + jiff::SignedDuration::from_secs(SERVING_SECONDS);
+    let certificate = sign_serving(authority, "kube-apiserver", &wanted, &key, now, not_after)?;
+    if let Some(path) = &path {
+        write_pair(path, &certificate, &key)?;
+    }
+    serving(&certificate, &key)
+}
+
+fn sign_serving(
+    authority: &Authority,
+    common_name: &str,
+    names: &BTreeSet<&str>,
+    key: &SigningKey,
+    now: jiff::Timestamp,
+    not_after: jiff::Timestamp,
+) -> Result<Certificate, Error> {
+    let general_names = names.iter().map(|it| match it.parse::<IpAddr>() {
         Ok(address) => certificate::ip_name(address),
         Err(_) => certificate::dns_name(it),
     });
     let request = Request {
-        subject: certificate::subject("kube-apiserver", &[])?,
-        public_key: certificate::public_key(&key)?,
+        subject: certificate::subject(common_name, &[])?,
+        public_key: certificate::public_key(key)?,
         names: general_names.collect::<Result<_, _>>()?,
         purpose: Purpose {
             server: true,
@@ -352,13 +400,9 @@ fn open_serving(
             ..Purpose::default()
         },
         not_before: now - BACKDATE,
-        not_after: now + jiff::SignedDuration::from_secs(SERVING_SECONDS),
+        not_after,
     };
-    let certificate = certificate::sign(authority, request)?;
-    if let Some(path) = &path {
-        write_pair(path, &certificate, &key)?;
-    }
-    serving(&certificate, &key)
+    Ok(certificate::sign(authority, request)?)
 }
 
 fn serving(certificate: &Certificate, key: &SigningKey) -> Result<Serving, Error> {

@@ -1,0 +1,170 @@
+//! The webhooks of a hub on a Kubernetes that is not ours, answered by the hub itself: the rules for who writes clusters, sets
+//! and works, and the conversion of the add-on kinds. It makes its own certificate and tells the API server where to ask.
+//! Upstream: three Deployments that registration-operator sets up; names, paths and rules are theirs.
+
+mod certificate;
+mod configurations;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use arc_swap::ArcSwap;
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::certificate::Keeper;
+use crate::dropin::{serving, webhooks};
+
+/// How often it is looked whether the certificate was renewed by another process, and whether the API server still knows.
+/// Upstream's operator looks as often.
+const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
+/// After a look that failed.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// What a hub leaves on an API server for its webhooks, as manifests without content: to take it away.
+pub fn configurations() -> Vec<serde_json::Value> {
+    configurations::names()
+}
+
+/// What says where webhooks are answered.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Flags {
+    /// Answer the API server's webhooks here: the rules for who writes clusters, sets and works, and the conversion of the
+    /// add-on kinds. A `drover up` needs none, its API has them
+    #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, requires = "reached", help_heading = "Webhooks")]
+    webhook_listen: Option<SocketAddr>,
+    /// The Service in the namespace open-cluster-management-hub by which the API server reaches them
+    #[arg(
+        long,
+        value_name = "NAME",
+        group = "reached",
+        requires = "webhook_listen",
+        help_heading = "Webhooks"
+    )]
+    webhook_service: Option<String>,
+    /// Where the API server reaches them when it is not by a Service
+    #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = crate::bootstrap::parse_server, help_heading = "Webhooks")]
+    webhook_url: Option<String>,
+}
+
+/// How an API server comes to the webhooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reached {
+    /// By a Service in the hub's namespace.
+    Service(String),
+    /// By a URL without a path.
+    Url(String),
+}
+
+impl Reached {
+    /// The names that the certificate is for.
+    fn names(&self) -> Result<Vec<String>> {
+        let namespace = ocm_api::namespaces::HUB;
+        match self {
+            Self::Service(name) => Ok(vec![
+                format!("{name}.{namespace}.svc"),
+                format!("{name}.{namespace}.svc.cluster.local"),
+            ]),
+            Self::Url(url) => {
+                let parsed = url::Url::parse(url)?;
+                let host = parsed.host_str().unwrap_or_default();
+                Ok(vec![host.trim_matches(['[', ']']).to_owned()])
+            }
+        }
+    }
+}
+
+impl Flags {
+    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told.
+    ///
+    /// # Errors
+    /// When the address is taken, or the certificate cannot be kept.
+    pub async fn start(&self, hub: &Client, options: &hub::Options, stop: &CancellationToken) -> Result<()> {
+        let Some(address) = self.webhook_listen else {
+            return Ok(());
+        };
+        let reached = match (&self.webhook_service, &self.webhook_url) {
+            (Some(name), _) => Reached::Service(name.clone()),
+            (None, Some(url)) => Reached::Url(url.clone()),
+            (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
+        };
+        // The Secret needs its namespace, and the conversion its kinds.
+        hub::prepare(hub).await.context("could not prepare the hub")?;
+        let keeper = Keeper::new(hub.clone(), reached.names()?);
+        let held = keeper.hold(Timestamp::now()).await?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
+        info!(address = %listener.local_addr()?, "answers webhooks");
+        let tls = Arc::new(ArcSwap::from(held.config.clone()));
+        let pages = webhooks::of_hub(hub, options);
+        tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
+        configurations::configure(hub, &reached, &held.authorities).await?;
+        let follow = follow(hub.clone(), reached, keeper, held.authorities, tls, stop.clone());
+        tokio::spawn(follow);
+        Ok(())
+    }
+}
+
+/// Renews the certificate in time, takes up what another process has renewed, and tells the API server again.
+async fn follow(
+    hub: Client,
+    reached: Reached,
+    keeper: Keeper,
+    mut told: String,
+    tls: Arc<ArcSwap<ServerConfig>>,
+    stop: CancellationToken,
+) {
+    let mut pause = LOOK_AGAIN;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let looked = async {
+            let held = keeper.hold(Timestamp::now()).await?;
+            // What the API server trusts comes first: it holds the authority of the certificate before, too.
+            configurations::configure(&hub, &reached, &held.authorities).await?;
+            if held.authorities != told {
+                tls.store(held.config);
+                told = held.authorities;
+                info!("took up a renewed certificate for webhooks");
+            }
+            anyhow::Ok(())
+        };
+        pause = match looked.await {
+            Ok(()) => LOOK_AGAIN,
+            Err(error) => {
+                warn!(
+                    error = format!("{error:#}"),
+                    "could not look after the webhooks, will retry"
+                );
+                RETRY
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_is_for_the_names_that_the_api_server_asks_by() {
+        let names = |it: Reached| it.names().unwrap();
+        assert_eq!(
+            names(Reached::Service("a".into())),
+            [
+                "a.open-cluster-management-hub.svc",
+                "a.open-cluster-management-hub.svc.cluster.local"
+            ]
+        );
+        assert_eq!(names(Reached::Url("https://127.0.0.1:9443".into())), ["127.0.0.1"]);
+        assert_eq!(names(Reached::Url("https://[::1]:9443".into())), ["::1"]);
+        assert_eq!(names(Reached::Url("https://hub.example:9443".into())), ["hub.example"]);
+    }
+}
