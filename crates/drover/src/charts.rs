@@ -246,7 +246,9 @@ mod tests {
                 "hub",
                 "--leader-elect",
                 "--auto-approved-csr-users=x,y",
-                "--feature-gates=ClusterProfile=true"
+                "--feature-gates=ClusterProfile=true",
+                "--webhook-listen=:9443",
+                "--webhook-service=drover-hub-webhook"
             ])
         );
     }
