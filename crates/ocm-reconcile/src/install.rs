@@ -1,7 +1,7 @@
 //! Puts a fixed list of objects onto an API server when a process starts: CRDs, roles, namespaces.
 //! Idempotent: what is there and says the same is left alone, so a restart writes nothing.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -21,6 +21,8 @@ use crate::{
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const DROVER: &str = "drover";
+/// The label of CRDs that says which of our releases wrote them last: an older one leaves what a newer one wrote.
+pub const RELEASE: &str = "app.kubernetes.io/version";
 
 /// How many CRDs are looked at in parallel: a remote API server answers each in a round trip.
 const PARALLEL: usize = 8;
@@ -102,12 +104,13 @@ pub async fn install(client: &Client, objects: &[Installed]) -> Result<(), Insta
     Ok(())
 }
 
-/// Puts CRDs in place and waits until their kinds are served. CRDs that somebody else made (an upstream installation, or a
-/// newer one) are left as they are.
+/// Puts CRDs in place and waits until their kinds are served. CRDs that somebody else made (an upstream installation) are
+/// left as they are, and so are those of a newer release of ours.
 pub async fn install_crds(client: &Client, crds: Vec<Value>) -> Result<(), InstallError> {
     stream::iter(crds)
         .map(|mut crd| async move {
             crd["metadata"]["labels"][MANAGED_BY] = DROVER.into();
+            crd["metadata"]["labels"][RELEASE] = env!("CARGO_PKG_VERSION").into();
             let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let resource = ApiResource::erase::<CustomResourceDefinition>(&());
             keep(client, &Installed::new(resource, crd)).await?;
@@ -149,12 +152,52 @@ async fn keep(client: &Client, wanted: &Installed) -> Result<(), InstallError> {
 fn plan(target: Target, current: Option<&Value>, wanted: &Value) -> Plan {
     let mut plan = Plan::new();
     let ours = |it: &Value| it["metadata"]["labels"][MANAGED_BY] == DROVER;
-    if current.is_some_and(|it| ours(wanted) && !ours(it)) {
+    let Some(current) = current else {
+        plan.keep_value(target, None, wanted);
+        return plan;
+    };
+    if ours(wanted) && !ours(current) {
         plan.remark(format!("{target} was made by somebody else and is left as it is"));
         return plan;
     }
-    plan.keep_value(target, current, wanted);
+    let release = |it: &Value| it["metadata"]["labels"][RELEASE].as_str().map(Release::read);
+    match release(wanted).map(|it| release(current).cmp(&Some(it))) {
+        Some(Ordering::Greater) => {
+            plan.remark(format!("{target} is of a newer release of ours and is left as it is"));
+        }
+        Some(Ordering::Less) => {
+            // Whole: what our schema no longer has, a limit that was too narrow, would otherwise stay for ever.
+            let mut before = current.clone();
+            before["spec"].as_object_mut().map(|it| it.remove("versions"));
+            plan.keep_value(target, Some(&before), wanted);
+        }
+        Some(Ordering::Equal) | None => {
+            plan.keep_value(target, Some(current), wanted);
+        }
+    }
     plan
+}
+
+/// A release of ours, in the order in which they come. One that cannot be read counts as the newest: we cannot know better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Release {
+    /// The three numbers, and whether nothing was to come before it was final.
+    Known([u64; 3], bool),
+    Unknown,
+}
+
+impl Release {
+    fn read(text: &str) -> Self {
+        let (numbers, is_final) = match text.split_once('-') {
+            Some((numbers, _)) => (numbers, false),
+            None => (text, true),
+        };
+        let numbers: Result<Vec<u64>, _> = numbers.split('.').map(str::parse).collect();
+        match numbers.map(<[u64; 3]>::try_from) {
+            Ok(Ok(numbers)) => Self::Known(numbers, is_final),
+            Ok(Err(_)) | Err(_) => Self::Unknown,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -187,5 +230,47 @@ mod tests {
         let theirs = namespace(&json!({ MANAGED_BY: "Helm" }));
         let page = printed(Some(&theirs), &wanted);
         assert!(page.contains("made by somebody else"), "{page}");
+    }
+
+    #[test]
+    fn releases_have_an_order_and_the_unreadable_is_the_newest() {
+        let words = ["0.1.0-rc.1", "0.1.0", "0.2.0", "0.10.0", "1.0.0", "tomorrow"];
+        assert!(words.windows(2).all(|it| Release::read(it[0]) < Release::read(it[1])));
+        assert!(Release::read("1.2") == Release::Unknown && Some(Release::read("0.0.0")) > None);
+    }
+
+    #[test]
+    fn what_an_older_release_wrote_is_replaced_and_what_a_newer_one_wrote_is_left() {
+        let definition = |release: Option<&str>, schema: &Value| {
+            let mut labels = json!({ MANAGED_BY: DROVER });
+            if let Some(release) = release {
+                labels[RELEASE] = release.into();
+            }
+            json!({
+                "metadata": {"name": "clusters.example.com", "labels": labels},
+                "spec": {"conversion": {"strategy": "None"}, "versions": [{"name": "v1", "schema": schema}]},
+            })
+        };
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        let (strict, lax) = (json!({"maxLength": 3, "type": "string"}), json!({"type": "string"}));
+        let mut wanted = definition(Some("0.2.0"), &lax);
+        wanted["spec"].as_object_mut().map(|it| it.remove("conversion"));
+        let wanted = Installed::new(resource.clone(), wanted);
+        let page = |release| {
+            let current = definition(release, &strict);
+            format!("{:#}", plan(wanted.target(), Some(&current), &wanted.object))
+        };
+        let upgrade = "hub: patch CustomResourceDefinition clusters.example.com \
+            {\"metadata\":{\"labels\":{\"app.kubernetes.io/version\":\"0.2.0\"}},\
+            \"spec\":{\"versions\":[{\"name\":\"v1\",\"schema\":{\"type\":\"string\"}}]}}";
+        assert_eq!([page(None).trim(), page(Some("0.1.0")).trim()], [upgrade, upgrade]);
+        assert_eq!(page(Some("0.2.0")).trim(), "nothing to do");
+        for newer in ["0.2.1", "tomorrow"] {
+            let page = page(Some(newer));
+            assert!(
+                page.contains("nothing to do") && page.contains("of a newer release of ours"),
+                "{page}"
+            );
+        }
     }
 }
