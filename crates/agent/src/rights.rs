@@ -33,18 +33,12 @@ pub const RIGHTS: &[Right] = &[
         "cluster.open-cluster-management.io",
         "clusterclaims",
         "list watch",
-        "What the cluster says of itself,",
-    ),
-    Right::new(
-        "about.k8s.io",
-        "clusterproperties",
-        "list watch",
-        "and its properties, if switched on.",
+        "What the cluster says of itself.",
     ),
     Right::new(
         "work.open-cluster-management.io",
         "appliedmanifestworks",
-        "create delete list patch watch",
+        "create delete get list patch watch",
         "What it has applied,",
     ),
     Right::new(

@@ -1,6 +1,7 @@
 //! What a hub may do on its API server: the ClusterRole of its deployment, which the chart in `deploy/` has from here.
 //! Beside the list of controllers, because it is the sum of what they read and write.
 
+use ocm_api::identity::REGISTER_GROUP;
 use ocm_reconcile::rights::Right;
 
 const CLUSTER: &str = "cluster.open-cluster-management.io";
@@ -57,13 +58,13 @@ pub const RIGHTS: &[Right] = &[
     Right::new(
         CERTIFICATES,
         "certificatesigningrequests/approval",
-        "patch update",
+        "update",
         "approved when it is what it claims to be,",
     ),
     Right::new(
         CERTIFICATES,
         "certificatesigningrequests/status",
-        "patch update",
+        "update",
         "and signed for add-ons with a signer of their own.",
     ),
     Right::new(
@@ -85,10 +86,10 @@ pub const RIGHTS: &[Right] = &[
         "Whether a cluster may ask for its certificate again.",
     ),
     // Clusters and their sets.
-    Right::new(CLUSTER, "managedclusters", "get list patch watch", "Clusters,"),
+    Right::new(CLUSTER, "managedclusters", "list patch watch", "Clusters,"),
     Right::new(CLUSTER, "managedclusters/status", "patch", "and what is said of them."),
     Right::new(
-        CLUSTER,
+        REGISTER_GROUP,
         "managedclusters/accept",
         "update",
         "To let clusters in by itself, for the users it was told; asked by the webhook.",
@@ -146,6 +147,12 @@ pub const RIGHTS: &[Right] = &[
     Right::new(CLUSTER, "placements/status", "patch", "how it went,"),
     Right::new(
         CLUSTER,
+        "placements/finalizers",
+        "update",
+        "An owner that is kept while its decisions go; asked where OwnerReferencesPermissionEnforcement is on.",
+    ),
+    Right::new(
+        CLUSTER,
         "placementdecisions",
         "create delete list patch watch",
         "and which were chosen.",
@@ -155,7 +162,7 @@ pub const RIGHTS: &[Right] = &[
     Right::new(
         WORK,
         "manifestworks",
-        "create delete list patch watch",
+        "create delete get list patch watch",
         "Works of sets and of add-ons.",
     ),
     Right::new(WORK, "manifestworkreplicasets", "list patch watch", "Sets of works,"),

@@ -11,10 +11,12 @@
 //! ```
 
 mod addon_versions;
+pub mod asked;
 pub mod objects;
 pub mod site;
 pub mod wait;
 pub mod world;
 
+pub use asked::{Ask, Asked};
 pub use site::Site;
 pub use world::World;

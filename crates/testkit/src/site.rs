@@ -2,6 +2,7 @@
 
 use crate::{addon_versions::AddOnVersions, objects};
 use anyhow::Context;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
@@ -10,10 +11,19 @@ use kube::{
 };
 use kube_api::{
     Options, Server,
+    admission::Admission,
     identity::{AUTHENTICATED, MASTERS, User},
 };
+use ocm_api::namespaces;
+use ocm_reconcile::rights::Right;
+use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::{net::TcpListener, task::JoinHandle};
+
+/// A table of rights as RBAC writes it.
+pub fn rules(rights: &[Right]) -> Vec<PolicyRule> {
+    rights.iter().map(Right::rule).collect()
+}
 
 /// A Kubernetes that forgets everything when it is dropped.
 pub struct Site {
@@ -30,6 +40,14 @@ impl Site {
     /// # Errors
     /// When it cannot listen or cannot start.
     pub async fn start() -> anyhow::Result<Self> {
+        Self::start_with(Vec::new()).await
+    }
+
+    /// Starts one on a free port, with these plug-ins for admission.
+    ///
+    /// # Errors
+    /// When it cannot listen or cannot start.
+    pub async fn start_with(admission: Vec<Arc<dyn Admission>>) -> anyhow::Result<Self> {
         credential::connection::install_crypto_provider();
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
@@ -38,6 +56,7 @@ impl Site {
         let server = Server::open(Options {
             address: Some(address),
             conversion: vec![Arc::new(AddOnVersions)],
+            admission,
             ..Options::default()
         })
         .await?;
@@ -70,16 +89,27 @@ impl Site {
     /// # Panics
     /// When the server does not take the role.
     pub async fn user_of_hub(&self) -> User {
-        let (role, account) = (hub::rights::ROLE, hub::rights::SERVICE_ACCOUNT);
-        let namespace = ocm_api::namespaces::HUB;
-        self.apply(&ocm_reconcile::rights::cluster_role(role, hub::rights::RIGHTS))
-            .await;
-        self.apply(&format!(
-            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{name: '{role}'}}, \
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: '{role}'}}, \
-             subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]}}"
-        ))
-        .await;
+        let account = (namespaces::HUB, hub::rights::SERVICE_ACCOUNT);
+        self.user_with(account, hub::rights::ROLE, &rules(hub::rights::RIGHTS))
+            .await
+    }
+
+    /// The ServiceAccount of this namespace and name, which has a ClusterRole of this name with these rules.
+    ///
+    /// # Panics
+    /// When the server does not take the role.
+    pub async fn user_with(&self, (namespace, account): (&str, &str), role: &str, rules: &[PolicyRule]) -> User {
+        let (group, subject) = ("rbac.authorization.k8s.io", "ServiceAccount");
+        let api_version = format!("{group}/v1");
+        let rights =
+            json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules});
+        self.apply(&rights.to_string()).await;
+        let binding = json!({
+            "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": role},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": subject, "name": account, "namespace": namespace}],
+        });
+        self.apply(&binding.to_string()).await;
         let group = format!("system:serviceaccounts:{namespace}");
         User::new(
             &format!("system:serviceaccount:{namespace}:{account}"),
