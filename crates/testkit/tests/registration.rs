@@ -123,6 +123,11 @@ impl World {
     }
 
     async fn patch(&self, name: &str, patch: serde_json::Value) {
+        // An agent asks for its certificate and makes its cluster side by side.
+        let is_there = self.clusters.until(|it| it.named(name));
+        let _ = tokio::time::timeout(Duration::from_secs(30), is_there)
+            .await
+            .expect(name);
         let api: Api<ManagedCluster> = Api::all(self.hub.client());
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
