@@ -13,6 +13,7 @@ mod fleet;
 mod placement;
 mod probe;
 mod replica_set;
+mod soak;
 mod start;
 mod statistics;
 mod works;
@@ -46,7 +47,11 @@ struct Arguments {
     /// Answers everything with so many bytes and measures nothing.
     #[arg(long, hide = true, requires = "serve_dir")]
     serve_bytes: Option<usize>,
-    /// Which to measure: probe, start, api, works, fleet, addon, addons, placement, replicaset. All of them without a name.
+    /// How long `soak` takes.
+    #[arg(long, value_name = "MINUTES", default_value_t = 60)]
+    soak_minutes: u64,
+    /// Which to measure: probe, start, api, works, fleet, addon, addons, placement, replicaset, soak. All of them but soak
+    /// without a name.
     names: Vec<String>,
 }
 
@@ -170,6 +175,9 @@ async fn main() -> Result<()> {
     }
     if wanted("replicaset") {
         report.insert("replicaset".into(), replica_set::measure(&binary, size).await?);
+    }
+    if arguments.names.iter().any(|it| it == "soak") {
+        report.insert("soak".into(), soak::measure(&binary, arguments.soak_minutes).await?);
     }
     println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
     Ok(())
