@@ -138,6 +138,13 @@ fn unsupported() -> Status {
 
 /// YAML as Kubernetes clients write it: one document, bounded aliases; of a key that is given twice the last counts.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Value, String> {
+    // Every JSON text is a YAML text of the same meaning, clients mostly send JSON, and that is read five times as fast. What
+    // only looks like it, such as a map in flow style, is YAML's to read.
+    if bytes.trim_ascii_start().starts_with(b"{")
+        && let Ok(value) = serde_json::from_slice(bytes)
+    {
+        return Ok(value);
+    }
     let text = std::str::from_utf8(bytes).map_err(|it| it.to_string())?;
     serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|it| it.to_string())
 }
@@ -216,5 +223,27 @@ impl<'de> Visitor<'de> for Nodes {
             all.extend(more);
         }
         Ok(Repeated(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_means_the_same_as_yaml_and_flow_style_is_still_read() {
+        let texts = [
+            r#"{"a": 1, "b": [true, null, -2, 1.5, 1e3, "x: y # z", "\u00e9\n"], "c": {"d": {}}, "e": 18446744073709551615}"#,
+            r#" {"twice": 1, "twice": 2}"#,
+        ];
+        for text in texts {
+            let as_yaml: Value = serde_saphyr::from_str_with_options(text, yaml_options()).unwrap();
+            assert_eq!(parse_yaml(text.as_bytes()).unwrap(), as_yaml, "{text}");
+        }
+        assert_eq!(parse_yaml(b"{a: 1, b: [x, z]}").unwrap(), json!({"a": 1, "b": ["x", "z"]}));
+        assert_eq!(parse_yaml(b"{}\n# a word").unwrap(), json!({}));
+        assert!(parse_yaml(b"{\"a\": ").is_err());
     }
 }
