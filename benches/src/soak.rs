@@ -9,7 +9,7 @@ use crate::{
 use anyhow::{Context, Result, bail};
 use kube::{
     Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
     runtime::wait::await_condition,
 };
@@ -131,7 +131,13 @@ impl Soak {
         let waiting = await_condition(api.clone(), name, holds);
         match tokio::time::timeout(DEADLINE, waiting).await {
             Ok(done) => done.map(|_| ()).with_context(|| name.to_owned()),
-            Err(_) => bail!("{name} is not as it should be after {} s", DEADLINE.as_secs()),
+            Err(_) => {
+                let found = api.get_opt(name).await?.map(|it| it.data["status"].to_string());
+                bail!(
+                    "{name} is not as it should be after {} s: {found:?}",
+                    DEADLINE.as_secs()
+                )
+            }
         }
     }
 
@@ -216,6 +222,13 @@ impl Soak {
         self.delete(&sets, "soak").await?;
         self.delete(&placements, "soak").await?;
         self.until(&enabled, "helloworld", |it| it.is_none()).await?;
+        // Kubernetes forgets requests an hour after they were signed, and an agent that finds ten of its own asks no more.
+        let requests = api(&hub, "certificates.k8s.io", "v1", "CertificateSigningRequest", None);
+        let of_add_ons = ListParams::default().labels("open-cluster-management.io/addon-name");
+        requests
+            .delete_collection(&DeleteParams::default(), &of_add_ons)
+            .await?;
+        self.writes += 1;
         self.until(&sets, "soak", |it| it.is_none()).await?;
         for cluster in &clusters {
             let api = works(hub.clone(), cluster);
