@@ -242,7 +242,10 @@ mod tests {
             let as_yaml: Value = serde_saphyr::from_str_with_options(text, yaml_options()).unwrap();
             assert_eq!(parse_yaml(text.as_bytes()).unwrap(), as_yaml, "{text}");
         }
-        assert_eq!(parse_yaml(b"{a: 1, b: [x, z]}").unwrap(), json!({"a": 1, "b": ["x", "z"]}));
+        assert_eq!(
+            parse_yaml(b"{a: 1, b: [x, z]}").unwrap(),
+            json!({"a": 1, "b": ["x", "z"]})
+        );
         assert_eq!(parse_yaml(b"{}\n# a word").unwrap(), json!({}));
         assert!(parse_yaml(b"{\"a\": ").is_err());
     }
