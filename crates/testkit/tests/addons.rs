@@ -384,13 +384,20 @@ async fn an_add_on_made_of_a_chart_cleans_up_before_it_goes() {
     world.hub.apply(HELM).await;
     let home = "open-cluster-management-agent-addon";
     let running = world.run_agent(program, &world.cluster, home).await;
-    let addon = world.until("helloworldhelm", "Available", "True").await;
-    assert_eq!(
-        addon.finalizers(),
-        ["addon.open-cluster-management.io/addon-pre-delete"]
-    );
-    let supported: Vec<_> = addon.status.iter().flat_map(|it| &it.supported_configs).collect();
-    assert_eq!(supported.len(), 2);
+    world.until("helloworldhelm", "Available", "True").await;
+    // Registering does not wait for delivering, and here the agent did not, either.
+    let hook = "addon.open-cluster-management.io/addon-pre-delete";
+    let held = |it: Option<&ManagedClusterAddOn>| {
+        let supported = |it: &ManagedClusterAddOn| it.status.as_ref().map_or(0, |it| it.supported_configs.len());
+        it.is_some_and(|it| it.finalizers() == [hook] && supported(it) == 2)
+    };
+    wait::until(
+        &world.addons(),
+        "helloworldhelm",
+        "has finalizer and configurations",
+        held,
+    )
+    .await;
     let deployments: Api<Deployment> = Api::namespaced(world.cluster.client(), home);
     wait::until(&deployments, "helloworldhelm-agent", "exists", |it| it.is_some()).await;
 
