@@ -13,7 +13,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, ServiceAccount},
 };
 use kube::{Api, Client, Config, api::PostParams, config::Kubeconfig};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::connect::{Cause, Target};
 
@@ -68,6 +68,11 @@ impl Invitation {
     /// The fingerprint to check the hub's CA by.
     pub fn ca_hash(&self) -> Option<String> {
         fingerprint(self.ca.as_deref()?).ok()
+    }
+
+    /// The same for programs, with clusteradm's names.
+    pub fn value(&self) -> Value {
+        json!({"hub-token": self.token, "hub-apiserver": self.server, "hub-ca-hash": self.ca_hash()})
     }
 
     /// The command that joins a cluster with it.

@@ -174,6 +174,12 @@ fn render(name: &str, folder: &str, files: &[File], values: Value) -> Result<Vec
     Ok(manifests)
 }
 
+/// Writes the manifests to the file of `--output-file`, if there is one.
+pub fn keep(manifests: &[Value], path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, text(manifests)?).with_context(|| format!("could not write {}", path.display()))
+}
+
 /// The manifests as one YAML text.
 pub fn text(manifests: &[Value]) -> Result<String> {
     let mut text = String::new();

@@ -80,7 +80,13 @@ impl Reached {
 }
 
 impl Flags {
-    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told.
+    /// Whether webhooks are to be answered.
+    pub fn are_wanted(&self) -> bool {
+        self.webhook_listen.is_some()
+    }
+
+    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told. The hub's namespace and
+    /// kinds are there: [`hub::prepare`] has put them there.
     ///
     /// # Errors
     /// When the address is taken, or the certificate cannot be kept.
@@ -93,8 +99,6 @@ impl Flags {
             (None, Some(url)) => Reached::Url(url.clone()),
             (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
         };
-        // The Secret needs its namespace, and the conversion its kinds.
-        hub::prepare(hub).await.context("could not prepare the hub")?;
         let keeper = Keeper::new(hub.clone(), reached.names()?);
         let held = keeper.hold(Timestamp::now()).await?;
         let listener = TcpListener::bind(address).await;

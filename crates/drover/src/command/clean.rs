@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -66,10 +66,7 @@ impl Clean {
             let definitions = ours(&hub).await?;
             manifests.splice(0..0, definitions);
         }
-        if let Some(path) = &self.output_file {
-            let text = charts::text(&manifests)?;
-            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
-        }
+        charts::keep(&manifests, self.output_file.as_deref())?;
         let timeout = Duration::from_secs(self.timeout);
         let lines = installation::remove(&hub, &manifests, mode, timeout).await?;
         for line in &lines {

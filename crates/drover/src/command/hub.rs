@@ -54,13 +54,22 @@ impl Hub {
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
         feature_gates::apply(&self.feature_gates, &mut options);
-        // Every process answers, whoever leads: the API server asks any of them.
+        let ready = async {
+            if self.leader_elect || self.webhooks.are_wanted() {
+                // The Lease and the certificate need their namespace, which whoever leads later keeps.
+                let prepared = hub::prepare(&target.client).await;
+                prepared.with_context(|| format!("could not prepare {}", target.server))?;
+            }
+            // Every process answers, whoever leads: the API server asks any of them.
+            self.webhooks.start(&target.client, &options, &stop).await
+        };
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            started = self.webhooks.start(&target.client, &options, &stop) => started?,
+            ready = ready => ready?,
         }
         if self.leader_elect {
-            return elected(target, options, stop).await;
+            elected(target, options, stop).await;
+            return Ok(());
         }
         let started = tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -74,11 +83,7 @@ impl Hub {
 }
 
 /// Runs the hub whenever this process leads.
-async fn elected(target: Target, options: hub::Options, stop: CancellationToken) -> Result<()> {
-    // The Lease needs its namespace, which whoever leads later keeps.
-    hub::prepare(&target.client)
-        .await
-        .with_context(|| format!("could not prepare {}", target.server))?;
+async fn elected(target: Target, options: hub::Options, stop: CancellationToken) {
     let election = Election {
         client: target.client.clone(),
         namespace: namespaces::HUB.to_owned(),
@@ -102,5 +107,4 @@ async fn elected(target: Target, options: hub::Options, stop: CancellationToken)
         })
     });
     election.run(work, |_| (), stop).await;
-    Ok(())
 }

@@ -9,7 +9,6 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::Api;
 use ocm_api::namespaces;
 use ocm_reconcile::install::install;
-use serde_json::json;
 
 use crate::{
     bootstrap::{Invitation, parse_server, public_kubeconfig},
@@ -77,10 +76,7 @@ impl Init {
         let version = hub.client.apiserver_version().await;
         version.map_err(|error| hub.explain("could not reach the cluster to make a hub of", &error))?;
         self.check_upstream(&hub).await?;
-        if let Some(path) = &self.output_file {
-            let text = charts::text(&manifests)?;
-            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
-        }
+        charts::keep(&manifests, self.output_file.as_deref())?;
         if self.dry_run {
             for line in installation::apply(&hub, &manifests, Mode::DryRun).await? {
                 self.say(&line.to_string())?;
@@ -141,16 +137,9 @@ impl Init {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
             std::fs::set_permissions(path, mode).with_context(failed)?;
         }
-        let value = || {
-            json!({
-                "hub-token": invitation.token,
-                "hub-apiserver": invitation.server,
-                "hub-ca-hash": invitation.ca_hash(),
-            })
-        };
         output::print(&match self.output {
-            Format::Json => output::encode(&value(), Data::Json)?,
-            Format::Yaml => output::encode(&value(), Data::Yaml)?,
+            Format::Json => output::encode(&invitation.value(), Data::Json)?,
+            Format::Yaml => output::encode(&invitation.value(), Data::Yaml)?,
             Format::Text => format!(
                 "\nThe multicluster hub control plane has been initialized successfully!\n\n\
                  You can now register cluster(s) to the hub control plane. Log onto those cluster(s) and run the following \

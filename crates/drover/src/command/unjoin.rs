@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
@@ -95,10 +95,7 @@ impl Unjoin {
         } else {
             manifests.retain(|it| it["kind"] == "Deployment");
         }
-        if let Some(path) = &self.output_file {
-            let text = charts::text(&manifests)?;
-            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
-        }
+        charts::keep(&manifests, self.output_file.as_deref())?;
         let timeout = Duration::from_secs(self.timeout);
         // The agent first: it would clean up after the works that are let go.
         let (deployments, others): (Vec<Value>, Vec<Value>) =

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Context, Result, anyhow, bail};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use ocm_api::namespaces;
@@ -175,15 +175,13 @@ fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp) -> Result<
 
 fn is_valid(der: &CertificateDer<'_>, now: Timestamp) -> bool {
     let parsed = x509_parser::certificate::X509Certificate::from_der(der);
-    parsed.is_ok_and(|(_, it)| now + SignedDuration::ZERO < timestamp(it.validity().not_after.timestamp()))
-}
-
-fn timestamp(seconds: i64) -> Timestamp {
-    Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
+    parsed.is_ok_and(|(_, it)| now.as_second() < it.validity().not_after.timestamp())
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     fn names() -> Vec<String> {

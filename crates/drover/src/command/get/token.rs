@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use serde_json::json;
 
 use crate::{
     bootstrap::{Invitation, parse_server},
@@ -34,16 +33,9 @@ impl Token {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
         let invitation = Invitation::make(&hub, self.hub_apiserver.as_deref()).await?;
-        let value = || {
-            json!({
-                "hub-token": invitation.token,
-                "hub-apiserver": invitation.server,
-                "hub-ca-hash": invitation.ca_hash(),
-            })
-        };
         output::print(&match self.output {
-            Some(Format::Json) => output::encode(&value(), Data::Json)?,
-            Some(Format::Yaml) => output::encode(&value(), Data::Yaml)?,
+            Some(Format::Json) => output::encode(&invitation.value(), Data::Json)?,
+            Some(Format::Yaml) => output::encode(&invitation.value(), Data::Yaml)?,
             Some(Format::Kubeconfig) => invitation.kubeconfig()?,
             None => format!(
                 "token={}\nplease log on spoke and run:\n{}\n",

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, config::Kubeconfig, runtime::wait::await_condition};
@@ -66,10 +66,7 @@ impl Deploy {
         let version = cluster.client.apiserver_version().await;
         version.map_err(|error| cluster.explain("could not reach the cluster to join", &error))?;
         self.check_others(cluster, &namespace, name).await?;
-        if let Some(path) = &self.output_file {
-            let text = charts::text(&manifests)?;
-            std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
-        }
+        charts::keep(&manifests, self.output_file.as_deref())?;
         if self.dry_run {
             for line in installation::apply(cluster, &manifests, Mode::DryRun).await? {
                 output::say(line)?;
