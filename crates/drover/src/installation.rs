@@ -1,8 +1,9 @@
 //! Putting manifests of ours on a cluster, waiting until they work, and taking them away again.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
+use clap::Args;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api,
@@ -35,6 +36,30 @@ impl std::fmt::Display for Line {
 pub enum Mode {
     Write,
     DryRun,
+}
+
+/// What every command takes that takes something away.
+#[derive(Debug, Args)]
+pub struct Removal {
+    /// Also write what is removed to FILE, as manifests
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+    /// How long to wait until everything is gone, in seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    timeout: u64,
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Removal {
+    pub fn mode(&self) -> Mode {
+        if self.dry_run { Mode::DryRun } else { Mode::Write }
+    }
+
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
 }
 
 /// One manifest, with what its requests need.

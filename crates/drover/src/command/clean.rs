@@ -2,8 +2,6 @@
 //! Upstream: clusteradm `clean`, whose lines we print. We differ in that no cluster may be left, available or not (nobody
 //! would clean up after it), and in that `--dry-run` writes nothing.
 
-use std::{path::PathBuf, time::Duration};
-
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use k8s_openapi::{
@@ -18,7 +16,7 @@ use crate::{
     charts::{self, HubValues},
     cli::Global,
     connect::Target,
-    installation::{self, Mode},
+    installation::{self, Mode, Removal},
     kinds, output, webhooks,
 };
 
@@ -28,15 +26,8 @@ pub struct Clean {
     /// Also remove OCM's kinds, with the objects that are left of them, and not only the hub's Deployment and rights
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     purge_operator: bool,
-    /// Also write what is removed to FILE, as manifests
-    #[arg(long, value_name = "FILE")]
-    output_file: Option<PathBuf>,
-    /// How long to wait until everything is gone, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
-    timeout: u64,
-    /// Say what would be done and do nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    removal: Removal,
 }
 
 impl Clean {
@@ -47,7 +38,7 @@ impl Clean {
         let found = deployments.get_opt(charts::HUB).await;
         let found = found.map_err(|error| hub.explain("could not look for the hub", &error))?;
         let is_there = found.is_some();
-        let mode = if self.dry_run { Mode::DryRun } else { Mode::Write };
+        let mode = self.removal.mode();
         let mut manifests = HubValues::default().manifests()?;
         // The first is the hub's namespace, which goes last but for what is put before it here.
         let bootstrap = hub::bootstrap::objects();
@@ -66,8 +57,8 @@ impl Clean {
             let definitions = ours(&hub).await?;
             manifests.splice(0..0, definitions);
         }
-        charts::keep(&manifests, self.output_file.as_deref())?;
-        let timeout = Duration::from_secs(self.timeout);
+        charts::keep(&manifests, self.removal.output_file.as_deref())?;
+        let timeout = self.removal.timeout();
         let lines = installation::remove(&hub, &manifests, mode, timeout).await?;
         for line in &lines {
             output::say(line)?;

@@ -2,8 +2,6 @@
 //! Upstream: clusteradm `unjoin`, whose lines we print. We differ in that works which are still there are an error and not
 //! exit code 0, and in that `--dry-run` writes nothing.
 
-use std::{path::PathBuf, time::Duration};
-
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
@@ -20,7 +18,7 @@ use crate::{
     cluster_name,
     command::join::deploy::cluster_name_of,
     connect::Target,
-    installation::{self, Mode},
+    installation::{self, Mode, Removal},
     output,
 };
 
@@ -39,15 +37,8 @@ pub struct Unjoin {
     /// Also remove the agent's namespaces and rights, and not only its Deployment
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     purge_operator: bool,
-    /// Also write what is removed to FILE, as manifests
-    #[arg(long, value_name = "FILE")]
-    output_file: Option<PathBuf>,
-    /// How long to wait until everything is gone, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
-    timeout: u64,
-    /// Say what would be done and do nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    removal: Removal,
 }
 
 impl Unjoin {
@@ -73,7 +64,7 @@ impl Unjoin {
         output::say(format_args!(
             "Remove applied resources in the managed cluster {name} ... "
         ))?;
-        let mode = if self.dry_run { Mode::DryRun } else { Mode::Write };
+        let mode = self.removal.mode();
         let works = self.works(&cluster).await?;
         if !works.is_empty() && !self.force {
             bail!(
@@ -95,8 +86,8 @@ impl Unjoin {
         } else {
             manifests.retain(|it| it["kind"] == "Deployment");
         }
-        charts::keep(&manifests, self.output_file.as_deref())?;
-        let timeout = Duration::from_secs(self.timeout);
+        charts::keep(&manifests, self.removal.output_file.as_deref())?;
+        let timeout = self.removal.timeout();
         // The agent first: it would clean up after the works that are let go.
         let (deployments, others): (Vec<Value>, Vec<Value>) =
             manifests.into_iter().partition(|it| it["kind"] == "Deployment");
