@@ -12,11 +12,14 @@
 
 mod addon_versions;
 pub mod asked;
+pub mod ground;
+pub mod kinds;
 pub mod objects;
 pub mod site;
 pub mod wait;
 pub mod world;
 
 pub use asked::{Ask, Asked};
+pub use ground::Ground;
 pub use site::Site;
 pub use world::World;

@@ -1,14 +1,9 @@
 //! One Kubernetes in memory: a client inside, TLS on loopback, and objects from text.
 
-use crate::{addon_versions::AddOnVersions, objects};
+use crate::{addon_versions::AddOnVersions, kinds};
 use anyhow::Context;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
-    discovery::{self, ApiResource, Scope},
-};
+use kube::{Api, Client, api::DynamicObject, discovery::ApiResource};
 use kube_api::{
     Options, Server,
     admission::Admission,
@@ -99,17 +94,7 @@ impl Site {
     /// # Panics
     /// When the server does not take the role.
     pub async fn user_with(&self, (namespace, account): (&str, &str), role: &str, rules: &[PolicyRule]) -> User {
-        let (group, subject) = ("rbac.authorization.k8s.io", "ServiceAccount");
-        let api_version = format!("{group}/v1");
-        let rights =
-            json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules});
-        self.apply(&rights.to_string()).await;
-        let binding = json!({
-            "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": role},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": subject, "name": account, "namespace": namespace}],
-        });
-        self.apply(&binding.to_string()).await;
+        grant(&self.client(), (namespace, account), role, rules).await;
         let group = format!("system:serviceaccounts:{namespace}");
         User::new(
             &format!("system:serviceaccount:{namespace}:{account}"),
@@ -137,11 +122,7 @@ impl Site {
     /// # Panics
     /// When the kind is not served.
     pub async fn resource(&self, api_version: &str, kind: &str) -> (ApiResource, bool) {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let kind = GroupVersionKind::gvk(group, version, kind);
-        let found = discovery::pinned_kind(&self.client(), &kind).await;
-        let (resource, capabilities) = found.unwrap_or_else(|error| panic!("{kind:?} is not served: {error}"));
-        (resource, capabilities.scope == Scope::Namespaced)
+        kinds::resource(&self.client(), api_version, kind).await
     }
 
     /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind and is `default` when empty.
@@ -149,12 +130,7 @@ impl Site {
     /// # Panics
     /// When the kind is not served.
     pub async fn api(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
-        let (resource, namespaced) = self.resource(api_version, kind).await;
-        match (namespaced, namespace) {
-            (false, _) => Api::all_with(self.client(), &resource),
-            (true, "") => Api::default_namespaced_with(self.client(), &resource),
-            (true, namespace) => Api::namespaced_with(self.client(), namespace, &resource),
-        }
+        kinds::api(&self.client(), api_version, kind, namespace).await
     }
 
     /// Applies every object of a YAML text, in order, and returns them as the server has them.
@@ -162,19 +138,23 @@ impl Site {
     /// # Panics
     /// When the text is no YAML or the server refuses an object; says which.
     pub async fn apply(&self, text: &str) -> Vec<DynamicObject> {
-        let mut applied = Vec::new();
-        for object in objects::read(text) {
-            let types = object
-                .types
-                .clone()
-                .expect("an object in a test has apiVersion and kind");
-            let namespace = object.namespace().unwrap_or_default();
-            let api = self.api(&types.api_version, &types.kind, &namespace).await;
-            let parameters = PatchParams::apply("testkit").force();
-            let name = object.name_any();
-            let written = api.patch(&name, &parameters, &Patch::Apply(&object)).await;
-            applied.push(written.unwrap_or_else(|error| panic!("{} {name}: {error}", types.kind)));
-        }
-        applied
+        kinds::apply(&self.client(), text).await
     }
+}
+
+/// Gives a ServiceAccount of this namespace and name a ClusterRole of this name with these rules.
+///
+/// # Panics
+/// When the server does not take the role.
+pub async fn grant(client: &Client, (namespace, account): (&str, &str), role: &str, rules: &[PolicyRule]) {
+    let (group, subject) = ("rbac.authorization.k8s.io", "ServiceAccount");
+    let api_version = format!("{group}/v1");
+    let rights = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules});
+    kinds::apply(client, &rights.to_string()).await;
+    let binding = json!({
+        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": role},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": subject, "name": account, "namespace": namespace}],
+    });
+    kinds::apply(client, &binding.to_string()).await;
 }

@@ -3,6 +3,9 @@
 //!
 //! `WIRE_WRITE=1 cargo test -p testkit --test skew` records this version anew. What the agent begins to need of a hub, or to
 //! tell it, is in the way of whoever upgrades the agents first, and is listed with its reason in [`EXPECTED`].
+//!
+//! `DROVER_TEST_HUB` and `DROVER_TEST_CLUSTER` name kubeconfigs of other API servers for hub and cluster, such as those of a real
+//! Kubernetes. The session that is written down is always between two in memory.
 
 mod replay;
 mod session;
@@ -10,11 +13,10 @@ mod transcript;
 mod wire;
 
 use replay::Replay;
-use session::{Moment, moment_before};
-use testkit::Site;
+use session::{BOOTSTRAPPERS, JOINER, Moment, moment_before};
+use testkit::Ground;
 use tokio_util::sync::CancellationToken;
 use transcript::By;
-use wire::Wire;
 
 /// What is new in today's agent, as the test prints it, and why hubs that do not know it are served as well.
 const EXPECTED: &[(&str, &str)] = &[];
@@ -50,22 +52,22 @@ async fn todays_agents_live_with_the_recorded_hubs() {
     }
     for (version, lines) in transcript::recorded() {
         println!("the hub of {version}");
-        let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
-        let (wire, cancel) = (Wire::default(), CancellationToken::new());
-        let address = wire.tap(&hub).await;
+        let (hub, cluster) = (Ground::hub().await, Ground::cluster().await);
+        let cancel = CancellationToken::new();
         let (mut agent, mut add_on) = (None, None);
         let add_on_stop = cancel.child_token();
         let mut replay = Replay::new(&hub, &lines);
         for line in lines.iter().filter(|it| it.at.is_some()) {
             match line.by {
                 By::Joiner if agent.is_none() => {
-                    agent = Some(session::start_agent(&hub, address, &cluster, &cancel).await);
+                    let bootstrap = hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).await;
+                    agent = Some(session::start_agent(bootstrap, cluster.client(), &cancel).await);
                 }
                 By::Joiner | By::Agent | By::AddOn => {}
                 By::Hub => replay.as_hub(line).await,
                 By::User => {
                     if let Some(moment) = moment_before(line) {
-                        session::until(&hub, moment).await;
+                        session::until(&hub.client(), moment).await;
                         if moment == Moment::AddOnGone {
                             add_on_stop.cancel();
                         }
@@ -78,7 +80,7 @@ async fn todays_agents_live_with_the_recorded_hubs() {
                 }
             }
         }
-        session::until(&hub, Moment::ClusterGone).await;
+        session::until(&hub.client(), Moment::ClusterGone).await;
         cancel.cancel();
         add_on.expect("an add-on").await.unwrap();
         agent.expect("an agent").finished().await;
@@ -92,9 +94,9 @@ async fn todays_hub_lives_with_the_recorded_agents() {
     }
     for (version, lines) in transcript::recorded() {
         println!("the agents of {version}");
-        let hub = Site::start().await.unwrap();
+        let hub = Ground::hub().await;
         let cancel = CancellationToken::new();
-        let running = session::start_hub(&hub, &Wire::default(), &cancel).await;
+        let running = session::start_hub(hub.client_of_hub().await, &cancel).await;
         let mut replay = Replay::new(&hub, &lines);
         for line in lines.iter().filter(|it| it.at.is_some() && !it.is_read()) {
             match line.by {
@@ -103,13 +105,13 @@ async fn todays_hub_lives_with_the_recorded_agents() {
                 By::Hub => replay.note_deletion(line),
                 By::User => {
                     if let Some(moment) = moment_before(line) {
-                        session::until(&hub, moment).await;
+                        session::until(&hub.client(), moment).await;
                     }
                     replay.as_hub(line).await;
                 }
             }
         }
-        session::until(&hub, Moment::ClusterGone).await;
+        session::until(&hub.client(), Moment::ClusterGone).await;
         cancel.cancel();
         running.finished().await;
     }

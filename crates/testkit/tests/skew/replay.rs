@@ -16,7 +16,7 @@ use kube::{
 use kube_api::pki::KeyPair;
 use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use serde_json::Value;
-use testkit::{Site, objects, wait};
+use testkit::{Ground, objects, wait};
 
 use crate::{
     session::{BOOTSTRAPPERS, JOINER, accepted},
@@ -96,13 +96,15 @@ impl Place {
 
 /// A recorded session that is being told again.
 pub struct Replay<'a> {
-    hub: &'a Site,
+    hub: &'a Ground,
     admin: Client,
     /// Who has named which condition of a kind first: whether it was the cluster's side.
     authors: BTreeMap<(String, String), bool>,
     /// What the server has named, by its placeholder.
     names: BTreeMap<String, String>,
     deleted: BTreeSet<String>,
+    /// The agent before it has a certificate of its own.
+    joiner: Option<Client>,
     /// The request of the agent for a certificate, and its key.
     asked: Option<(String, String)>,
     /// The agent with the certificate that it was given.
@@ -110,7 +112,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    pub fn new(hub: &'a Site, lines: &[Line]) -> Self {
+    pub fn new(hub: &'a Ground, lines: &[Line]) -> Self {
         let admin = hub.client();
         let mut authors = BTreeMap::new();
         for line in lines.iter().filter(|it| it.at.is_some() && !it.is_read()) {
@@ -128,6 +130,7 @@ impl<'a> Replay<'a> {
             authors,
             names: BTreeMap::new(),
             deleted: BTreeSet::new(),
+            joiner: None,
             asked: None,
             agent: None,
         }
@@ -160,7 +163,10 @@ impl<'a> Replay<'a> {
             return;
         }
         let client = if is_joiner {
-            client(self.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap()).await
+            if self.joiner.is_none() {
+                self.joiner = Some(client(self.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).await).await);
+            }
+            self.joiner.clone().unwrap()
         } else {
             self.agent().await
         };
@@ -214,10 +220,8 @@ impl<'a> Replay<'a> {
                 certificate_pem: String::from_utf8(self.signed(&name).await).unwrap(),
                 key_pem,
             };
-            let address = format!("https://{}", self.hub.address);
-            let kubeconfig = self.hub.server.pki().kubeconfig(&address, "hub", "agent", &pair);
-            accepted(self.hub).await;
-            self.agent = Some(client(kubeconfig).await);
+            accepted(&self.admin).await;
+            self.agent = Some(client(self.hub.kubeconfig_with(&pair)).await);
         }
         self.agent.clone().unwrap()
     }

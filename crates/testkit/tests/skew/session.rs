@@ -1,7 +1,5 @@
 //! The standard session: a cluster joins, gets a work, another version of it and none, an add-on, loses it, and leaves.
 
-use std::net::SocketAddr;
-
 use agent::Agent;
 use credential::KubeconfigSource;
 use k8s_openapi::api::core::v1::Secret;
@@ -10,7 +8,7 @@ use kube_api::identity::{AUTHENTICATED, MASTERS, User};
 use ocm_addon_sdk::agent::hub_client;
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::{Value, json};
-use testkit::{Site, objects, wait};
+use testkit::{Site, kinds, objects, wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -133,13 +131,13 @@ pub fn moment_before(line: &Line) -> Option<Moment> {
 }
 
 /// Waits for the moment, by what the hub's API shows.
-pub async fn until(hub: &Site, moment: Moment) {
+pub async fn until(hub: &Client, moment: Moment) {
     let (version, kind, namespace, name) = match moment {
         Moment::Joined | Moment::ClusterGone => (CLUSTERS, "ManagedCluster", "", "cluster1"),
         Moment::WorkSays(_) | Moment::WorkGone => (WORKS, "ManifestWork", "cluster1", "one"),
         Moment::AddOnAvailable | Moment::AddOnGone => (ADD_ONS, "ManagedClusterAddOn", "cluster1", "helloworld"),
     };
-    let api = hub.api(version, kind, namespace).await;
+    let api = kinds::api(hub, version, kind, namespace).await;
     let all = |words: &'static [&'static str]| {
         move |it: Option<&DynamicObject>| words.iter().all(|word| objects::is_true(&it, word))
     };
@@ -152,7 +150,7 @@ pub async fn until(hub: &Site, moment: Moment) {
                 "ManagedClusterConditionAvailable",
             ];
             wait::until_with(&api, name, &what, all(words)).await;
-            let leases = hub.api("coordination.k8s.io/v1", "Lease", "cluster1").await;
+            let leases = kinds::api(hub, "coordination.k8s.io/v1", "Lease", "cluster1").await;
             let renewed = |it: Option<&DynamicObject>| it.is_some_and(|it| it.data["spec"]["renewTime"].is_string());
             wait::until_with(&leases, "managed-cluster-lease", "is renewed", renewed).await;
         }
@@ -173,8 +171,8 @@ pub async fn until(hub: &Site, moment: Moment) {
     }
 }
 
-/// Today's hub, whose requests are written down.
-pub async fn start_hub(site: &Site, wire: &Wire, cancel: &CancellationToken) -> hub::Hub {
+/// Today's hub.
+pub async fn start_hub(client: Client, cancel: &CancellationToken) -> hub::Hub {
     let options = hub::Options {
         registration: HubOptions {
             auto_accept: true,
@@ -184,7 +182,6 @@ pub async fn start_hub(site: &Site, wire: &Wire, cancel: &CancellationToken) -> 
         addons: vec![addon_helloworld::program().add_on()],
         ..hub::Options::default()
     };
-    let client = wire.spy(site, site.user_of_hub().await);
     hub::start(client, options, cancel.clone()).await.unwrap()
 }
 
@@ -192,14 +189,12 @@ pub fn admin(site: &Site, wire: &Wire) -> Client {
     wire.spy(site, User::new(ADMIN, &[MASTERS, AUTHENTICATED]))
 }
 
-/// Today's agent, which knows the hub by this address.
-pub async fn start_agent(hub: &Site, address: SocketAddr, cluster: &Site, cancel: &CancellationToken) -> Agent {
-    let bootstrap = hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
-    let bootstrap = bootstrap.replace(&hub.address.to_string(), &address.to_string());
+/// Today's agent, which joins with this kubeconfig.
+pub async fn start_agent(bootstrap: String, cluster: Client, cancel: &CancellationToken) -> Agent {
     let options = AgentOptions {
         cluster_name: Some("cluster1".to_owned()),
         agent_id: Some("agent1".to_owned()),
-        ..AgentOptions::new(KubeconfigSource::Inline(bootstrap), cluster.client())
+        ..AgentOptions::new(KubeconfigSource::Inline(bootstrap), cluster)
     };
     agent::start(options, cancel.clone()).await.unwrap()
 }
@@ -229,15 +224,18 @@ pub async fn be_add_on(cluster: Client, stop: CancellationToken) {
 pub async fn record() -> Vec<Line> {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     let (wire, cancel) = (Wire::default(), CancellationToken::new());
-    let running = start_hub(&hub, &wire, &cancel).await;
-    let address = wire.tap(&hub).await;
-    let agent = start_agent(&hub, address, &cluster, &cancel).await;
+    // Both are written down: the hub's client in the process, and whoever comes to the tap.
+    let running = start_hub(wire.spy(&hub, hub.user_of_hub().await), &cancel).await;
+    let address = wire.tap(&hub).await.to_string();
+    let bootstrap = hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let bootstrap = bootstrap.replace(&hub.address.to_string(), &address);
+    let agent = start_agent(bootstrap, cluster.client(), &cancel).await;
     let add_on_stop = cancel.child_token();
     let mut add_on = None;
     let admin = admin(&hub, &wire);
     for line in script() {
         if let Some(moment) = moment_before(&line) {
-            until(&hub, moment).await;
+            until(&hub.client(), moment).await;
             if moment == Moment::AddOnGone {
                 add_on_stop.cancel();
             }
@@ -247,7 +245,7 @@ pub async fn record() -> Vec<Line> {
             add_on = Some(tokio::spawn(be_add_on(cluster.client(), add_on_stop.clone())));
         }
     }
-    until(&hub, Moment::ClusterGone).await;
+    until(&hub.client(), Moment::ClusterGone).await;
     cancel.cancel();
     add_on.unwrap().await.unwrap();
     agent.finished().await;
@@ -256,8 +254,8 @@ pub async fn record() -> Vec<Line> {
 }
 
 /// Waits until the hub has accepted the cluster.
-pub async fn accepted(hub: &Site) {
-    let api = hub.api(CLUSTERS, "ManagedCluster", "").await;
+pub async fn accepted(hub: &Client) {
+    let api = kinds::api(hub, CLUSTERS, "ManagedCluster", "").await;
     let accepted = |it: Option<&DynamicObject>| objects::is_true(&it, "HubAcceptedManagedCluster");
     wait::until_with(&api, "cluster1", "is accepted", accepted).await;
 }
