@@ -1,7 +1,8 @@
 //! One request on a resource, read and authorized: what every verb works on.
 
 use crate::{
-    identity::User,
+    authz,
+    identity::{Attributes, User},
     registry::{Resource, Version},
     request::Query,
     server::Inner,
@@ -85,6 +86,27 @@ impl<'a> Call<'a> {
 
     pub fn not_found(&self) -> Status {
         Status::not_found(&self.resource.plural, &self.resource.group, &self.name)
+    }
+
+    /// Whoever applies or puts what is not there creates it, and has to be allowed to.
+    ///
+    /// # Errors
+    /// 403 in the words of authorization.
+    pub fn check_may_create(&self) -> Result<(), Status> {
+        let attributes = Attributes {
+            verb: "create".to_owned(),
+            is_resource: true,
+            group: self.resource.group.to_string(),
+            version: self.version.clone(),
+            resource: self.resource.plural.to_string(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            ..Attributes::default()
+        };
+        match self.server.may(&self.user, &attributes) {
+            true => Ok(()),
+            false => Err(authz::forbidden(&self.user, &attributes)),
+        }
     }
 
     pub fn stale(&self) -> Status {

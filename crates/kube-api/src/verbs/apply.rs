@@ -22,6 +22,7 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
             if !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
+            call.check_may_create()?;
             let created = pipeline::with_context(call, &options.field_manager, |it| {
                 managed::apply(None, &config, it, options.force)
             })?;

@@ -29,6 +29,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
             Ok(it) => it,
             Err(status) => {
                 if call.resource.traits.create_on_update && call.subresource.is_empty() {
+                    call.check_may_create()?;
                     pipeline::metadata(&mut value).remove("resourceVersion");
                     return Box::pin(verbs::create::create(call, value, options)).await;
                 }

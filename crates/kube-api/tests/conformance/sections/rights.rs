@@ -47,6 +47,7 @@ async fn rbac(c: Cx) {
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
         {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]},
         {"apiGroups": ["batch"], "resources": ["*"], "verbs": ["get"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update", "patch"]},
     ]);
     c.grant(&namespace, "r", rules, subject.clone()).await;
     c.until_asked(
@@ -87,6 +88,17 @@ async fn rbac(c: Cx) {
     ] {
         let what = ask.what();
         assert_eq!(may(&c, ask, &user).await, allowed, "{what}");
+    }
+    // Who makes an object by writing to where it is not has to be allowed to create it.
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/one");
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one"}});
+    let applied = format!("{path}?fieldManager=somebody");
+    for ask in [
+        Ask::patch("application/apply-patch+yaml", &applied, &lease),
+        Ask::put(&path, &lease),
+    ] {
+        let reply = c.send(ask.user(&user, &[])).await.fails(403, "Forbidden");
+        reply.mentions("cannot create resource \"leases\" in API group \"coordination.k8s.io\" in the namespace");
     }
     let paths = json!([{"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]);
     assert!(!may(&c, Ask::get("/metrics"), &user).await);
