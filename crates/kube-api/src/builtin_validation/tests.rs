@@ -88,6 +88,16 @@ fn bad_objects_are_told_in_the_words_of_kubernetes() {
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
         ),
         (
+            "apps",
+            "Deployment",
+            with(
+                deployment(),
+                "/spec/template/spec/tolerations",
+                json!([{"key": "a", "operator": "Exists", "tolerationSeconds": 3}]),
+            ),
+            "spec.template.spec.tolerations[0].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+        ),
+        (
             "",
             "Secret",
             json!({"type": "kubernetes.io/tls"}),

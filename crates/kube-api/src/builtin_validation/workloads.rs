@@ -350,6 +350,11 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
                 detail,
             ));
         }
+        let effect = text(toleration, "/effect");
+        if toleration.get("tolerationSeconds").is_some_and(|it| !it.is_null()) && effect != "NoExecute" {
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.push(FieldError::invalid(format!("{place}.effect"), &json!(effect), detail));
+        }
     }
 }
 
