@@ -116,12 +116,12 @@ False selected clusters 2. configured addons 2/2 completed with no errors, 0 fai
 stop manager
 
 $ kubectl $CLUSTER delete pods -n open-cluster-management-agent-addon --all
-pod "go-addon-agent-..." deleted
+pod "go-addon-agent-..." deleted...
 
 start again $ go-clients addon-manager --kubeconfig .drover/hub.kubeconfig
 
 $ kubectl delete configmap -n cluster1 one
-configmap "one" deleted
+configmap "one" deleted...
 
 wait $ kubectl $CLUSTER get configmap -n open-cluster-management-agent-addon one 2>&1
 Error from server (NotFound): configmaps "one" not found

@@ -208,7 +208,8 @@ func podSpec() corev1.PodSpec {
 		}},
 		Volumes: []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
 			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: pointer(resource.MustParse("1Mi"))}}}},
-		Tolerations:     []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, TolerationSeconds: pointer(int64(3))}},
+		Tolerations: []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: pointer(int64(3))}},
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: pointer(true)},
 		NodeSelector:    map[string]string{"nobody": "has"},
 	}
@@ -379,7 +380,7 @@ func builtinChecks() []check {
 }
 
 func definition() *apiextensionsv1.CustomResourceDefinition {
-	number := apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: pointer(1.5), Default: &apiextensionsv1.JSON{Raw: []byte("7")}}
+	number := apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: pointer(1.0), Default: &apiextensionsv1.JSON{Raw: []byte("7")}}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: named("tries.go-clients.example.com"),
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/restmapper"
 )
 
@@ -86,25 +87,36 @@ func mapperFinds(_ context.Context, w *world) error {
 	return wrong.err()
 }
 
-func openAPI(_ context.Context, w *world) error {
-	paths, err := w.kube.Discovery().OpenAPIV3().Paths()
+// A kind that is new is served a moment before it is in OpenAPI.
+func openAPI(ctx context.Context, w *world) error {
+	pathOf := func(kind ownKind) string {
+		return fmt.Sprintf("apis/%s/%s", kind.resource.Group, kind.resource.Version)
+	}
+	var paths map[string]openapi.GroupVersion
+	err := until(ctx, "all groups are in OpenAPI", func() (bool, error) {
+		var err error
+		if paths, err = w.kube.Discovery().OpenAPIV3().Paths(); err != nil {
+			return false, err
+		}
+		for _, kind := range ownKinds() {
+			if _, known := paths[pathOf(kind)]; !known {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 	if err != nil {
 		return err
 	}
 	var wrong complaints
 	seen := map[string]bool{}
 	for _, kind := range ownKinds() {
-		path := fmt.Sprintf("apis/%s/%s", kind.resource.Group, kind.resource.Version)
+		path := pathOf(kind)
 		if seen[path] {
 			continue
 		}
 		seen[path] = true
-		it, known := paths[path]
-		wrong.check(known, "%s is missing", path)
-		if !known {
-			continue
-		}
-		document, err := it.Schema("application/json")
+		document, err := paths[path].Schema("application/json")
 		if err != nil {
 			return err
 		}
