@@ -270,6 +270,38 @@ async fn what_happened_while_the_agent_was_away_is_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_with_a_definition_of_traces_from_years_ago_has_its_works_applied_and_removed() {
+    let mut definitions = ocm_api::crds::managed_cluster();
+    for definition in &mut definitions {
+        let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        if let Some(fields) = definition.pointer_mut(fields).and_then(Value::as_object_mut) {
+            fields.remove("agentID");
+        }
+    }
+    let mut world = World::with(definitions).await;
+    for name in ["kept", "gone"] {
+        world.create_work(name, works(&[config_map(name, "1")])).await;
+        world.work_until(name, |it| is(it, "Applied", "True")).await;
+    }
+    let before = world.trace("kept").await.unwrap();
+    assert_eq!(before["spec"]["agentID"], Value::Null);
+    // Deleted while nobody looks: its trace goes, although it says of no agent that it is its.
+    world.stop_agent().await;
+    world.delete_work("gone").await;
+    world.start_agent();
+    world.work_until_gone("gone").await;
+    assert_eq!(world.trace("gone").await, None);
+    assert!(world.object("v1", "configmaps", "gone").await.is_none());
+    world
+        .patch_work("kept", json!({"spec": works(&[config_map("kept", "2")])}))
+        .await;
+    world.work_until("kept", |it| at_generation(it, "Applied", 2)).await;
+    let after = world.object("v1", "configmaps", "kept").await.unwrap();
+    assert_eq!(after["data"]["k"], "2");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_executor_without_the_right_stops_its_manifest_only() {
     let world = World::new().await;
     let role = json!({

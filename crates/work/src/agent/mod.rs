@@ -1,6 +1,10 @@
 //! The agent half: what a hub asks for is put on the cluster, kept there, reported on and removed again.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use kube::{Api, Client, ResourceExt};
 use ocm_api::work::{AppliedManifestWork, ManifestWork, manifests};
@@ -141,6 +145,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         discovery: Discovery::new(cluster.clone()),
         executors: Executors::new(cluster.clone()),
         retries: Mutex::new(HashMap::new()),
+        keeps_agent_id: AtomicBool::new(true),
     };
     ocm_reconcile::run(
         Arc::new(agent),

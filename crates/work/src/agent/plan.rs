@@ -70,6 +70,8 @@ impl Identity {
 pub struct Seen {
     pub now: Timestamp,
     pub identity: Arc<Identity>,
+    /// Whether the cluster keeps who the agent of a trace is. CRDs of releases from years ago do not have the field.
+    pub keeps_agent_id: bool,
     /// The trace's name, which is the key.
     pub key: String,
     pub work: Option<Arc<ManifestWork>>,
@@ -161,10 +163,17 @@ pub fn phase(work: Option<&ManifestWork>, trace: Option<&AppliedManifestWork>, i
         (Some(_), Some(_)) if trace_is_going => Phase::Renewing,
         (Some(work), _) if strategy::is_complete(conditions_of(work)) => Phase::Complete,
         (Some(_), _) => Phase::Applying,
-        (None, Some(trace)) if trace.spec.agent_id != identity.agent_id => Phase::Foreign,
+        (None, Some(trace)) if !is_ours(trace, identity) => Phase::Foreign,
         (None, Some(_)) if trace_is_going => Phase::Finishing,
         (None, Some(_)) => Phase::Abandoned,
     }
+}
+
+/// A trace that names no agent is of a cluster that does not keep the name, or of an agent from before there were names: the hub's
+/// address has to do then, as it did in their days.
+fn is_ours(trace: &AppliedManifestWork, identity: &Identity) -> bool {
+    let spec = &trace.spec;
+    spec.agent_id == identity.agent_id || spec.agent_id.is_empty() && spec.hub_hash == identity.hub_hash
 }
 
 fn conditions_of(work: &ManifestWork) -> &[ocm_api::Condition] {
@@ -223,7 +232,10 @@ pub fn plan(seen: &Seen) -> Plan {
         (Phase::Finishing, _, Some(trace)) => finish(&mut plan, seen, trace),
         (Phase::Abandoned, _, Some(trace)) => evict(&mut plan, seen, trace),
         (Phase::Foreign, _, Some(trace)) => {
-            plan.remark(format!("belongs to agent {}", trace.spec.agent_id));
+            plan.remark(match trace.spec.agent_id.as_str() {
+                "" => "belongs to an agent of another hub".to_owned(),
+                agent => format!("belongs to agent {agent}"),
+            });
         }
         _ => {}
     }
@@ -333,6 +345,9 @@ fn prepare(plan: &mut Plan, seen: &Seen, work: &ManifestWork) -> bool {
         Some(trace) => {
             let mut next = trace.clone();
             next.spec = spec;
+            if !seen.keeps_agent_id && trace.spec.agent_id.is_empty() {
+                next.spec.agent_id.clear();
+            }
             let list = next.metadata.finalizers.get_or_insert_default();
             if !list.iter().any(|it| it == finalizers::APPLIED_MANIFEST_WORK) {
                 list.push(finalizers::APPLIED_MANIFEST_WORK.to_owned());

@@ -126,6 +126,7 @@ fn seen(work: Option<Arc<ManifestWork>>, trace: Option<Arc<AppliedManifestWork>>
     Seen {
         now: NOON.parse().unwrap(),
         identity: identity(),
+        keeps_agent_id: true,
         key: "hub-web".into(),
         work,
         trace,
@@ -496,4 +497,18 @@ fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
         conclude(&it).to_string(),
         "hub: patch ManifestWork cluster1/web status\n"
     );
+}
+
+#[test]
+fn a_trace_that_cannot_keep_its_agent_is_written_once_and_is_ours_by_its_hub() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({"spec": {"agentID": ""}}))));
+    check(&it, "cluster: patch AppliedManifestWork hub-web");
+    // The answer to this told that the field is not kept.
+    it.keeps_agent_id = false;
+    check(&it, "nothing to do");
+    // With its work gone, it is not somebody else's.
+    it.work = None;
+    check(&it, "cluster: patch AppliedManifestWork hub-web status");
+    it.trace = Some(trace(json!({"spec": {"agentID": "", "hubHash": "elsewhere"}})));
+    check(&it, "nothing to do\nnote: belongs to an agent of another hub");
 }

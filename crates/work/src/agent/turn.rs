@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,7 +24,7 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use rand::RngExt;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{
     config::{self, Config},
@@ -62,6 +65,8 @@ pub(crate) struct WorkAgent {
     pub discovery: Discovery,
     pub executors: Executors,
     pub retries: Mutex<HashMap<String, u32>>,
+    /// What the last write of a trace told about the cluster's CRD.
+    pub keeps_agent_id: AtomicBool,
 }
 
 /// What one run has learned by trying.
@@ -214,6 +219,7 @@ impl WorkAgent {
         Seen {
             now: Timestamp::now(),
             identity: self.identity.clone(),
+            keeps_agent_id: self.keeps_agent_id.load(Ordering::Relaxed),
             key: key.to_owned(),
             work,
             trace,
@@ -406,6 +412,7 @@ impl WorkAgent {
             Ok(Done::Object(object)) if is_gone(&object) => tries.gone.extend(object.metadata.uid.clone()),
             Ok(Done::Object(object)) => {
                 if let Ok(trace) = object.try_parse::<AppliedManifestWork>() {
+                    self.learn_what_is_kept(step, &trace);
                     self.traces.put(trace);
                 }
             }
@@ -428,6 +435,24 @@ impl WorkAgent {
                 tries.blocked = Some(sentence(&error));
             }
             Err(error) => tries.errors.push(format!("{step}: {}", sentence(&error))),
+        }
+    }
+
+    fn learn_what_is_kept(&self, step: &Step, trace: &AppliedManifestWork) {
+        let sent = match step {
+            Step::Create { object, .. } => object,
+            Step::MergePatch { patch, .. } => patch,
+            _ => return,
+        };
+        if sent["spec"]["agentID"].as_str().is_none_or(str::is_empty) {
+            return;
+        }
+        let kept = !trace.spec.agent_id.is_empty();
+        if self.keeps_agent_id.swap(kept, Ordering::Relaxed) && !kept {
+            warn!(
+                "the CRD of AppliedManifestWorks is of an old release without spec.agentID: whose they are is told by the hub's \
+                 address alone"
+            );
         }
     }
 

@@ -30,6 +30,11 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
+        Self::with(ocm_api::crds::managed_cluster()).await
+    }
+
+    /// With these definitions on the cluster.
+    pub async fn with(of_cluster: Vec<Value>) -> Self {
         let (hub_site, cluster_site) = (Site::start().await.unwrap(), Site::start().await.unwrap());
         let (hub, cluster) = (hub_site.client(), cluster_site.client());
         serve(
@@ -40,7 +45,7 @@ impl World {
         .await;
         serve(
             &cluster,
-            ocm_api::crds::managed_cluster(),
+            of_cluster,
             "appliedmanifestworks.work.open-cluster-management.io",
         )
         .await;
