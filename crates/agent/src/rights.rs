@@ -57,6 +57,12 @@ pub const RIGHTS: &[Right] = &[
         "authorization.k8s.io",
         "subjectaccessreviews",
         "create",
-        "Whether the executor of a work may do what it says.",
+        "Whether the executor of a work may do what it says,",
+    ),
+    Right::new(
+        "",
+        "serviceaccounts",
+        "impersonate",
+        "and grant what it says: it is tried in the executor's name, as upstream does.",
     ),
 ];

@@ -117,7 +117,6 @@ impl World {
             anything("batch", "jobs"),
             anything("apps", "deployments"),
             anything("rbac.authorization.k8s.io", "roles"),
-            rule("", "serviceaccounts", "impersonate"),
         ];
         cluster.user_with(account, "works", &of_works).await;
         let stop = CancellationToken::new();

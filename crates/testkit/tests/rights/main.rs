@@ -3,7 +3,8 @@
 //! One run does all that hub and agent do, with these rights alone, and both are listened to. At its end nothing was refused, so
 //! the rights suffice; and each of them was asked for, so none can go: an API server refuses the request for which the removed
 //! right was the only one. That says for each right what a run without it would, with a run for all of them. For some it is
-//! tried all the same, and for those that are no requests (`escalate`, `bind`, `approve`, `sign`) it is the only proof.
+//! tried all the same, and for those that are no requests (`escalate`, `bind`, `approve`, `sign`, `impersonate`) it is the only
+//! proof.
 
 mod ground;
 mod rich;
@@ -20,7 +21,7 @@ use serde_json::json;
 use testkit::{Ask, Asked};
 
 /// Verbs that no request has: the API server asks for them beside. Each is missing in one of the runs below.
-const BESIDE: [&str; 4] = ["escalate", "bind", "approve", "sign"];
+const BESIDE: [&str; 5] = ["escalate", "bind", "approve", "sign", "impersonate"];
 
 /// What anybody may ask for who is anybody at all.
 const ANYBODYS: [&str; 1] = ["selfsubjectaccessreviews"];
@@ -188,7 +189,19 @@ async fn a_hub_without_one_of_its_rights_is_refused_something() {
 async fn an_agent_without_one_of_its_rights_is_refused_something() {
     let secrets = |verb| Ask::new("", "secrets", verb);
     let traces = Ask::new("work.open-cluster-management.io", "appliedmanifestworks", "create");
-    for lacks in [secrets("create"), secrets("get"), traces] {
+    let tried: [(Ask, Ask); 4] = [
+        (secrets("create"), secrets("create")),
+        (secrets("get"), secrets("get")),
+        (traces.clone(), traces),
+        (
+            Ask::new("", "serviceaccounts", "impersonate"),
+            Ask::new(RBAC, "roles", "create"),
+        ),
+    ];
+    // None of those that cannot be heard is left out.
+    let mut beside = all(agent::rights::RIGHTS).into_iter();
+    assert!(beside.all(|it| !BESIDE.contains(&it.verb.as_str()) || tried.iter().any(|(lacks, _)| *lacks == it)));
+    for (lacks, refused) in tried {
         println!("the agent without {lacks}");
         let world = World::new(None, Some(&lacks)).await;
         let leading = world.lead().await;
@@ -196,9 +209,10 @@ async fn an_agent_without_one_of_its_rights_is_refused_something() {
         let joined = world.join().await;
         if lacks.resource != "secrets" {
             world.cluster_is(AVAILABLE).await;
+            scenes::an_executor_may(&world).await;
             world.hub.apply(&scenes::work("anything")).await;
         }
-        heard(&world.of_agent, &lacks, true).await;
+        heard(&world.of_agent, &refused, true).await;
         joined.stop().await;
         leading.stop().await;
     }

@@ -200,9 +200,14 @@ fn replica_set(greeting: &str) -> Value {
     })
 }
 
+/// The executor of [`work`] has its rights.
+pub async fn an_executor_may(world: &World) {
+    world.cluster.apply(EXECUTOR).await;
+}
+
 pub async fn works_spread(world: &World) {
     // One whose trace is there already.
-    world.cluster.apply(EXECUTOR).await;
+    an_executor_may(world).await;
     world.hub.apply(&work(OVERTAKEN)).await;
     let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client(), "default");
     wait::until(&maps, OVERTAKEN, "is applied", |it| it.is_some()).await;

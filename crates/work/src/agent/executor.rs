@@ -89,8 +89,20 @@ pub fn grants_rights(key: &Key) -> bool {
         )
 }
 
-/// Upstream's sentence for a denial.
-pub fn not_allowed(key: &Key, escalation: bool) -> Refusal {
+/// What the API server says of who may not speak for somebody else, in the older words and in those of constrained impersonation.
+const CANNOT_IMPERSONATE: &str = "cannot impersonate";
+
+/// Why an API server did not let the executor make the object. Upstream says of every refusal that it is an escalation.
+fn reason(refusal: &str) -> String {
+    if refusal.contains(CANNOT_IMPERSONATE) {
+        format!("the agent lacks the right to ask in the executor's name: {refusal}")
+    } else {
+        "permission escalation".to_owned()
+    }
+}
+
+/// Upstream's sentence for a denial, with its reason if there is more to say.
+pub fn not_allowed(key: &Key, reason: Option<&str>) -> Refusal {
     let Key {
         group,
         resource,
@@ -98,11 +110,7 @@ pub fn not_allowed(key: &Key, escalation: bool) -> Refusal {
         name,
         ..
     } = key;
-    let reason = if escalation {
-        ", error: permission escalation"
-    } else {
-        ""
-    };
+    let reason = reason.map(|it| format!(", error: {it}")).unwrap_or_default();
     Refusal::NotAllowed(format!(
         "not allowed to apply the resource {group} {resource}, {namespace} {name}{reason}, will try again in 1m0s"
     ))
@@ -165,7 +173,7 @@ impl Executors {
             .await
             .map_err(|error| Refusal::Unchecked(error.to_string()))?;
         if !answers.into_iter().all(|it| it) {
-            return Err(not_allowed(key, false));
+            return Err(not_allowed(key, None));
         }
         if grants_rights(key) {
             self.try_as(subject, request).await
@@ -195,7 +203,9 @@ impl Executors {
         http.headers_mut().insert("Impersonate-User", user);
         match self.client.request::<Value>(http).await {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 403 => Err(not_allowed(key, true)),
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                Err(not_allowed(key, Some(&reason(&status.message))))
+            }
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             Err(error) => Err(unchecked(error.to_string())),
         }
@@ -267,12 +277,21 @@ mod tests {
     #[test]
     fn a_denial_is_told_in_upstreams_words() {
         assert_eq!(
-            not_allowed(&key("apps", "deployments"), false).message(),
+            not_allowed(&key("apps", "deployments"), None).message(),
             "not allowed to apply the resource apps deployments, default a, will try again in 1m0s"
         );
         assert_eq!(
-            not_allowed(&key("rbac.authorization.k8s.io", "roles"), true).message(),
+            not_allowed(
+                &key("rbac.authorization.k8s.io", "roles"),
+                Some(&reason("roles.rbac.authorization.k8s.io \"a\" is forbidden: user \"x\" is attempting to grant RBAC permissions not currently held"))
+            )
+            .message(),
             "not allowed to apply the resource rbac.authorization.k8s.io roles, default a, error: permission escalation, will try again in 1m0s"
+        );
+        let lacks = "serviceaccounts \"x\" is forbidden: User \"y\" cannot impersonate resource \"serviceaccounts\"";
+        assert_eq!(
+            reason(lacks),
+            format!("the agent lacks the right to ask in the executor's name: {lacks}")
         );
         assert_eq!(verbs(true).last(), Some(&"delete"));
         assert_eq!(verbs(false).len(), 4);
