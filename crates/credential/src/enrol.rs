@@ -1,12 +1,14 @@
 //! When to ask for a certificate, when to wait, when to save one. Plain functions: the caller brings time, chance and key.
 //!
-//! Upstream: ocm `pkg/registration/register/csr/csr.go`. We differ in one thing: a denied request is told as such, and not
-//! waited for until it vanishes.
+//! Upstream: ocm `pkg/registration/register/csr/csr.go`. We differ in two things: a denied request is told as such, and not
+//! waited for until it vanishes; and what a cluster or an add-on of the same name has asked for before it was deleted and made
+//! anew does not count against it.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use ocm_api::{identity, labels};
 
@@ -16,7 +18,8 @@ use crate::{
     hub_secret::{Data, TLS_CRT, TLS_KEY},
 };
 
-/// With so many requests of one cluster on the hub, no more are made.
+/// With so many requests of one cluster, or of one add-on on it, on the hub, no more are made. Only those of its
+/// [present life](is_of_life) count.
 pub const REQUESTS_MAX: usize = 10;
 /// The least and the most of its life that a certificate has left when it is renewed; drawn anew each time.
 pub const THRESHOLD: std::ops::Range<f64> = 0.20..0.25;
@@ -262,6 +265,14 @@ fn shaped(
             ..CertificateSigningRequestSpec::default()
         },
         status: None,
+    }
+}
+
+/// Whether a request was made since this cluster or add-on was. Both times are of the hub's clock, in whole seconds.
+pub fn is_of_life(request: &CertificateSigningRequest, born: Option<&Time>) -> bool {
+    match (&request.metadata.creation_timestamp, born) {
+        (Some(made), Some(born)) => made.0 >= born.0,
+        _ => true,
     }
 }
 

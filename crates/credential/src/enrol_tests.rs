@@ -246,3 +246,15 @@ fn a_rotation_is_told_with_gos_dates() {
         "client certificate rotated starting from 2023-05-28 14:08:57 +0000 UTC to 2024-05-27 14:08:57 +0000 UTC"
     );
 }
+
+#[test]
+fn what_was_asked_for_in_an_earlier_life_does_not_count() {
+    let at = |text: &str| Time(text.parse().unwrap());
+    let mut request = CertificateSigningRequest::default();
+    let noon = at("2026-01-01T12:00:00Z");
+    assert!(is_of_life(&request, Some(&noon)), "nobody knows when it was made");
+    request.metadata.creation_timestamp = Some(noon.clone());
+    assert!(is_of_life(&request, None));
+    assert!(is_of_life(&request, Some(&noon)), "in the same second");
+    assert!(!is_of_life(&request, Some(&at("2026-01-01T12:00:01Z"))));
+}

@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
-use credential::KubeconfigSource;
-use k8s_openapi::api::core::v1::Secret;
+use credential::{KubeconfigSource, csr, enrol::REQUESTS_MAX};
+use k8s_openapi::{
+    ByteString,
+    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
+};
 use kube::{
     Api,
     api::{DeleteParams, PostParams},
 };
 use kube_api::pki::certificate;
 use ocm_addon_sdk::{AddOn, Place, Proof, Refusal, Registration, registration::Signing};
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition, labels};
 use p256::{
     ecdsa::SigningKey,
     elliptic_curve::Generate,
@@ -74,6 +77,47 @@ fn authority() -> Secret {
     secret
 }
 
+/// Ten requests that the add-on seems to have made, and a second in which it makes none.
+async fn ask_too_often(hub: &Site) {
+    let subject = csr::Subject {
+        common_name: "anybody".to_owned(),
+        organizations: Vec::new(),
+        organizational_units: Vec::new(),
+        dns_names: Vec::new(),
+    };
+    let asked = csr::new_key_and_request(&subject).unwrap();
+    let requests: Api<CertificateSigningRequest> = Api::all(hub.client());
+    let mut request = CertificateSigningRequest::default();
+    request.metadata.generate_name = Some("addon-cluster1-signed-".to_owned());
+    request.metadata.labels = Some(
+        [(labels::CLUSTER_NAME, "cluster1"), (labels::ADDON_NAME, "signed")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+    );
+    request.spec.request = ByteString(asked.request_pem.into_bytes());
+    request.spec.signer_name = "example.com/signed".to_owned();
+    request.spec.usages = Some(vec!["client auth".to_owned()]);
+    let mut last = None;
+    for _ in 0..REQUESTS_MAX {
+        let made = requests.create(&PostParams::default(), &request).await.unwrap();
+        last = made.metadata.creation_timestamp;
+    }
+    let dry = PostParams {
+        dry_run: true,
+        field_manager: None,
+    };
+    while requests
+        .create(&dry, &request)
+        .await
+        .unwrap()
+        .metadata
+        .creation_timestamp
+        == last
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_and_a_certificate_of_another_signer_do_not_stand_in_each_others_way() {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
@@ -103,6 +147,8 @@ async fn a_token_and_a_certificate_of_another_signer_do_not_stand_in_each_others
 
     let authorities: Api<Secret> = Api::namespaced(hub.client(), "open-cluster-management-hub");
     authorities.create(&PostParams::default(), &authority()).await.unwrap();
+    // Those of an add-on of the same name that is gone do not count.
+    ask_too_often(&hub).await;
     hub.apply(SIGNED).await;
 
     let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client(), "cluster1");

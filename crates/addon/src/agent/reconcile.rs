@@ -275,8 +275,10 @@ impl AddOnAgents {
         let mut next = right.next(self.threshold, now);
         if right.pending.is_some() || matches!(next, Next::Ask { .. }) {
             let requests = self.watches.requests().await?;
-            let ours =
-                |it: &Arc<CertificateSigningRequest>| it.labels().get(labels::ADDON_NAME).is_some_and(|it| it == name);
+            let born = addon.metadata.creation_timestamp.as_ref();
+            let ours = |it: &Arc<CertificateSigningRequest>| {
+                it.labels().get(labels::ADDON_NAME).is_some_and(|it| it == name) && enrol::is_of_life(it, born)
+            };
             right.requests = Some(requests.list().iter().filter(|it| ours(it)).count());
             if let Some(asked) = &mut right.pending {
                 asked.pending.request = requests.named(&asked.pending.name).map(|it| (*it).clone());

@@ -1,6 +1,6 @@
 //! Obtaining a client certificate and keeping it in the Secret.
 //!
-//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub. Writes: requests; the Secret. What there is
+//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub, and when there are too many its age. Writes: requests; the Secret. What there is
 //! to say about it, condition `ClusterCertificateRotated`, goes into the one status patch of `state.rs`.
 //! Never: a second request while one is under way.
 //! The rules are [`credential::enrol`]; upstream: ocm `pkg/registration/register/secret_controller.go`.
@@ -14,9 +14,13 @@ use credential::{
     hub_secret,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
+use k8s_openapi::{
+    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::{Api, Client, api::ObjectMeta, runtime::watcher};
 use ocm_api::{
+    cluster::ManagedCluster,
     condition::{Wanted, wanted},
     conditions::managed_cluster::{self, reason},
     labels,
@@ -52,6 +56,7 @@ struct Enrolment {
     agent: Arc<Agent>,
     bootstrap: Loaded,
     refused: Option<Vec<u8>>,
+    hub: Client,
     requests: Cache<CertificateSigningRequest>,
     in_session: bool,
     // Name and key of the request under way.
@@ -116,6 +121,7 @@ pub(super) async fn obtain(
         agent: agent.clone(),
         bootstrap: bootstrap.clone(),
         refused: refused.map(<[u8]>::to_vec),
+        hub: hub.clone(),
         requests,
         in_session,
         pending: Mutex::new(None),
@@ -176,8 +182,21 @@ impl Reconciler for Enrolment {
             name,
             key_pem,
         });
-        let of_ours = |it: &Arc<CertificateSigningRequest>| enrol::is_of_cluster(it, &self.agent.cluster);
-        let requests = self.requests.list().iter().filter(|it| of_ours(it)).count();
+        let count = |born: Option<&Time>| {
+            let of_ours = |it: &Arc<CertificateSigningRequest>| {
+                enrol::is_of_cluster(it, &self.agent.cluster) && enrol::is_of_life(it, born)
+            };
+            self.requests.list().iter().filter(|it| of_ours(it)).count()
+        };
+        let mut requests = count(None);
+        if requests >= enrol::REQUESTS_MAX {
+            // Some may be of a cluster of this name that is gone.
+            let cluster = Api::<ManagedCluster>::all(self.hub.clone())
+                .get_opt(&self.agent.cluster)
+                .await;
+            let born = cluster.ok().flatten().and_then(|it| it.metadata.creation_timestamp);
+            requests = count(born.as_ref());
+        }
         let data = self.agent.data(self.refused.as_deref());
         let rules = rules(&self.agent, &self.bootstrap, DECIDED, data, pending, requests);
         let fresh = match enrol::decide(&rules) {
