@@ -5,6 +5,7 @@
 mod agents;
 mod api;
 mod debug_page;
+mod drivers;
 mod flags;
 mod hub_choice;
 mod hub_files;

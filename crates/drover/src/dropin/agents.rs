@@ -13,7 +13,7 @@ use work::agent::{WorkAgentOptions, feedback::RawJson, hub_hash};
 
 use super::{
     api::{self, Reached},
-    hub_choice, hub_files,
+    drivers, hub_choice, hub_files,
     read::Values,
     rounds::{self, Ground, Program, Round},
     settings,
@@ -76,9 +76,11 @@ fn cluster_name(values: &Values) -> Option<String> {
 }
 
 fn check_registration(values: &Values) -> Result<()> {
-    if let Some(driver @ ("grpc" | "awsirsa")) = values.some("registration-auth") {
-        bail!("the driver {driver:?} of --registration-auth is not here; there is csr");
-    }
+    // Anything else means csr, as with upstream.
+    let other = values
+        .some("registration-auth")
+        .filter(|it| ["grpc", "awsirsa"].contains(it));
+    drivers::check("registration-auth", other, "csr")?;
     if values.gate("MultipleHubs") {
         if values.list("bootstrap-kubeconfigs").len() < 2 {
             bail!("with MultipleHubs at least 2 --bootstrap-kubeconfigs are required");
@@ -238,9 +240,7 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
 }
 
 fn works(values: &Values) -> Result<Works> {
-    if let Some(driver) = values.some("workload-source-driver").filter(|it| *it != "kube") {
-        bail!("the driver {driver:?} of --workload-source-driver is not here; there is kube");
-    }
+    drivers::check("workload-source-driver", values.some("workload-source-driver"), "kube")?;
     let workers = values.number("workload-agent-workers");
     if workers < 1 {
         bail!("workload-agent-workers must be >= 1, got {workers}");

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use hub::{Component, Options};
 use ocm_api::namespaces;
 use registration::hub::GarbageKind;
 
 use super::{
     debug_page::DebugPage,
+    drivers,
     read::Values,
     rounds::{self, Ground, Program, Round},
 };
@@ -16,9 +17,8 @@ use super::{
 /// `registration controller`.
 pub async fn registration(values: Values) -> Result<()> {
     let mut options = Options::default();
-    let drivers = values.list("enabled-registration-drivers");
-    if let Some(driver) = drivers.iter().find(|it| *it != "csr") {
-        bail!("the registration driver {driver:?} of --enabled-registration-drivers is not here; there is csr");
+    for driver in values.list("enabled-registration-drivers") {
+        drivers::check("enabled-registration-drivers", Some(&driver), "csr")?;
     }
     let users = match values.list("auto-approved-csr-users") {
         users if users.is_empty() => values.list("cluster-auto-approval-users"),
@@ -41,9 +41,7 @@ pub async fn registration(values: Values) -> Result<()> {
 /// `work manager`.
 pub async fn work(values: Values) -> Result<()> {
     let mut options = Options::default();
-    if let Some(driver) = values.some("work-driver").filter(|it| *it != "kube") {
-        bail!("the driver {driver:?} of --work-driver is not here; there is kube");
-    }
+    drivers::check("work-driver", values.some("work-driver"), "kube")?;
     options.works.manifest_work_replica_set = values.gate("ManifestWorkReplicaSet");
     options.works.clean_up_completed = values.gate("CleanUpCompletedManifestWork");
     run(values, "work-manager", Component::Work, options).await
