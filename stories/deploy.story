@@ -37,7 +37,11 @@ let DROVER $ command -v drover
 
 let PORT $ shuf -i 20000-29999 -n 1
 
-$ echo "webhooks: {port: $PORT}" > values.yaml
+let HEALTH $ shuf -i 30000-32000 -n 1
+
+let AGENT $ shuf -i 17000-19999 -n 1
+
+$ printf 'webhooks: {port: %s}\nhealth: {port: %s}\n' $PORT $HEALTH > values.yaml && echo "health: {port: $AGENT}" > agent.yaml
 
 start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
 
@@ -67,6 +71,26 @@ deployment.apps/drover-hub created
 wait $ kubectl get deployment -n open-cluster-management-hub drover-hub
 NAME         READY   UP-TO-DATE   AVAILABLE   AGE
 drover-hub   1/1     1            1           <age>
+
+# It is available because it says that it is ready.
+$ kubectl get deployment -n open-cluster-management-hub drover-hub -o jsonpath='{.spec.template.spec.containers[0].readinessProbe.httpGet.path}{"\n"}'
+/readyz
+
+# Health is told to anybody, as to the kubelet; the metrics to those who may see them.
+$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token nobodys get --raw /healthz; echo
+ok
+
+$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token nobodys get --raw /metrics 2>&1
+error: You must be logged in to the server (Unauthorized)
+exit 1
+
+$ kubectl create serviceaccount scraper && kubectl create clusterrole scraper --verb=get --non-resource-url=/metrics && kubectl create clusterrolebinding scraper --clusterrole=scraper --serviceaccount=default:scraper
+serviceaccount/scraper created
+clusterrole.rbac.authorization.k8s.io/scraper created
+clusterrolebinding.rbac.authorization.k8s.io/scraper created
+
+wait $ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token "$(kubectl create token scraper)" get --raw /metrics | grep -c -e '^process_resident_memory_bytes '
+1
 
 wait $ kubectl get managedclustersets -o name
 managedclusterset.cluster.open-cluster-management.io/default
@@ -125,7 +149,7 @@ clusterrole.rbac.authorization.k8s.io/works created
 $ kubectl $EDGE label clusterrole works open-cluster-management.io/aggregate-to-work=true
 clusterrole.rbac.authorization.k8s.io/works labeled
 
-$ drover manifests agent --cluster-name edge | kubectl $EDGE apply -f -
+$ drover manifests agent --cluster-name edge --values agent.yaml | kubectl $EDGE apply -f -
 ...
 deployment.apps/drover-agent created
 
@@ -145,6 +169,10 @@ manifestwork.work.open-cluster-management.io/forbidden created
 
 $ kubectl wait -n edge manifestwork/hello --for=condition=Available --timeout=60s
 manifestwork.work.open-cluster-management.io/hello condition met
+
+wait $ kubectl $EDGE get deployment -n open-cluster-management-agent drover-agent
+NAME           READY   UP-TO-DATE   AVAILABLE   AGE
+drover-agent   1/1     1            1           <age>
 
 $ kubectl $EDGE get configmap hello -o jsonpath='{.data.color}{"\n"}'
 red
@@ -167,7 +195,7 @@ Error from server (NotFound): configmaps "hello" not found
 exit 1
 
 # With the rights that the manifests give by default, add-ons run as well.
-$ drover manifests agent --cluster-name edge | kubectl $EDGE apply -f -
+$ drover manifests agent --cluster-name edge --values agent.yaml | kubectl $EDGE apply -f -
 ...
 clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator created
 ...
@@ -195,11 +223,11 @@ Undeploying helloworld add-on in managed cluster: edge.
 
 wait $ kubectl get managedclusteraddons,manifestworks -n edge -o name
 
-# Another pod goes on where this one stops.
+# Another pod goes on where this one stops. Until it is ready nobody answers the API server's webhooks.
 $ kubectl delete pods -n open-cluster-management-hub -l app=drover-hub
 pod "drover-hub-..." deleted
 
-$ kubectl apply -f work.yaml
+wait $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/hello created
 
 $ kubectl wait -n edge manifestwork/hello --for=condition=Available --timeout=60s

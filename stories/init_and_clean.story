@@ -22,7 +22,11 @@ let DROVER $ command -v drover
 
 let PORT $ shuf -i 20000-29999 -n 1
 
-$ printf 'log: debug\nwebhooks: {port: %s}\n' $PORT > values.yaml
+let HEALTH $ shuf -i 30000-32000 -n 1
+
+let AGENT $ shuf -i 17000-19999 -n 1
+
+$ printf 'log: debug\nwebhooks: {port: %s}\nhealth: {port: %s}\n' $PORT $HEALTH > values.yaml && echo "health: {port: $AGENT}" > agent.yaml
 
 start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
 
@@ -103,7 +107,9 @@ Components:
     (installed) addondeploymentconfigs.addon.open-cluster-management.io [*v1alpha1...
 ...
 
-# The cluster joins by the command that init has left.
+# The cluster joins by the command that init has left. Its pod is a process beside the hub's, and takes another port.
+$ sed -i 's/--deploy/--deploy --values agent.yaml/' join.sh
+
 $ KUBECONFIG=edge.kubeconfig sh join.sh edge
 namespace/open-cluster-management-agent unchanged
 ...

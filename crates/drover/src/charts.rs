@@ -22,6 +22,7 @@ const HUB_FILES: &[File] = include_files![
     "../../../deploy/charts/drover-hub/templates/namespace.yaml",
     "../../../deploy/charts/drover-hub/templates/service_account.yaml",
     "../../../deploy/charts/drover-hub/templates/webhooks.yaml",
+    "../../../deploy/charts/drover-hub/templates/webhooks_roles.yaml",
 ];
 const AGENT_FOLDER: &str = "../../../deploy/charts/drover-agent";
 const AGENT_FILES: &[File] = include_files![
@@ -254,7 +255,8 @@ mod tests {
                 "--auto-approved-csr-users=x,y",
                 "--feature-gates=ClusterProfile=true",
                 "--webhook-listen=:9443",
-                "--webhook-service=drover-hub-webhook"
+                "--webhook-service=drover-hub-webhook",
+                "--health-listen=:8443"
             ])
         );
     }

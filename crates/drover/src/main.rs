@@ -22,6 +22,7 @@ mod dropin;
 mod embedded;
 mod examples;
 mod feature_gates;
+mod health;
 mod installation;
 mod kinds;
 mod manifests;

@@ -155,7 +155,94 @@ async fn follow(
 
 #[cfg(test)]
 mod tests {
+    use hub::rights;
+    use k8s_openapi::api::rbac::v1::PolicyRule;
+    use ocm_reconcile::rights::Right;
+    use serde_json::json;
+    use testkit::{Ask, Asked, Site, site};
+
     use super::*;
+
+    /// A right, and the verb and resource that its lack refuses.
+    async fn refused_without(lacks: Option<&Ask>) -> (Asked, anyhow::Result<()>) {
+        let site = Site::start().await.unwrap();
+        let admin = site.client();
+        hub::prepare(&admin).await.unwrap();
+        let account = (ocm_api::namespaces::HUB, rights::SERVICE_ACCOUNT);
+        let user = site.user_of_hub().await;
+        let left = |all: &[Right]| {
+            let rules = site::rules(all).into_iter().flat_map(|it| {
+                let (resources, verbs) = (it.resources.clone().unwrap_or_default(), it.verbs.clone());
+                let pairs = resources
+                    .into_iter()
+                    .flat_map(move |resource| verbs.clone().into_iter().map(move |verb| (resource.clone(), verb)));
+                pairs.map(move |(resource, verb)| PolicyRule {
+                    resources: Some(vec![resource]),
+                    verbs: vec![verb],
+                    ..it.clone()
+                })
+            });
+            let is_left = |it: &PolicyRule| {
+                let group = it.api_groups.as_ref().map_or("", |it| it[0].as_str());
+                let resource = it.resources.as_ref().map_or("", |it| it[0].as_str());
+                lacks != Some(&Ask::new(group, resource, &it.verbs[0]))
+            };
+            rules.filter(is_left).collect::<Vec<_>>()
+        };
+        site.user_with(account, rights::WEBHOOKS_ROLE, &left(rights::WEBHOOKS))
+            .await;
+        let group = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": rights::CERTIFICATE_ROLE, "namespace": account.0});
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": left(rights::CERTIFICATE),
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": rights::CERTIFICATE_ROLE},
+            "subjects": [{"kind": "ServiceAccount", "name": account.1, "namespace": account.0}],
+        });
+        site.apply(&format!("{role}\n---\n{binding}")).await;
+        let asked = Asked::default();
+        let client = asked.over(Client::new(site.server.service(user), "default"));
+        let stop = CancellationToken::new();
+        let flags = Flags {
+            webhook_listen: Some(([127, 0, 0, 1], 0).into()),
+            webhook_service: Some("drover-hub-webhook".to_owned()),
+            webhook_url: None,
+        };
+        let work = async {
+            flags.start(&client, &hub::Options::default(), &stop).await?;
+            // The certificate of today is renewed in time.
+            let keeper = Keeper::new(
+                client.clone(),
+                Reached::Service("drover-hub-webhook".to_owned()).names()?,
+            );
+            let later = Timestamp::now() + jiff::SignedDuration::from_hours(29 * 24);
+            keeper.hold(later).await.map(drop)
+        };
+        let ended = work.await;
+        stop.cancel();
+        (asked, ended)
+    }
+
+    /// As of the hub's other rights, but that its webhooks are not a library's: they are sufficient, because nothing is refused,
+    /// and minimal, because nothing works without one of them.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn webhooks_need_their_rights_and_no_others() {
+        let (asked, ended) = refused_without(None).await;
+        ended.unwrap();
+        assert!(asked.heard().refused.is_empty(), "{:?}", asked.heard().refused);
+        for right in rights::WEBHOOKS.iter().chain(rights::CERTIFICATE) {
+            for resource in right.resources.split_whitespace() {
+                for verb in right.verbs.split_whitespace() {
+                    let lacks = Ask::new(right.group, resource, verb);
+                    let (asked, ended) = refused_without(Some(&lacks)).await;
+                    assert!(ended.is_err(), "nothing needs {lacks}");
+                    assert!(!asked.heard().refused.is_empty(), "{lacks}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_certificate_is_for_the_names_that_the_api_server_asks_by() {

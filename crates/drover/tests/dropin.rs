@@ -156,6 +156,34 @@ fn what_upstream_refuses_is_refused_in_its_words_with_its_exit_code() {
             &["addon", "manager", "--tls-min-version=1"],
             "error: unknown tls version \"1\"\n",
         ),
+        // Before anything is asked of a server, which is not there.
+        (
+            &[
+                "registration",
+                "agent",
+                "--registration-auth=awsirsa",
+                "--bootstrap-kubeconfig=/nowhere",
+            ],
+            "error: --registration-auth=awsirsa is not supported: nothing is asked of AWS here",
+        ),
+        (
+            &[
+                "registration",
+                "controller",
+                "--enabled-registration-drivers=csr,grpc",
+                "--kubeconfig=/nowhere",
+            ],
+            "error: --enabled-registration-drivers=grpc is not supported: hub and agents meet at the hub's Kubernetes API",
+        ),
+        (
+            &[
+                "work",
+                "agent",
+                "--workload-source-driver=mqtt",
+                "--spoke-cluster-name=a",
+            ],
+            "error: --workload-source-driver=mqtt is not supported: hub and agents meet at the hub's Kubernetes API",
+        ),
         (
             &["work", "manager"],
             "error: unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined",
@@ -205,7 +233,7 @@ async fn placement_alone_chooses_clusters_and_hands_over_when_it_stops() {
         chosen.await.unwrap().status.unwrap().decisions[0].cluster_name,
         "cluster1"
     );
-    metrics_are_for_those_who_may(&bare, &address).await;
+    metrics_are_for_those_who_may(&bare, &address, "placement").await;
 
     let second = bare.run(&["placement", "controller"]);
     second.says("another leads");
@@ -247,7 +275,7 @@ async fn token(bare: &Bare, account: &str) -> String {
 }
 
 /// Health is for everybody, metrics for those whom the API server lets see them.
-async fn metrics_are_for_those_who_may(bare: &Bare, address: &str) {
+async fn metrics_are_for_those_who_may(bare: &Bare, address: &str, controller: &str) {
     assert_eq!(get(address, "/healthz", None).await, (200, "ok".to_owned()));
     let (code, body) = get(address, "/metrics", None).await;
     assert_eq!(code, 403);
@@ -284,9 +312,9 @@ subjects: [{kind: ServiceAccount, name: scraper, namespace: default}]
     let (code, body) = get(address, "/metrics", Some(&token(bare, "scraper").await)).await;
     assert_eq!(code, 200, "{body}");
     for name in [
-        "controller_runtime_reconcile_total{controller=\"placement",
-        "controller_runtime_reconcile_time_seconds_count{controller=\"placement",
-        "workqueue_depth{name=\"placement",
+        &format!("controller_runtime_reconcile_total{{controller=\"{controller}"),
+        &format!("controller_runtime_reconcile_time_seconds_count{{controller=\"{controller}"),
+        &format!("workqueue_depth{{name=\"{controller}"),
         "process_resident_memory_bytes ",
         "process_cpu_seconds_total ",
     ] {
@@ -388,13 +416,40 @@ spec:
 #[tokio::test(flavor = "multi_thread")]
 async fn whole_hubs_wait_for_each_other_when_they_are_told_to() {
     let bare = Bare::new().await;
-    let start = || Running::start(&["hub", "--kubeconfig", &bare.kubeconfig, "--leader-elect"]);
+    let start = || {
+        let health = "--health-listen=127.0.0.1:0";
+        Running::start(&["hub", "--kubeconfig", &bare.kubeconfig, "--leader-elect", health])
+    };
     let mut first = start();
+    let address = first.address("health and metrics");
     first.says("hub ready");
+    assert_eq!(get(&address, "/readyz", None).await, (200, "ok".to_owned()));
+    metrics_are_for_those_who_may(&bare, &address, "managed-cluster-set").await;
     let second = start();
+    let address = second.address("health and metrics");
     second.says("another leads");
+    // It answers webhooks as the other does.
+    assert_eq!(get(&address, "/readyz", None).await, (200, "ok".to_owned()));
     assert_eq!(first.stops(), Some(0));
     second.says("hub ready");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_lives_before_it_is_ready_and_is_ready_before_its_hub_knows_it() {
+    let bare = Bare::new().await;
+    let health = "--health-listen=127.0.0.1:0";
+    let words = ["agent", "--kubeconfig", &bare.kubeconfig, "--cluster-name=edge", health];
+    // There is nothing to join with.
+    let waiting = Running::start(&words);
+    waiting.address("health and metrics");
+    waiting.says("has no Secret open-cluster-management-agent/bootstrap-hub-kubeconfig");
+    let running = Running::start(&[&words[..], &["--bootstrap-kubeconfig", &bare.kubeconfig]].concat());
+    let address = running.address("health and metrics");
+    let clusters: Api<ManagedCluster> = Api::all(bare.client());
+    wait::until(&clusters, "edge", "asks to be let in", |it| it.is_some()).await;
+    assert_eq!(get(&address, "/healthz", None).await, (200, "ok".to_owned()));
+    assert_eq!(get(&address, "/readyz", None).await, (200, "ok".to_owned()));
+    assert_eq!(get(&address, "/metrics", None).await.0, 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,25 @@ pub const ROLE: &str = "open-cluster-management:drover-hub";
 /// The ServiceAccount that has it, in [`ocm_api::namespaces::HUB`].
 pub const SERVICE_ACCOUNT: &str = "drover-hub";
 
+/// The name of the ClusterRole of a hub that answers webhooks, beside the other.
+pub const WEBHOOKS_ROLE: &str = "open-cluster-management:drover-hub:webhooks";
+/// The name of its Role in [`ocm_api::namespaces::HUB`].
+pub const CERTIFICATE_ROLE: &str = "drover-hub-webhooks";
+
+/// What it takes to answer webhooks, beside [`RIGHTS`].
+pub const WEBHOOKS: &[Right] = &[Right::new(
+    "admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations validatingwebhookconfigurations",
+    "create patch",
+    "To tell the API server where to ask.",
+)];
+
+/// And in the hub's namespace.
+pub const CERTIFICATE: &[Right] = &[
+    Right::new("", "secrets", "create", "The certificate that all pods share,"),
+    Right::new("", "secrets", "update", "and its renewal.").only("drover-hub-webhook"),
+];
+
 /// All of it.
 pub const RIGHTS: &[Right] = &[
     // What it installs when it starts.

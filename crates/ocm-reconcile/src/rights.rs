@@ -50,9 +50,17 @@ impl Right {
 
 /// A ClusterRole as YAML, with the reasons as comments.
 pub fn cluster_role(name: &str, rights: &[Right]) -> String {
+    yaml("ClusterRole", &format!("  name: {name}\n"), rights)
+}
+
+/// The same of one namespace.
+pub fn role(namespace: &str, name: &str, rights: &[Right]) -> String {
+    yaml("Role", &format!("  name: {name}\n  namespace: {namespace}\n"), rights)
+}
+
+fn yaml(kind: &str, metadata: &str, rights: &[Right]) -> String {
     let list = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(", ");
-    let mut text =
-        format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n");
+    let mut text = format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n{metadata}rules:\n");
     for right in rights {
         let group = if right.group.is_empty() { "\"\"" } else { right.group };
         text += &format!(
@@ -91,6 +99,11 @@ mod tests {
   verbs: [update]
 ";
         assert!(text.ends_with(rules), "{text}");
+        let text = role("n", "r", &rights);
+        assert!(
+            text.contains("kind: Role\nmetadata:\n  name: r\n  namespace: n\nrules:\n"),
+            "{text}"
+        );
         assert_eq!(rights[1].rule().resource_names, Some(vec!["d".to_owned()]));
         assert_eq!(rights[0].rule().resource_names, None);
     }

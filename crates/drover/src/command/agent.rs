@@ -15,7 +15,7 @@ use crate::{
     cli::Global,
     cluster_name, code_pages,
     connect::{self, Target},
-    process,
+    health, process,
 };
 
 /// Run the agent of the cluster of the kubeconfig, and stay until Ctrl-C
@@ -39,6 +39,8 @@ pub struct Agent {
     spoke_external_server_urls: Vec<String>,
     #[command(flatten)]
     add_ons: AddOnCredentials,
+    #[command(flatten)]
+    health: health::Health,
 }
 
 impl Agent {
@@ -50,10 +52,17 @@ impl Agent {
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
-        let (target, bootstrap) = tokio::select! {
+        let target = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            ready = self.prepare(global) => ready?,
+            target = Target::connect(global) => target?,
+        };
+        // First of all: what comes now may take its time, and it lives meanwhile.
+        let healthy = self.health.start(&target.client, &stop).await?;
+        let bootstrap = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            bootstrap = self.bootstrap(&target) => bootstrap?,
         };
         let managed = match &self.spoke_kubeconfig {
             Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
@@ -79,6 +88,8 @@ impl Agent {
             ..AgentOptions::new(bootstrap, managed.client)
         };
         self.add_ons.tell(&mut options);
+        // Whether the hub lets the cluster in is not the kubelet's to mend, and is told in conditions.
+        healthy.say();
         run_agent(options, &stop).await
     }
 
@@ -91,13 +102,11 @@ impl Agent {
         }
     }
 
-    async fn prepare(&self, global: &Global) -> Result<(Target, KubeconfigSource)> {
-        let target = Target::connect(global).await?;
-        let bootstrap = match &self.bootstrap_kubeconfig {
-            Some(path) => KubeconfigSource::Path(path.clone()),
-            None => bootstrap_secret(&target, self.namespace()).await?,
-        };
-        Ok((target, bootstrap))
+    async fn bootstrap(&self, target: &Target) -> Result<KubeconfigSource> {
+        match &self.bootstrap_kubeconfig {
+            Some(path) => Ok(KubeconfigSource::Path(path.clone())),
+            None => bootstrap_secret(target, self.namespace()).await,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use ocm_reconcile::lead::{Election, Work};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{cli::Global, connect::Target, examples, feature_gates, process, webhooks};
+use crate::{cli::Global, connect::Target, examples, feature_gates, health, process, webhooks};
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -29,6 +29,8 @@ pub struct Hub {
     leader_elect: bool,
     #[command(flatten)]
     webhooks: webhooks::Flags,
+    #[command(flatten)]
+    health: health::Health,
 }
 
 /// client-go's usual times: a hub that dies is followed within a quarter of a minute.
@@ -44,6 +46,8 @@ impl Hub {
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
         let target = Target::connect(global).await?;
+        // First of all: what comes now may take its time, and it lives meanwhile.
+        let healthy = self.health.start(&target.client, &stop).await?;
         let version = target.client.apiserver_version().await;
         let version = version.map_err(|error| target.explain("could not start the hub", &error))?;
         info!(server = %target.server, version = %version.git_version, "API server found");
@@ -68,6 +72,8 @@ impl Hub {
             ready = ready => ready?,
         }
         if self.leader_elect {
+            // Who waits for its turn is ready, too: it answers webhooks.
+            healthy.say();
             elected(target, options, stop).await;
             return Ok(());
         }
@@ -76,6 +82,7 @@ impl Hub {
             started = hub::start(target.client.clone(), options, stop.child_token()) => started,
         };
         let hub = started.with_context(|| format!("could not start the hub on {}", target.server))?;
+        healthy.say();
         info!("hub ready");
         hub.finished().await;
         Ok(())

@@ -79,6 +79,7 @@ pub async fn run(values: &Values, program: Program) -> Result<()> {
             let site = Site {
                 api: client.clone(),
                 page: program.page.clone(),
+                ready: None,
             };
             serve(listen, &tls, config.certificate.as_ref(), site, &stop).await?;
             served = Some(client);

@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::process;
+use crate::{health::Ready, process};
 
 /// The API server sends a list of objects in one review, and itself takes requests of up to 3 MiB.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -164,12 +164,21 @@ pub struct Site {
     pub api: Arc<ArcSwap<Client>>,
     /// A page beside health and metrics.
     pub page: Option<Arc<dyn Page>>,
+    /// Who says whether it is ready, when that is another question than whether it lives.
+    pub ready: Option<Ready>,
 }
 
 #[async_trait]
 impl Pages for Site {
     async fn answer(&self, asked: Asked) -> Answer {
         if let Some(answer) = health(&asked.path, &asked.query) {
+            let waits = self.ready.as_ref().is_some_and(|it| !it.is_said());
+            if waits && asked.path.trim_matches('/') == "readyz" {
+                return Answer::text(
+                    500,
+                    "[+]ping ok\n[-]started failed: it is not ready yet\nreadyz check failed\n",
+                );
+            }
             return answer;
         }
         let api = Client::clone(&self.api.load());
@@ -332,6 +341,31 @@ mod tests {
             Some("[+]ping ok\nreadyz check passed\n".to_owned())
         );
         assert_eq!(body("/metrics", ""), None);
+    }
+
+    #[tokio::test]
+    async fn who_is_not_ready_lives_all_the_same() {
+        let ready = Ready::default();
+        let site = testkit::Site::start().await.unwrap();
+        let pages = Site {
+            api: Arc::new(ArcSwap::from_pointee(site.client())),
+            page: None,
+            ready: Some(ready.clone()),
+        };
+        let ask = async |path: &str| {
+            let asked = Asked {
+                method: "GET".to_owned(),
+                path: path.to_owned(),
+                query: String::new(),
+                token: None,
+                body: Bytes::new(),
+            };
+            pages.answer(asked).await.code
+        };
+        assert_eq!((ask("/healthz").await, ask("/livez").await), (200, 200));
+        assert_eq!(ask("/readyz").await, 500);
+        ready.say();
+        assert_eq!(ask("/readyz").await, 200);
     }
 
     #[test]
