@@ -159,7 +159,7 @@ secret/hello-template-hub-kubeconfig
 $ kubectl $EDGE get configmap -n open-cluster-management-agent-addon from-template -o jsonpath='{.data.cluster}{"\n"}'
 edge
 
-$ drover why managedclusteraddon/edge/hello-template
+wait $ drover why managedclusteraddon/edge/hello-template
 managedclusteraddon/edge/hello-template waits for nothing.
 
 # And everything goes again.

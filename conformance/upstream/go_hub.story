@@ -160,7 +160,7 @@ $ kubectl $EDGE get configmap -n open-cluster-management-agent-addon from-templa
 edge
 
 # Our commands know their way around a hub of upstream's.
-$ drover why managedclusteraddon/edge/hello-template
+wait $ drover why managedclusteraddon/edge/hello-template
 managedclusteraddon/edge/hello-template waits for nothing.
 
 $ drover get clusters

@@ -1,7 +1,8 @@
 //! Where a story's hub and clusters live: in the binary, as always, or on a real Kubernetes.
 //!
 //! A story says `drover up`. On a lane with a real Kubernetes another program of that name comes first in the path: it
-//! hands `up` to `fleet` and everything else to the binary. So one text is told on every lane.
+//! hands `up` to `fleet`, where everything is real `kube up` too, and everything else to the binary. So one text is told on every
+//! lane.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -97,8 +98,13 @@ impl Programs {
         let folder = tempfile::Builder::new().prefix("story-programs-").tempdir()?;
         let stand_in = folder.path().join("drover");
         let this = std::env::current_exe()?;
+        // Whether `drover kube up` is a hub or a cluster only the story knows.
+        let stands_in_for = match lane.real_hub && lane.real_clusters {
+            true => "up|kube:up",
+            false => "up",
+        };
         let script = format!(
-            "#!/bin/sh\nif [ \"$1\" = up ]; then exec '{}' \"$@\"; fi\nexec '{}' \"$@\"\n",
+            "#!/bin/sh\nwords=$1; [ \"$1\" != kube ] || words=$1:$2\ncase $words in {stands_in_for}) exec '{}' \"$@\";; esac\nexec '{}' \"$@\"\n",
             this.display(),
             drover.display()
         );

@@ -33,6 +33,11 @@ use lane::Programs;
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::Instant,
 };
 use summary::Summary;
@@ -103,6 +108,8 @@ pub struct Wanted {
     pub lane: Lane,
     /// The folder with the control plane of a real Kubernetes and its kubectl.
     pub kubernetes: PathBuf,
+    /// How many are told side by side; one if it is not said. Stories wait more than they compute.
+    pub at_once: usize,
 }
 
 /// Runs the stories and prints a line for each; the answer is whether none failed.
@@ -140,28 +147,22 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
         return Ok(true);
     }
     let programs = Programs::of(wanted.lane, &binary_folder()?, &wanted.kubernetes)?;
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     let all_begun = Instant::now();
-    for (name, path) in chosen {
-        let text = std::fs::read_to_string(&path)?;
-        if let Some(why) = lane::embedded_only(&text).filter(|_| is_real) {
-            println!("story {name} ... skipped: {why}");
-            skipped += 1;
-            continue;
+    let (next, ends) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..wanted.at_once.max(1) {
+            scope.spawn(|| {
+                while let Some((name, path)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let end = tell(name, path, &programs, is_real);
+                    ends.lock().unwrap_or_else(PoisonError::into_inner).push(end);
+                }
+            });
         }
-        let steps = parse(&text).with_context(|| format!("could not read story {name}"))?;
-        let begun = Instant::now();
-        match run(&steps, &programs) {
-            Ok(()) => {
-                passed += 1;
-                println!("story {name} ... ok ({:.1} s)", begun.elapsed().as_secs_f64());
-            }
-            Err(failure) => {
-                failed += 1;
-                println!("story {name} ... FAILED\n\nstories/{name}.story:{failure}");
-            }
-        }
-    }
+    });
+    let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
+    let count = |end: End| ends.iter().filter(|it| **it == end).count();
+    let (passed, failed, skipped) = (count(End::Passed), count(End::Failed), count(End::Skipped));
     let took = all_begun.elapsed();
     println!(
         "\nlane {}: {passed} stories passed, {failed} failed, {skipped} skipped, {:.0} s",
@@ -177,4 +178,33 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
     };
     summary.write(wanted.lane)?;
     Ok(failed == 0)
+}
+
+/// What became of a story.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// Tells one story and prints a line for it.
+fn tell(name: &str, path: &Path, programs: &Programs, is_real: bool) -> Result<End> {
+    let text = std::fs::read_to_string(path)?;
+    if let Some(why) = lane::embedded_only(&text).filter(|_| is_real) {
+        println!("story {name} ... skipped: {why}");
+        return Ok(End::Skipped);
+    }
+    let steps = parse(&text).with_context(|| format!("could not read story {name}"))?;
+    let begun = Instant::now();
+    match run(&steps, programs) {
+        Ok(()) => {
+            println!("story {name} ... ok ({:.1} s)", begun.elapsed().as_secs_f64());
+            Ok(End::Passed)
+        }
+        Err(failure) => {
+            println!("story {name} ... FAILED\n\nstories/{name}.story:{failure}");
+            Ok(End::Failed)
+        }
+    }
 }

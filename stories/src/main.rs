@@ -12,6 +12,10 @@ fn main() -> Result<ExitCode> {
     let words: Vec<_> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((first, rest)) if first == "up" => fleet::up(rest),
+        Some((first, rest)) if first == "kube" => match rest.split_first() {
+            Some((second, rest)) if second == "up" => fleet::kube_up(rest),
+            _ => bail!("of `drover kube` there is `up`"),
+        },
         Some((first, rest)) if first == "keep" => keep::keep(rest),
         _ => Ok(if stories::run_all(&wanted(words)?)? {
             ExitCode::SUCCESS
@@ -30,8 +34,9 @@ fn wanted(words: Vec<String>) -> Result<Wanted> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--lane" => wanted.lane = Lane::named(&words.next().context("--lane wants a name")?)?,
+            "--at-once" => wanted.at_once = words.next().context("--at-once wants a number")?.parse()?,
             "--kubernetes" => wanted.kubernetes = words.next().context("--kubernetes wants a folder")?.into(),
-            it if it.starts_with('-') => bail!("{it}: there are --lane LANE and --kubernetes FOLDER"),
+            it if it.starts_with('-') => bail!("{it}: there are --lane LANE, --at-once NUMBER and --kubernetes FOLDER"),
             _ => wanted.names.push(word),
         }
     }

@@ -13,6 +13,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let wanted = stories::Wanted {
         names,
+        at_once: 2,
         ..stories::Wanted::default()
     };
     Ok(if stories::run_all(&wanted)? {

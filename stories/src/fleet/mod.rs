@@ -1,5 +1,6 @@
 //! What stands in for `drover up` where the hub or the clusters are a real Kubernetes: the same fleet of separate
-//! processes, as an administrator would start them, in the same folder and with the same words.
+//! processes, as an administrator would start them, in the same folder and with the same words. Where both are, it stands in
+//! for `drover kube up` as well, with a control plane and nothing else.
 
 mod options;
 mod server;
@@ -44,15 +45,39 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The image of the example add-ons, which the binary stands for.
 const EXAMPLES_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
 
+/// What is to be started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// A hub and its clusters.
+    Fleet,
+    /// A Kubernetes that knows nothing of hubs.
+    Bare,
+}
+
+/// The name of a Kubernetes that belongs to no fleet.
+const BARE: &str = "kube";
+
 /// Starts the fleet and stays until SIGTERM.
 ///
 /// # Errors
 /// Something could not be started, or has ended by itself.
 pub fn up(arguments: &[String]) -> Result<ExitCode> {
+    stay(&["up"], arguments, What::Fleet)
+}
+
+/// Starts a Kubernetes and stays until SIGTERM.
+///
+/// # Errors
+/// It could not be started, or has ended by itself.
+pub fn kube_up(arguments: &[String]) -> Result<ExitCode> {
+    stay(&["kube", "up"], arguments, What::Bare)
+}
+
+fn stay(command: &[&str], arguments: &[String], what: What) -> Result<ExitCode> {
     let begun = Instant::now();
     // What is wrong with the flags is said in the binary's words.
     let checked = std::process::Command::new(variable(lane::DROVER)?)
-        .arg("up")
+        .args(command)
         .args(arguments)
         .arg("--help")
         .stdout(Stdio::null())
@@ -69,7 +94,7 @@ pub fn up(arguments: &[String]) -> Result<ExitCode> {
     };
     credential::connection::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match runtime.block_on(run(options, begun)) {
+    match runtime.block_on(run(options, begun, what)) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -99,7 +124,7 @@ fn variable(name: &str) -> Result<String> {
     env::var(name).with_context(|| format!("{name} is not set: a story starts this"))
 }
 
-async fn run(options: Options, begun: Instant) -> Result<()> {
+async fn run(options: Options, begun: Instant, what: What) -> Result<()> {
     fs::create_dir_all(options.data.join("log"))?;
     let lock = fs::File::create(options.data.join("stand-in.lock"))?;
     if lock.try_lock().is_err() {
@@ -122,7 +147,10 @@ async fn run(options: Options, begun: Instant) -> Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
     let work = async {
-        ground.start().await?;
+        match what {
+            What::Fleet => ground.start().await?,
+            What::Bare => ground.start_bare().await?,
+        }
         std::future::pending().await
     };
     let watch = async {
@@ -231,12 +259,23 @@ impl Ground {
         Ok(())
     }
 
+    async fn start_bare(&self) -> Result<()> {
+        self.real_server(BARE).await?;
+        let server = Server::read(&self.kubeconfig(BARE)).await?;
+        self.node(&server, BARE).await?;
+        println!("kube ready   {}", self.took());
+        let kubeconfig = self.kubeconfig(BARE).display().to_string();
+        println!("\nKubeconfig:\n  {kubeconfig}\n\nTry:\n  kubectl --kubeconfig {kubeconfig} get namespaces");
+        Ok(())
+    }
+
     async fn start_hub(&self) -> Result<Server> {
         let gates = self
             .options
             .gates
             .iter()
             .flat_map(|it| ["--feature-gates".to_owned(), it.clone()]);
+        let gates = gates.chain((!self.options.examples).then(|| "--no-examples".to_owned()));
         let text = |it: &Path| it.to_string_lossy().into_owned();
         if !self.lane.real_hub {
             let folder = self.options.data.join("servers").join(HUB);

@@ -10,6 +10,8 @@ pub struct Options {
     pub clusters: u16,
     pub gates: Vec<String>,
     pub images: Vec<String>,
+    /// Whether the hub manages the example add-ons.
+    pub examples: bool,
 }
 
 impl Options {
@@ -20,9 +22,14 @@ impl Options {
             clusters: 2,
             gates: Vec::new(),
             images: Vec::new(),
+            examples: true,
         };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
+            if word == "--no-examples" {
+                it.examples = false;
+                continue;
+            }
             let (flag, value) = match word.split_once('=') {
                 Some((flag, value)) => (flag, Some(value.to_owned())),
                 None => (word.as_str(), words.next().cloned()),
@@ -51,6 +58,7 @@ mod tests {
         let words = [
             "--clusters",
             "3",
+            "--no-examples",
             "--data-dir=other",
             "--feature-gates",
             "ClusterProfile=true,ManifestWorkReplicaSet=false",
@@ -58,6 +66,7 @@ mod tests {
         let options = Options::read(&words.map(str::to_owned)).unwrap();
         assert_eq!((options.clusters, options.data.to_str()), (3, Some("other")));
         assert_eq!(options.gates, ["ClusterProfile=true", "ManifestWorkReplicaSet=false"]);
+        assert!(!options.examples);
         assert!(Options::read(&["--ephemeral".to_owned()]).is_err());
     }
 }
