@@ -90,6 +90,10 @@ fn main() {
         tidy(node);
         descriptions.insert(name.clone(), Value::Object(prose));
     }
+    for node in definitions.values_mut() {
+        // The crate's own idea: Kubernetes asks for a name when it validates.
+        require(node, "metadata", false);
+    }
     state_facts(&mut definitions);
 
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
@@ -135,7 +139,11 @@ fn tidy(node: &mut Value) {
             if let Some(Value::String(reference)) = map.get("$ref") {
                 let name = reference.rsplit('/').next().unwrap_or("").to_owned();
                 match leaf(&name) {
-                    Some(leaf) => *node = leaf,
+                    Some(mut leaf) => {
+                        // Published by its name, where it has one.
+                        leaf["x-leaf"] = name.into();
+                        *node = leaf;
+                    }
                     None => *node = json!({"$ref": name}),
                 }
                 return;
@@ -170,6 +178,12 @@ fn state_facts(definitions: &mut Map<String, Value>) {
         let node = definitions
             .get_mut(&name)
             .unwrap_or_else(|| panic!("{FACTS}: no definition {name}"));
+        let words: Vec<_> = words.collect();
+        for word in &words {
+            if let "optional" | "required" = *word {
+                require(node, field, *word == "required");
+            }
+        }
         let node = match field {
             "." => node,
             field => node
@@ -201,12 +215,36 @@ fn state_facts(definitions: &mut Map<String, Value>) {
                 "default" => {
                     node.insert("default".into(), value.into());
                 }
+                "enum" => {
+                    let values: Value = value.split(',').collect();
+                    match node.get_mut("items") {
+                        Some(items) => items["enum"] = values,
+                        None => {
+                            node.insert("enum".into(), values);
+                        }
+                    }
+                }
+                "optional" | "required" => {}
                 other => panic!("{FACTS}: unknown fact {other}"),
             }
         }
         if !strategies.is_empty() {
             node.insert("x-kubernetes-patch-strategy".into(), strategies.join(",").into());
         }
+    }
+}
+
+/// Says whether a definition asks for a field.
+fn require(definition: &mut Value, field: &str, is_required: bool) {
+    let mut required: Vec<Value> = definition["required"].as_array().cloned().unwrap_or_default();
+    required.retain(|it| it != field);
+    if is_required {
+        required.push(field.into());
+    }
+    if required.is_empty() {
+        definition.as_object_mut().map(|it| it.remove("required"));
+    } else {
+        definition["required"] = required.into();
     }
 }
 

@@ -118,9 +118,46 @@ fn collect(name: &str, prose: &Value, schemas: &mut Map<String, Value>) {
     schemas.insert(name.to_owned(), node);
 }
 
+/// The definitions that are values rather than structs, as Kubernetes publishes them.
+fn leaf(name: &str) -> Option<Value> {
+    let either = |one: &str, other: &str| json!([{"type": one}, {"type": other}]);
+    Some(match name {
+        "io.k8s.apimachinery.pkg.api.resource.Quantity" => {
+            json!({"description": "A number with a unit, such as 1500m or 128Mi.", "oneOf": either("string", "number")})
+        }
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => json!({
+            "description": "A number, or a text: a name, or a percentage.", "format": "int-or-string",
+            "oneOf": either("integer", "string"),
+        }),
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => {
+            json!({"description": "A time by RFC 3339, to the second.", "type": "string", "format": "date-time"})
+        }
+        "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => {
+            json!({"description": "A time by RFC 3339, to the microsecond.", "type": "string", "format": "date-time"})
+        }
+        "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" => {
+            json!({"description": "A set of fields: f: is a field, k: an item by its keys, v: an item by its value.", "type": "object"})
+        }
+        "io.k8s.apimachinery.pkg.runtime.RawExtension" => json!({"description": "Any object.", "type": "object"}),
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON" => json!({"description": "Any JSON value."}),
+        _ => return None,
+    })
+}
+
 /// Turns a node of the table into what Kubernetes publishes.
 fn publish(node: &mut Value, prose: &Value, schemas: &mut Map<String, Value>) {
     let Some(map) = node.as_object_mut() else { return };
+    if let Some(Value::String(name)) = map.remove("x-leaf")
+        && let Some(leaf) = leaf(&name)
+    {
+        let reference = json!([{"$ref": format!("#/components/schemas/{name}")}]);
+        schemas.entry(name).or_insert(leaf);
+        let description = map.remove("description");
+        map.clear();
+        map.extend(description.map(|it| ("description".to_owned(), it)));
+        map.insert("allOf".to_owned(), reference);
+        return;
+    }
     map.remove("x-opaque");
     if map.get("x-kubernetes-map-type").is_some_and(|it| it == "granular") {
         map.remove("x-kubernetes-map-type");

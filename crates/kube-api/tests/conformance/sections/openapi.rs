@@ -172,6 +172,15 @@ async fn explain(c: Cx) {
         .ok()
         .prints("KIND:       Deployment")
         .prints("terminationGracePeriodSeconds");
+    let whole = c.kubectl(&["explain", "deployment", "--recursive"], "").await.ok();
+    for line in [
+        "  spec\t<DeploymentSpec>\n",
+        "        maxSurge\t<IntOrString>\n",
+        "  metadata\t<ObjectMeta>\n",
+        "            limits\t<map[string]Quantity>\n",
+    ] {
+        assert!(whole.out.contains(line), "{line:?} is not in\n{}", whole.out);
+    }
     let properties = json!({"size": {"type": "integer", "description": "How big it is."}});
     let kind = c.define_simple("gadgets", "Gadget", properties).await;
     c.until("/openapi/v3", |it| {
