@@ -17,20 +17,21 @@ use kube_store::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 const ID: &str = "namespaces";
 const FINALIZER: &str = "kubernetes";
+/// How long a namespace stays as it is after its deletion. `kubectl delete -f` of a manifest that names the namespace first
+/// goes on to delete what is in it, and calls it an error when that is gone already. Kubernetes waits five seconds, so that
+/// all its API servers know; here there is one.
+const CALM: Duration = Duration::from_millis(500);
 
 /// See the header of this file.
 pub(super) struct Namespaces {
     local: Local,
-    /// Namespaces being deleted: what happens in them is noticed.
-    terminating: Mutex<BTreeSet<Box<str>>>,
+    /// Namespaces being deleted, and since when: what happens in them is noticed.
+    terminating: Mutex<BTreeMap<Box<str>, Instant>>,
 }
 
 /// What is left of one resource in a namespace.
@@ -112,17 +113,23 @@ impl Controller for Namespaces {
             if event.change == Change::Deleted {
                 self.terminating.lock().remove(&object.name);
             } else if object.terminating {
-                self.terminating.lock().insert(object.name.clone());
+                self.terminating
+                    .lock()
+                    .entry(object.name.clone())
+                    .or_insert_with(Instant::now);
                 queue.add(Key::of(object));
             }
-        } else if !object.namespace.is_empty() && self.terminating.lock().contains(&object.namespace) {
+        } else if !object.namespace.is_empty() && self.terminating.lock().contains_key(&object.namespace) {
             queue.add(Key::cluster(ID, &object.namespace));
         }
     }
 
     fn survey(&self, queue: &Queue) {
         for object in self.local.store().list(ID, "").0.iter().filter(|it| it.terminating) {
-            self.terminating.lock().insert(object.name.clone());
+            self.terminating
+                .lock()
+                .entry(object.name.clone())
+                .or_insert_with(Instant::now);
             queue.add(Key::of(object));
         }
     }
@@ -132,6 +139,13 @@ impl Controller for Namespaces {
             return Ok(None);
         };
         let name = key.name.as_ref();
+        let since = self.terminating.lock().get(name).copied();
+        if let Some(calm) = since
+            .and_then(|it| CALM.checked_sub(it.elapsed()))
+            .filter(|it| !it.is_zero())
+        {
+            return Ok(Some(calm));
+        }
         let mut namespace = object.value();
         if holds(&namespace) {
             let emptied = self.empty(name).await;

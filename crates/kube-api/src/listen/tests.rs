@@ -261,6 +261,13 @@ async fn stopping_lets_a_running_request_end_and_then_closes() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
+#[test]
+fn stopping_outlasts_the_slowest_webhooks_that_a_write_may_wait_for() {
+    // One that mutates and one that validates, with the longest `timeoutSeconds` that there is.
+    let webhooks = 2 * Duration::from_secs(30);
+    assert!(DRAIN_DEADLINE >= webhooks);
+}
+
 #[tokio::test]
 async fn plain_http_gets_a_sentence_instead_of_an_alert() {
     let server = start().await;
