@@ -25,6 +25,20 @@ impl Row {
         }
     }
 
+    /// What a client is warned of.
+    pub fn deprecation(&self) -> Option<&'static str> {
+        (self.kind == "Endpoints")
+            .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    }
+
+    /// Versions that are served besides the one that is stored.
+    pub fn other_versions(&self) -> &'static [&'static str] {
+        let found = OTHER_VERSIONS
+            .iter()
+            .find(|it| (it.0, it.1) == (self.group, self.plural));
+        found.map_or(&[], |it| it.2)
+    }
+
     /// Singular name: the kind in lower case, but for Endpoints.
     pub fn singular(&self) -> String {
         if self.kind == "Endpoints" {
@@ -153,7 +167,12 @@ pub const ROWS: &[Row] = &[
     row(RBAC_GROUP, "v1", "clusterroles", "ClusterRole", C, NONE, RBAC),
     row(RBAC_GROUP, "v1", "rolebindings", "RoleBinding", N, NONE, RBAC),
     row(RBAC_GROUP, "v1", "roles", "Role", N, NONE, RBAC),
+    row("storage.k8s.io", "v1", "csidrivers", "CSIDriver", C, NONE, Traits { returns_deleted: true, ..STRICT }),
+    row("storage.k8s.io", "v1", "csinodes", "CSINode", C, NONE, Traits { version_required: true, returns_deleted: true, ..PLAIN }),
+    row("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", N, NONE, Traits { version_required: true, ..PLAIN }),
     row("storage.k8s.io", "v1", "storageclasses", "StorageClass", C, ("sc", ""), Traits { returns_deleted: true, ..PLAIN }),
+    row("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", C, NONE,
+        Traits { status: true, version_required: true, returns_deleted: true, ..PLAIN }),
     row(ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", C, EXTENSIONS, STRICT),
     row(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", C, EXTENSIONS, STRICT_STATUS),
     row(ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", C, EXTENSIONS, STRICT),
@@ -161,8 +180,13 @@ pub const ROWS: &[Row] = &[
     row("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", C, ("crd crds", "api-extensions"), STRICT_STATUS),
     row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", C, ("pc", ""), GENERATION),
     row("coordination.k8s.io", "v1", "leases", "Lease", N, NONE, Traits { version_required: true, create_on_update: true, ..PLAIN }),
+    row("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", C, NONE,
+        Traits { version_required: true, create_on_update: true, ..PLAIN }),
     row("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", N, NONE, GENERATION),
 ];
+
+/// Group and plural of what is served in more than one version, and the others.
+const OTHER_VERSIONS: &[(&str, &str, &[&str])] = &[("autoscaling", "horizontalpodautoscalers", &["v1"])];
 
 /// Subresources beyond `status` and `scale` that discovery names: resource id, name, kind, group, version, verbs.
 pub const SUBRESOURCES: &[(&str, &str, &str, &str, &str, &[&str])] = &[

@@ -27,6 +27,9 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             let spec = entry(object, "spec");
             set(spec, "persistentVolumeReclaimPolicy", "Retain");
             set(spec, "volumeMode", "Filesystem");
+            if let Some(path) = member(spec, "hostPath") {
+                set(path, "type", "");
+            }
             set(entry(object, "status"), "phase", "Pending");
         }
         ("", "Endpoints") => {
@@ -50,10 +53,7 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         ("apps", "StatefulSet") => stateful_set(object),
         ("batch", "Job") => job(object),
         ("batch", "CronJob") => cron_job(object),
-        ("autoscaling", "HorizontalPodAutoscaler") => {
-            set(entry(object, "spec"), "minReplicas", 1);
-            entry(object, "status");
-        }
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("coordination.k8s.io", "Lease") => {
             entry(object, "spec");
@@ -104,6 +104,16 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             }
         }
         ("scheduling.k8s.io", "PriorityClass") => set(object, "preemptionPolicy", "PreemptLowerPriority"),
+        ("storage.k8s.io", "CSIDriver") => {
+            let spec = entry(object, "spec");
+            set(spec, "attachRequired", true);
+            set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+            for switch in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
+                set(spec, switch, false);
+            }
+            set(spec, "volumeLifecycleModes", json!(["Persistent"]));
+        }
+        ("storage.k8s.io", "VolumeAttachment") => set(entry(object, "status"), "attached", false),
         ("storage.k8s.io", "StorageClass") => {
             set(object, "reclaimPolicy", "Delete");
             set(object, "volumeBindingMode", "Immediate");
@@ -184,6 +194,35 @@ fn event(object: &mut Map<String, Value>) {
     set(object, "reportingInstance", "");
 }
 
+fn autoscaler(object: &mut Map<String, Value>) {
+    let is_older = text(object, "apiVersion") == "autoscaling/v1";
+    let status = entry(object, "status");
+    set(status, "desiredReplicas", 0);
+    if is_older {
+        set(status, "currentReplicas", 0);
+    } else {
+        set(status, "currentMetrics", Value::Null);
+    }
+    let spec = entry(object, "spec");
+    set(spec, "minReplicas", 1);
+    if is_older {
+        return;
+    }
+    let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
+    set(spec, "metrics", json!([{"type": "Resource", "resource": cpu}]));
+    if let Some(behavior) = member(spec, "behavior") {
+        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let up = entry(behavior, "scaleUp");
+        set(up, "stabilizationWindowSeconds", 0);
+        set(up, "selectPolicy", "Max");
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        set(up, "policies", json!([pods, percent]));
+        let down = entry(behavior, "scaleDown");
+        set(down, "selectPolicy", "Max");
+        set(down, "policies", json!([percent]));
+    }
+}
+
 fn service(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "type", "ClusterIP");
@@ -232,7 +271,12 @@ fn service(object: &mut Map<String, Value>) {
         set(spec, "ipFamilies", json!(["IPv4"]));
         set(spec, "ipFamilyPolicy", "SingleStack");
     }
-    set(entry(object, "status"), "loadBalancer", json!({}));
+    let balancer = entry(entry(object, "status"), "loadBalancer");
+    if kind == "LoadBalancer" {
+        for ingress in items(balancer, "ingress").filter(|it| it.contains_key("ip")) {
+            set(ingress, "ipMode", "VIP");
+        }
+    }
 }
 
 fn persistent_volume_claim(object: &mut Map<String, Value>, stored: bool) {

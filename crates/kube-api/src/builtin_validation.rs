@@ -48,6 +48,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         }
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => admission::policy(new, &mut errors),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => admission::binding(new, &mut errors),
+        ("scheduling.k8s.io", "PriorityClass") => policies::priority_class(new, old, &mut errors),
         ("apiregistration.k8s.io", "APIService") => {
             let (version, group) = (text(new, "/spec/version"), text(new, "/spec/group"));
             let name = text(new, "/metadata/name");

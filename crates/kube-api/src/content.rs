@@ -134,6 +134,16 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
 /// # Errors
 /// 500 for a field of a wrong type.
 pub fn read_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
+    decode_again(call, value)?;
+    default(call, value);
+    Ok(())
+}
+
+/// Reads an object again that was put together from what had been read: what the schema does not know goes.
+///
+/// # Errors
+/// 500 for a field of a wrong type.
+pub fn decode_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     let read = match call.resource.schema(&call.version) {
         Some(schema) if call.resource.is_builtin() => decode::decode(value, &schema, &call.resource.kind),
         Some(schema) => {
@@ -143,7 +153,6 @@ pub fn read_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
         None => prune::metadata(value),
     };
     read.map_err(|why| Status::internal(decode::cannot_be_handled(&call.resource.kind, &call.version, &why)))?;
-    default(call, value);
     Ok(())
 }
 
@@ -158,15 +167,19 @@ pub fn default(call: &Call<'_>, value: &mut Value) {
 
 /// Drops what a version of a custom resource does not know from an object that a plug-in turned into it.
 pub fn prune_converted(resource: &Resource, version: &str, value: &mut Value) {
-    if let Some(schema) = resource.schema(version) {
+    if !resource.is_builtin()
+        && let Some(schema) = resource.schema(version)
+    {
         // An error tells of metadata of a wrong type, which was checked before; the object stays as it is then.
         let _ = prune::prune(value, &schema, true);
     }
 }
 
-/// Fills in what the storage version of a custom resource defaults.
+/// Fills in what the storage version defaults.
 pub fn default_stored(resource: &Resource, value: &mut Value) {
-    if let Some(schema) = resource.schema(resource.storage_version()) {
+    if resource.is_builtin() {
+        builtin_defaults::default(&resource.group, &resource.kind, value);
+    } else if let Some(schema) = resource.schema(resource.storage_version()) {
         default::apply_defaults(value, &schema);
     }
 }

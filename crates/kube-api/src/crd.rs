@@ -23,14 +23,19 @@ pub fn prepare_create(call: &Call<'_>, value: &mut Value) -> Result<(), Status> 
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }
-    let metadata = pipeline::metadata(value);
-    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    Ok(())
+}
+
+/// Has a definition that is about to be deleted wait for its objects.
+pub fn hold(value: &mut Value) {
+    let finalizers = pipeline::metadata(value)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
     if let Some(list) = finalizers.as_array_mut()
         && !list.iter().any(|it| it == CLEANUP_FINALIZER)
     {
         list.push(CLEANUP_FINALIZER.into());
     }
-    Ok(())
 }
 
 /// Establishes a definition, or says which of its names is taken. Upstream does this a moment later in a controller; here

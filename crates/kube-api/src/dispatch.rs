@@ -568,7 +568,6 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
         _ => {
             let node = value["target"]["name"].clone();
             let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": crate::pipeline::seconds(call.now)});
-            call.subresource.clear();
             let options = call.write_options("CreateOptions", false)?;
             let patch = json!({"spec": {"nodeName": node}, "status": {"conditions": [condition]}}).to_string();
             verbs::patch::patch(call, PatchType::Strategic, patch.as_bytes(), &options).await?;

@@ -6,7 +6,9 @@ use crate::{
     crd,
     csr::{self, Face},
     identity::Attributes,
-    pipeline, service,
+    pipeline,
+    pod_admission::{self, PRIORITY_CLASSES, SYSTEM_PRIORITIES},
+    service,
 };
 use kube_store::status::{FieldError, Status};
 use serde_json::{Value, json};
@@ -31,7 +33,7 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             value["status"] = json!({"phase": "Active"});
         }
         CSRS => csr::prepare_create(value, &call.user)?,
-        PODS => default_service_account(value),
+        PODS => pod_admission::prepare(call, value)?,
         CRDS => {
             crd::prepare_create(call, value)?;
         }
@@ -55,6 +57,40 @@ pub fn check_grants(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result
         "Role" | "ClusterRole" => escalation::check_role(rbac, user, namespace, &call.name, new, old),
         _ => escalation::check_binding(rbac, user, namespace, &call.name, new, old),
     }
+}
+
+const JOB_LABELS: [&str; 4] = [
+    "batch.kubernetes.io~1controller-uid",
+    "batch.kubernetes.io~1job-name",
+    "controller-uid",
+    "job-name",
+];
+
+/// Members that a real API server adds to a new object after it has noted who owns what, so that they are nobody's:
+/// pointers to those that the client did not send.
+pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
+    let pointers: &[&str] = match call.id().as_ref() {
+        PODS => &[
+            "/spec/priority",
+            "/spec/priorityClassName",
+            "/spec/preemptionPolicy",
+            "/spec/serviceAccount",
+            "/spec/serviceAccountName",
+            "/spec/tolerations",
+        ],
+        SERVICES => &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
+        "persistentvolumeclaims" | "persistentvolumes" => &["/metadata/finalizers"],
+        "jobs.batch" => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
+        _ => &[],
+    };
+    let mut late: Vec<String> = pointers.iter().map(|it| (*it).to_owned()).collect();
+    if call.id().as_ref() == "jobs.batch" {
+        for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
+            late.extend(JOB_LABELS.iter().map(|it| format!("{labels}/{it}")));
+        }
+    }
+    late.retain(|it| sent.pointer(it).is_none_or(Value::is_null));
+    late
 }
 
 /// What must be allocated after everything else was checked.
@@ -118,15 +154,19 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
                 Face::Status | Face::Main => {}
             }
         }
+        PODS => pod_admission::check_node(call, old, new)?,
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,
-        POLICIES if call.subresource.is_empty() && old["spec"] != new["spec"] => {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
-            new["status"]["observedGeneration"] = generation.into();
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// Server-owned content that goes by the generation of a changed object.
+pub fn finish_update(call: &Call<'_>, new: &mut Value) {
+    if call.id().as_ref() == POLICIES && call.subresource.is_empty() {
+        new["status"]["observedGeneration"] = new["metadata"]["generation"].clone();
+    }
 }
 
 /// Fields that a write to this path neither changes nor owns.
@@ -191,8 +231,16 @@ pub fn is_crd(call: &Call<'_>) -> bool {
 /// Some objects are never deleted.
 ///
 /// # Errors
-/// 403 for the system namespaces.
+/// 403 for the system's namespaces and priorities.
 pub fn check_delete(call: &Call<'_>) -> Result<(), Status> {
+    if call.id().as_ref() == PRIORITY_CLASSES && SYSTEM_PRIORITIES.iter().any(|it| it.0 == call.name) {
+        return Err(Status::forbidden(
+            &call.resource.plural,
+            &call.resource.group,
+            &call.name,
+            "this is a system priority class and cannot be deleted",
+        ));
+    }
     if call.id().as_ref() == NAMESPACES && matches!(call.name.as_str(), "default" | "kube-system" | "kube-public") {
         return Err(Status::forbidden(
             NAMESPACES,
@@ -202,19 +250,6 @@ pub fn check_delete(call: &Call<'_>) -> Result<(), Status> {
         ));
     }
     Ok(())
-}
-
-/// A pod that names no ServiceAccount has its namespace's `default`.
-fn default_service_account(pod: &mut Value) {
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let text = |key: &str| spec.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = [text("serviceAccountName"), text("serviceAccount"), "default".to_owned()];
-    if let Some(name) = name.into_iter().find(|it| !it.is_empty()) {
-        spec.insert("serviceAccountName".into(), name.clone().into());
-        spec.insert("serviceAccount".into(), name.into());
-    }
 }
 
 /// Every namespace carries its name as a label; removing it is undone in the same request.

@@ -34,6 +34,7 @@ pub mod pages;
 pub mod persist;
 mod pipeline;
 pub mod pki;
+mod pod_admission;
 pub mod pod_logs;
 mod protobuf;
 pub mod registry;

@@ -235,6 +235,7 @@ pub async fn write_update(
     ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     set_generation(call, old, &mut new);
+    kinds::finish_update(call, &mut new);
     let name = call.name.clone();
     let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
     // A write that changes nothing still brings an old object to its definition's storage version: so it is migrated.
@@ -393,7 +394,12 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
     };
-    let same = counted(old) == counted(new);
+    let mut same = counted(old) == counted(new);
+    if call.id().as_ref() == "deployments.apps" {
+        // The one kind whose annotations count: its controller copies them to ReplicaSets.
+        let annotations = |it: &Value| it["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+        same &= annotations(old) == annotations(new);
+    }
     if !same {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata(new).insert("generation".into(), generation.into());

@@ -5,7 +5,7 @@
 
 use crate::{
     builtin,
-    conversion::Converter,
+    conversion::{Converter, autoscaler::Autoscalers},
     table::{CustomColumns, Printer},
 };
 use kube_store::schema::{Schema, metadata::NameRule};
@@ -82,6 +82,8 @@ pub struct Resource {
     pub traits: Traits,
     /// The CustomResourceDefinition that defines it; `None` for a built-in resource.
     pub crd: Option<Crd>,
+    /// Who converts a built-in resource that is served in more than one version.
+    builtin_converter: Option<Converter>,
 }
 
 /// What a custom resource keeps of its definition.
@@ -128,9 +130,12 @@ impl Resource {
         self.crd.is_none()
     }
 
-    /// The plug-in that converts its objects.
+    /// Who converts its objects.
     pub fn converter(&self) -> Option<&Converter> {
-        self.crd.as_ref()?.converter.as_ref()
+        match &self.crd {
+            Some(crd) => crd.converter.as_ref(),
+            None => self.builtin_converter.as_ref(),
+        }
     }
 
     /// When an object of this revision has to be read anew: the revision of the definition, which is newer.
@@ -269,6 +274,7 @@ impl Resource {
                 since: 0,
                 rereads: spec["versions"].as_array().is_some_and(|it| it.len() > 1) || has_default(&spec["versions"]),
             }),
+            builtin_converter: None,
             group,
             plural,
         })
@@ -276,23 +282,28 @@ impl Resource {
 
     /// Makes a built-in resource from its table row.
     fn from_row(row: &builtin::Row) -> Self {
-        let version = Version {
-            name: row.version.into(),
+        let version = |name: &str| Version {
+            name: name.into(),
             served: true,
-            storage: true,
+            storage: name == row.version,
             status: row.traits.status,
             scale: None,
             printer: Printer::built_in(row.group, row.plural),
-            deprecation: None,
+            deprecation: row.deprecation().map(str::to_owned),
             selectable: Vec::new(),
             raw_schema: Value::Null,
             schema: OnceLock::new(),
         };
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let others = row.other_versions();
+        let plugin = || Converter::Plugin(Arc::new(Autoscalers));
         Self {
             id: row.id().into(),
             group: row.group.into(),
-            versions: vec![version],
+            versions: std::iter::once(&row.version)
+                .chain(others)
+                .map(|it| version(it))
+                .collect(),
             plural: row.plural.into(),
             singular: row.singular(),
             kind: row.kind.into(),
@@ -302,6 +313,7 @@ impl Resource {
             namespaced: row.namespaced,
             traits: row.traits,
             crd: None,
+            builtin_converter: (!others.is_empty()).then(plugin),
         }
     }
 }

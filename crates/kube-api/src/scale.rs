@@ -15,44 +15,73 @@ use serde_json::{Value, json};
 struct Paths {
     spec: String,
     status: String,
-    selector: String,
+    /// A custom resource need not have one.
+    selector: Option<String>,
 }
 
 fn paths(call: &Call<'_>) -> Paths {
     let pointer = |it: &str| format!("/{}", it.replace('.', "/"));
     match &call.served().scale {
-        Some(it) => {
-            let selector = if it.label_selector.is_empty() {
-                String::new()
-            } else {
-                pointer(&it.label_selector)
-            };
-            Paths {
-                spec: pointer(&it.spec_replicas),
-                status: pointer(&it.status_replicas),
-                selector,
-            }
-        }
+        Some(it) => Paths {
+            spec: pointer(&it.spec_replicas),
+            status: pointer(&it.status_replicas),
+            selector: Some(&it.label_selector)
+                .filter(|it| !it.is_empty())
+                .map(|it| pointer(it)),
+        },
         None => Paths {
             spec: "/spec/replicas".into(),
             status: "/status/replicas".into(),
-            selector: "/spec/selector".into(),
+            selector: Some("/spec/selector".into()),
         },
     }
 }
 
+/// A selector in the words of a query, in order of its keys: that of a workload, the plain labels of a
+/// ReplicationController, or the text of a custom resource.
 fn selector_text(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Object(map)) => {
-            let labels = map.get("matchLabels").and_then(Value::as_object).unwrap_or(map);
-            let pairs = labels
-                .iter()
-                .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-            pairs.collect::<Vec<_>>().join(",")
-        }
-        _ => String::new(),
+    let map = match value {
+        Some(Value::String(text)) => return text.clone(),
+        Some(Value::Object(map)) => map,
+        _ => return String::new(),
+    };
+    let is_structured = map.contains_key("matchLabels") || map.contains_key("matchExpressions");
+    let labels = if is_structured {
+        map.get("matchLabels").and_then(Value::as_object)
+    } else {
+        Some(map)
+    };
+    let mut found: Vec<(&str, String)> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str(), format!("{key}={}", value.as_str()?))))
+        .collect();
+    let expressions = map
+        .get("matchExpressions")
+        .filter(|_| is_structured)
+        .and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> = expression["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        found.push((
+            key,
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "Exists" => key.to_owned(),
+                _ => format!("!{key}"),
+            },
+        ));
     }
+    found.sort_by_key(|it| it.0);
+    found.into_iter().map(|it| it.1).collect::<Vec<_>>().join(",")
 }
 
 /// The Scale of an object.
@@ -69,7 +98,7 @@ pub fn read(call: &Call<'_>, object: &Value) -> Result<Value, Status> {
     };
     let metadata = &object["metadata"];
     let mut status = json!({"replicas": object.pointer(&paths.status).cloned().unwrap_or(json!(0))});
-    let selector = selector_text(object.pointer(&paths.selector));
+    let selector = selector_text(paths.selector.and_then(|it| object.pointer(&it)));
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
@@ -202,4 +231,22 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
         at = &mut at[part];
     }
     *at = new;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_told_as_a_query_tells_it() {
+        let text = |it: Value| selector_text(Some(&it));
+        let structured = json!({"matchLabels": {"b": "c"}, "matchExpressions": [
+            {"key": "d", "operator": "In", "values": ["z", "y"]}, {"key": "a", "operator": "DoesNotExist"},
+            {"key": "e", "operator": "NotIn", "values": ["x"]}, {"key": "f", "operator": "Exists"},
+        ]});
+        assert_eq!(text(structured), "!a,b=c,d in (y,z),e notin (x),f");
+        assert_eq!(text(json!({"app": "a", "tier": "b"})), "app=a,tier=b");
+        assert_eq!(text(json!("x in (y)")), "x in (y)");
+        assert_eq!(text(json!({"matchLabels": {}})), "");
+    }
 }

@@ -26,6 +26,15 @@ fn ports(value: &Value) -> &[Value] {
     value["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// Unlike an index, this leaves no null where there are none.
+fn ports_mut(value: &mut Value) -> impl Iterator<Item = &mut Value> {
+    value
+        .pointer_mut("/spec/ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
 /// Gives each port of a NodePort or LoadBalancer Service its number on the nodes, or keeps the one it has.
 fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     let wants = |value: &Value| match value["spec"]["type"].as_str() {
@@ -37,7 +46,7 @@ fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) 
     if !wants(value) {
         // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere.
         let had = old.is_some_and(wants);
-        for port in value["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        for port in ports_mut(value) {
             if had
                 && before.iter().any(|it| it["nodePort"] == port["nodePort"])
                 && let Some(port) = port.as_object_mut()
@@ -60,8 +69,7 @@ fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) 
         .collect();
     let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
     let spread = rand::rng().random_range(0..count);
-    let all = value["spec"]["ports"].as_array_mut().into_iter().flatten();
-    for (at, port) in all.enumerate() {
+    for (at, port) in ports_mut(value).enumerate() {
         let field = format!("spec.ports[{at}].nodePort");
         let asked = port["nodePort"].as_i64().filter(|it| *it != 0);
         let same = |it: &&Value| it["port"] == port["port"] && it["protocol"] == port["protocol"];

@@ -22,8 +22,15 @@ pub fn include(call: &Call<'_>) -> Result<IncludeObject, Status> {
 
 /// The form and printer of a table that the call asks for.
 fn table_of<'a>(call: &'a Call<'_>, version: &'a str) -> Result<(&'a Printer, Form<'a>), Status> {
+    static SCALE: std::sync::LazyLock<Printer> =
+        std::sync::LazyLock::new(|| Printer::built_in("autoscaling", "scales"));
+    let printer = if call.subresource == "scale" {
+        &SCALE
+    } else {
+        printer(&call.resource, &call.version)
+    };
     Ok((
-        printer(&call.resource, &call.version),
+        printer,
         Form {
             version,
             include: include(call)?,

@@ -82,10 +82,11 @@ fn view() -> Vec<Value> {
         rule(
             READ,
             "core",
-            "bindings events limitranges namespaces/status pods/log pods/status replicationcontrollers/status \
+            "bindings limitranges namespaces/status pods/log pods/status replicationcontrollers/status \
              resourcequotas resourcequotas/status",
         ),
         rule(READ, "core", "namespaces"),
+        rule(READ, "core events.k8s.io", "events"),
         rule(READ, "discovery.k8s.io", "endpointslices"),
         rule(
             READ,
@@ -128,9 +129,10 @@ fn edit() -> Vec<Value> {
         rule(
             WRITE,
             "core",
-            "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets \
+            "configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets \
              serviceaccounts services services/proxy",
         ),
+        rule(WRITE, "core events.k8s.io", "events"),
         rule("create", "core", "serviceaccounts/token"),
         rule(
             WRITE,

@@ -134,7 +134,8 @@ fn a_job_with_a_uid_selects_its_own_pods() {
 fn every_defaulted_kind_still_decodes_and_stays_the_same() {
     for (group, version, kind) in crate::builtin_schemas::kinds().filter(|it| it.2 != "DeleteOptions") {
         let schema = crate::builtin_schemas::schema(group, version, kind).expect("listed");
-        let mut value = json!({"metadata": {"name": "x"}});
+        let api_version = crate::registry::api_version(group, version);
+        let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
         default(group, kind, &mut value);
         let mut again = value.clone();
         let unknown = kube_store::schema::decode::decode(&mut again, &schema, kind);

@@ -1,6 +1,7 @@
 //! Pods, and the kinds that make them.
 
 use super::{immutable, label, list, non_negative, text};
+use crate::pod_admission::UNCHANGEABLE;
 use kube_store::{
     schema::metadata::{subdomain_errors, validate_annotations, validate_labels},
     status::FieldError,
@@ -264,10 +265,7 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         spec
     };
     if rest(new) != rest(old) {
-        let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
-                      `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
-                      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        errors.push(FieldError::forbidden("spec", detail));
+        errors.push(FieldError::forbidden("spec", UNCHANGEABLE));
     }
 }
 

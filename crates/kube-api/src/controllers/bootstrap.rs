@@ -1,6 +1,10 @@
 //! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
 
-use crate::{local::Local, pki::certificate};
+use crate::{
+    local::Local,
+    pki::certificate,
+    pod_admission::{PRIORITY_CLASSES, SYSTEM_PRIORITIES},
+};
 use kube_store::status::Status;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -43,6 +47,13 @@ pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> 
         ensure(local, id, &namespace, object.clone(), policy_patch).await
     });
     super::all(writes.collect()).await?;
+    for (name, value, description) in SYSTEM_PRIORITIES {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
+            "description": description,
+        });
+        ensure(local, PRIORITY_CLASSES, "", class, |_, _| None).await?;
+    }
     let incomplete = |live: &Value, wanted: &Value| {
         let same = live["data"]["client-ca-file"] == wanted["data"]["client-ca-file"];
         // The proxy's CA is another one each time it is made.

@@ -5,6 +5,7 @@
 //! defaults and field ownership, whatever conversion its definition names. Without either the versions of a resource
 //! differ in their `apiVersion` only.
 
+pub(crate) mod autoscaler;
 pub(crate) mod webhook;
 
 use crate::callout::Caller;

@@ -323,6 +323,47 @@ static KINDS: &[Kind] = &[
         },
     },
     Kind {
+        // What the scale subresource of any kind answers; no resource has this name.
+        resources: &[("autoscaling", "scales")],
+        columns: "Name|Desired:integer|Available:integer|Age",
+        cells: |it, now| {
+            let count = |part: &str| number(it, &[part, "replicas"]).into();
+            vec![name(it), count("spec"), count("status"), age(it, now)]
+        },
+    },
+    Kind {
+        resources: &[("node.k8s.io", "runtimeclasses")],
+        columns: "Name|Handler|Age",
+        cells: |it, now| vec![name(it), text(it, &["handler"]).into(), age(it, now)],
+    },
+    Kind {
+        resources: &[("storage.k8s.io", "csidrivers")],
+        columns: "Name|AttachRequired:boolean|PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|RequiresRepublish:boolean|Modes|Age",
+        cells: nodes::csi_driver,
+    },
+    Kind {
+        resources: &[("storage.k8s.io", "csinodes")],
+        columns: "Name|Drivers:integer|Age",
+        cells: |it, now| vec![name(it), count(it, &["spec", "drivers"]).into(), age(it, now)],
+    },
+    Kind {
+        resources: &[("storage.k8s.io", "volumeattachments")],
+        columns: "Name|Attacher|PV|Node|Attached:boolean|Age",
+        cells: |it, now| {
+            let spec = |path: &[&str]| text(it, &[&["spec"], path].concat()).to_owned().into();
+            let attached = at(it, &["status", "attached"]).as_bool().unwrap_or_default();
+            let volume = spec(&["source", "persistentVolumeName"]);
+            vec![
+                name(it),
+                spec(&["attacher"]),
+                volume,
+                spec(&["nodeName"]),
+                attached.into(),
+                age(it, now),
+            ]
+        },
+    },
+    Kind {
         resources: &[("storage.k8s.io", "storageclasses")],
         columns: "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
         cells: nodes::storage_class,

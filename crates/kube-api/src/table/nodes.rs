@@ -122,6 +122,24 @@ pub(super) fn volume(it: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+pub(super) fn csi_driver(it: &Value, now: Timestamp) -> Vec<Value> {
+    let switch = |key: &str| at(it, &["spec", key]).as_bool().unwrap_or_default().into();
+    let words = |path: &[&str], of: fn(&Value) -> Option<&str>| {
+        let all: Vec<&str> = list(it, path).iter().filter_map(of).collect();
+        or(&all.join(","), UNSET).to_owned().into()
+    };
+    vec![
+        text(it, &["metadata", "name"]).into(),
+        switch("attachRequired"),
+        switch("podInfoOnMount"),
+        switch("storageCapacity"),
+        words(&["spec", "tokenRequests"], |it| it["audience"].as_str()),
+        switch("requiresRepublish"),
+        words(&["spec", "volumeLifecycleModes"], Value::as_str),
+        age(it, now),
+    ]
+}
+
 pub(super) fn storage_class(it: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = [
         "storageclass.kubernetes.io/is-default-class",

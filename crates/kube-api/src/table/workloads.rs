@@ -7,6 +7,7 @@ use super::{
     },
     duration::{human_duration, since},
 };
+use crate::conversion::{Conversion, autoscaler::Autoscalers};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -176,6 +177,12 @@ pub(super) fn cron_job(it: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 pub(super) fn autoscaler(it: &Value, now: Timestamp) -> Vec<Value> {
+    if it["apiVersion"] == "autoscaling/v1" {
+        let mut newer = it.clone();
+        Autoscalers.convert(&mut newer, "autoscaling/v2");
+        newer["apiVersion"] = "autoscaling/v2".into();
+        return autoscaler(&newer, now);
+    }
     let target = |field: &str| text(it, &["spec", "scaleTargetRef", field]);
     let reference = format!("{}/{}", target("kind"), target("name"));
     let minimum = int_or_string(at(it, &["spec", "minReplicas"]), UNSET);
@@ -222,7 +229,7 @@ fn targets(it: &Value) -> String {
                 } else {
                     "value"
                 };
-                let average = if field == "averageValue" && source != "resource" && source != "containerResource" {
+                let average = if field == "averageValue" && matches!(source, "object" | "external") {
                     " (avg)"
                 } else {
                     ""

@@ -15,8 +15,7 @@ use serde_json::Value;
 /// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
 pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
     check(call, &mut config)?;
-    // Merging looks at the shape of fields only; a value of a wrong type has to be refused here.
-    content::decode(call, &mut config.clone(), options)?;
+    let mut spelling = None;
     loop {
         let Ok(current) = call.newest() else {
             if !call.subresource.is_empty() {
@@ -26,6 +25,7 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
             let created = pipeline::with_context(call, &options.field_manager, |it| {
                 managed::apply(None, &config, it, options.force)
             })?;
+            let created = respell(call, &config, created, options, &mut spelling)?;
             match Box::pin(verbs::create::create_applied(call, created, options)).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
                 result => return result,
@@ -39,10 +39,48 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
         let new = pipeline::with_context(call, &options.field_manager, |it| {
             managed::apply(Some(&old), &config, it, options.force)
         })?;
+        let new = respell(call, &config, new, options, &mut spelling)?;
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Apply).await? {
             return Ok(written);
         }
     }
+}
+
+/// How a configuration is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// As it is stored.
+    Stored,
+    /// Otherwise: `cpu: 1` is stored as `cpu: "1"`, and an empty list not at all.
+    Other,
+}
+
+/// What came of merging, as it is stored. Merging looks at the shape of fields only, so that a value of a wrong type is
+/// refused here. The live object is spelled as it is stored, so the configuration alone says whether the result is.
+fn respell(
+    call: &mut Call<'_>,
+    config: &Value,
+    mut result: Value,
+    options: &WriteOptions,
+    known: &mut Option<Spelling>,
+) -> Result<Value, Status> {
+    let spelling = match *known {
+        Some(it) => it,
+        None => {
+            let mut read = config.clone();
+            content::decode(call, &mut read, options)?;
+            if read == *config {
+                Spelling::Stored
+            } else {
+                Spelling::Other
+            }
+        }
+    };
+    *known = Some(spelling);
+    if spelling == Spelling::Other {
+        content::decode_again(call, &mut result)?;
+    }
+    Ok(result)
 }
 
 fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {

@@ -95,10 +95,17 @@ async fn create_named(
     tracking: Tracking,
 ) -> Result<Written, Status> {
     let uid = uuid::Uuid::new_v4().to_string();
+    let late = kinds::added_late(call, &value);
     begin(call, &mut value, &uid)?;
     content::default(call, &mut value);
     if tracking == Tracking::Update {
+        let members: Vec<_> = late.iter().filter_map(|it| take(&mut value, it)).collect();
         pipeline::track(call, None, &mut value, options);
+        for (parent, key, member) in members {
+            if let Some(Value::Object(parent)) = value.pointer_mut(parent) {
+                parent.insert(key, member);
+            }
+        }
     }
     pipeline::ask_plugins(call, Operation::Create, None, &mut value, options)?;
     let change = Change {
@@ -153,6 +160,14 @@ async fn create_named(
         None => Answer::Value(Value::Object(Map::new())),
     };
     Ok(Written { code: 201, answer })
+}
+
+/// Takes a member out: the pointer to its parent, its name, and itself.
+fn take<'p>(value: &mut Value, pointer: &'p str) -> Option<(&'p str, String, Value)> {
+    let (parent, key) = pointer.rsplit_once('/')?;
+    let key = key.replace("~1", "/");
+    let member = value.pointer_mut(parent)?.as_object_mut()?.remove(&key)?;
+    Some((parent, key, member))
 }
 
 /// What the server owns of a new object.

@@ -3,7 +3,7 @@
 use crate::{
     admission::{self, Operation},
     call::{Answer, Call, WriteOptions, Written},
-    convert, kinds, pipeline,
+    convert, crd, kinds, pipeline,
 };
 use kube_store::{
     object::Object,
@@ -170,6 +170,9 @@ async fn delete_once(
 ) -> Result<Option<Written>, Status> {
     let mut new = old.clone();
     set_propagation(call, &mut new, options);
+    if kinds::is_crd(call) && !current.terminating {
+        crd::hold(&mut new);
+    }
     let grace = kinds::grace_seconds(call, &new, options.grace_seconds);
     let shorter = current.terminating && kinds::grace_left(&new) > grace;
     if shorter {
@@ -192,7 +195,8 @@ async fn delete_once(
             if call.resource.id.as_ref() != "namespaces" {
                 metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
             }
-            if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|it| *it > 0) {
+            let generation = metadata.get("generation").and_then(Value::as_i64);
+            if let Some(generation) = generation.filter(|it| *it > 0 && !kinds::is_crd(call)) {
                 metadata.insert("generation".into(), (generation + 1).into());
             }
         }

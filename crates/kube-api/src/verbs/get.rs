@@ -11,7 +11,8 @@ use kube_store::status::Status;
 pub async fn get(call: &Call<'_>) -> Result<Bytes, Status> {
     // What was asked for may come from a client that knows another, newer server's revision.
     if let Some(text) = call.query.text("resourceVersion") {
-        let (wanted, current) = (list::number(text)?, call.server.store.revision());
+        let wanted = text.parse().map_err(|_| Status::new(500, "", list::no_number(text)))?;
+        let current = call.server.store.revision();
         if wanted > current {
             return Err(list::too_large(wanted, current));
         }

@@ -4,6 +4,7 @@ use crate::{
     call::{Call, WriteOptions, Written},
     content, convert,
     pipeline::{self, Source},
+    verbs::update,
 };
 use kube_store::{
     patch,
@@ -41,10 +42,10 @@ pub async fn patch(
                 patch::strategic::apply(&old, body, &schema)?
             }
         };
-        check_result(call, &old, &mut new)?;
+        check_result(call, &mut new)?;
         let wanted = pipeline::metadata_text(&new, "resourceVersion");
         let guarded = wanted != pipeline::metadata_text(&old, "resourceVersion");
-        if guarded && !wanted.is_empty() {
+        if guarded && let update::Condition::Revision(_) = update::condition(&new)? {
             return Err(call.stale());
         }
         // A patch that names the current revision is as strict as a PUT; whether it does is in the patch itself.
@@ -105,14 +106,13 @@ fn names_revision(kind: PatchType, body: &[u8]) -> bool {
     }
 }
 
-fn check_result(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
+fn check_result(call: &Call<'_>, new: &mut Value) -> Result<(), Status> {
     content::check_kind(call, new)?;
-    for key in ["name", "namespace"] {
-        let (before, after) = (pipeline::metadata_text(old, key), pipeline::metadata_text(new, key));
-        if before != after {
-            let error = FieldError::invalid(format!("metadata.{key}"), &after.into(), "field is immutable");
-            return Err(call.invalid(&call.name, &[error]));
-        }
+    let namespace = pipeline::metadata_text(new, "namespace");
+    if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
-    Ok(())
+    update::check_identity(call, new)
 }

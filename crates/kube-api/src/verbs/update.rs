@@ -10,7 +10,7 @@ use kube_store::status::{FieldError, Status};
 use serde_json::Value;
 
 /// What the body says about the state it replaces.
-enum Condition {
+pub(super) enum Condition {
     /// No `resourceVersion`: whatever is there.
     Any,
     Revision(u64),
@@ -78,7 +78,11 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
     }
 }
 
-fn condition(value: &Value) -> Result<Condition, Status> {
+/// Reads what an object says about the state it replaces.
+///
+/// # Errors
+/// 500 for what is no number, as a real API server answers.
+pub(super) fn condition(value: &Value) -> Result<Condition, Status> {
     match pipeline::metadata_text(value, "resourceVersion") {
         "" | "0" => Ok(Condition::Any),
         text => text

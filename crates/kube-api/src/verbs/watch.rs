@@ -13,6 +13,7 @@ use crate::{
     server::Inner,
     shape,
     table::IncludeObject,
+    verbs::list,
     wake::{Registration, Scope},
 };
 use bytes::Bytes;
@@ -101,7 +102,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         text => {
             let revision = text
                 .parse::<u64>()
-                .map_err(|_| Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?;
+                .map_err(|_| Status::new(500, "", list::no_number(text)))?;
             (initial_events, revision)
         }
     };

@@ -23,7 +23,7 @@ pub fn apply(live: &Value, body: &[u8]) -> Result<Value, Status> {
         Value::Null => Vec::new(),
         other => {
             let message = format!(
-                "error decoding patch: json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
+                "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
                 go_kind(&other)
             );
             return Err(Status::bad_request(message));

@@ -98,6 +98,7 @@ fn managers(reply: &Reply) -> Vec<(String, String)> {
 }
 
 async fn creates(c: Cx) {
+    spelling(&c).await;
     let path = c.core("configmaps").await;
     let made = c
         .apply(&format!("{path}/a"), "m", config_map("a", json!({"k": "v"})))
@@ -425,9 +426,13 @@ async fn unknown_field(c: Cx) {
         .is(500)
         .says("failed to create typed patch object (/fv; /v1, Kind=ConfigMap): .foo: field not declared in schema");
     object["metadata"]["namespace"] = namespace.clone().into();
-    c.apply(&path, "m", object).await.is(500).says(&format!(
+    c.apply(&path, "m", object.clone()).await.is(500).says(&format!(
         "failed to create typed patch object ({namespace}/fv; /v1, Kind=ConfigMap): .foo: field not declared in schema"
     ));
+    c.apply(&format!("{path}?fieldValidation=Strict"), "m", object.clone())
+        .await
+        .is(500)
+        .mentions(".foo: field not declared in schema");
     c.get(&path).await.is(404);
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/d");
     let mut object = deployment("d");
@@ -439,8 +444,63 @@ async fn unknown_field(c: Cx) {
         .mentions(".spec.template.spec.containers: duplicate entries for key [name=\"side\"]");
 }
 
+/// What is stored is not always spelled as it was applied.
+async fn spelling(c: &Cx) {
+    let namespace = c.namespace_called("spelling").await;
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/a");
+    let mut object = deployment("a");
+    object["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": 1, "memory": "1024Mi"}, "requests": {"cpu": "1000m"}});
+    let stored = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}});
+    let at = "/spec/template/spec/containers/0/resources";
+    let made = c
+        .apply(&path, "m", object.clone())
+        .await
+        .is(201)
+        .has(at, stored.clone());
+    // What is there already is not asked for anew.
+    let again = c
+        .apply(&path, "m", object.clone())
+        .await
+        .is(200)
+        .has(at, stored.clone());
+    assert_eq!(again["metadata"]["generation"], made["metadata"]["generation"]);
+    object["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = 2.into();
+    c.apply(&path, "m", object)
+        .await
+        .is(200)
+        .has(&format!("{at}/limits/cpu"), "2");
+}
+
 async fn fields(c: Cx) {
     let namespace = c.namespace().await;
+    // What is added after the client's fields were noted is nobody's.
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let made = c
+        .make(&format!("/api/v1/namespaces/{namespace}/services"), service)
+        .await;
+    assert_eq!(
+        entry(&made, "conformance")["fieldsV1"],
+        json!({"f:spec": {"f:internalTrafficPolicy": {}, "f:ports": {".": {}, "k:{\"port\":80,\"protocol\":\"TCP\"}":
+            {".": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}}}, "f:sessionAffinity": {}, "f:type": {}}})
+    );
+    c.until(
+        &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default"),
+        |it| it.code == 200,
+    )
+    .await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}});
+    let made = c.make(&format!("/api/v1/namespaces/{namespace}/pods"), pod).await;
+    let spec = entry(&made, "conformance")["fieldsV1"]["f:spec"].clone();
+    for key in [
+        "f:priority",
+        "f:preemptionPolicy",
+        "f:serviceAccount",
+        "f:serviceAccountName",
+        "f:tolerations",
+    ] {
+        assert!(spec[key].is_null(), "{key}: {spec}");
+    }
     let map = c
         .apply(&format!("/api/v1/namespaces/{namespace}/configmaps/a"), "m", json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "a", "labels": {"l": "1"}, "annotations": {"x.io/y": "1"}}, "data": {"k": "v"}, "immutable": false}))

@@ -720,6 +720,21 @@ const COLUMNS: &[(&str, &str)] = &[
         "Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age",
     ),
     (
+        "/apis/autoscaling/v1/horizontalpodautoscalers",
+        "Name Reference Targets MinPods MaxPods Replicas Age",
+    ),
+    ("/apis/node.k8s.io/v1/runtimeclasses", "Name Handler Age"),
+    (
+        "/apis/storage.k8s.io/v1/csidrivers",
+        "Name AttachRequired:boolean PodInfoOnMount:boolean StorageCapacity:boolean TokenRequests RequiresRepublish:boolean \
+         Modes Age",
+    ),
+    ("/apis/storage.k8s.io/v1/csinodes", "Name Drivers:integer Age"),
+    (
+        "/apis/storage.k8s.io/v1/volumeattachments",
+        "Name Attacher PV Node Attached:boolean Age",
+    ),
+    (
         "/apis/apiregistration.k8s.io/v1/apiservices",
         "Name Service Available Age",
     ),
@@ -754,6 +769,16 @@ async fn tables(c: Cx) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let deployments = format!(
+        "/apis/apps/v1/namespaces/{}/deployments",
+        c.namespace_called("scaled").await
+    );
+    c.make(&deployments, deployment("d")).await;
+    let table = c
+        .send(Ask::get(format!("{deployments}/d/scale")).accept(TABLE))
+        .await
+        .is(200);
+    assert_eq!(columns(&table), "Name Desired:integer Available:integer Age");
     let path = c.core("configmaps").await;
     c.make(&path, config_map("a", json!({"k": "v"}))).await;
     let table = c

@@ -123,7 +123,8 @@ async fn namespace_deletion(c: Cx) {
         .is(200)
         .has("/status/phase", "Terminating")
         .lacks("/metadata/deletionGracePeriodSeconds");
-    c.until_gone(&format!("{path}/configmaps/a")).await;
+    // `kubectl delete -f` goes on with what is in the namespace, and has to find it.
+    c.delete(&format!("{path}/configmaps/a")).await.is(200);
     c.until_gone(&format!("/apis/apps/v1/namespaces/{name}/deployments/d"))
         .await;
     let (going, _) = c
@@ -481,6 +482,23 @@ async fn services(c: Cx) {
     // A real server frees it in a moment.
     c.until_asked(&c.admin, &Ask::post(&path, &taken), |it| it.code == 201)
         .await;
+    let endpoints =
+        json!({"metadata": {"name": "eps"}, "subsets": [{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 80}]}]});
+    c.make(&path.replace("services", "endpoints"), endpoints)
+        .await
+        .warns("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+    let external =
+        json!({"metadata": {"name": "ext"}, "spec": {"type": "ExternalName", "externalName": "x.example.com"}});
+    c.make(&path, external).await.lacks("/spec/ports");
+    let balanced = json!({"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
+    c.make(&path, balanced).await;
+    c.merge(
+        &format!("{path}/lb/status"),
+        json!({"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}),
+    )
+    .await
+    .is(200)
+    .has("/status/loadBalancer/ingress/0/ipMode", "VIP");
     let ports = json!([{"port": 80}, {"port": 81}]);
     c.post(&path, json!({"metadata": {"name": "d"}, "spec": {"ports": ports}}))
         .await
@@ -658,6 +676,8 @@ async fn defaults(c: Cx) {
         "PersistentVolumeClaim",
         &mut wrong,
     );
+    autoscalers(&c, &namespace, &mut wrong).await;
+    priorities(&c, &namespace).await;
     c.merge(
         &format!("{core}/persistentvolumeclaims/v"),
         json!({"metadata": {"finalizers": null}}),
@@ -665,6 +685,104 @@ async fn defaults(c: Cx) {
     .await
     .is(200);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The built-in kind of two versions.
+async fn autoscalers(c: &Cx, namespace: &str, wrong: &mut Vec<String>) {
+    let path = |version: &str| format!("/apis/autoscaling/{version}/namespaces/{namespace}/horizontalpodautoscalers");
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"});
+    let made = c
+        .make(
+            &path("v2"),
+            json!({"metadata": {"name": "a"}, "spec": {"scaleTargetRef": target, "maxReplicas": 3}}),
+        )
+        .await;
+    let cpu = |percent: i64| json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}}]);
+    let wanted = json!({"spec": {"minReplicas": 1, "metrics": cpu(80)}, "status": {"currentMetrics": null, "desiredReplicas": 0}});
+    holds(&made.json, &wanted, "HorizontalPodAutoscaler", wrong);
+    let spec = json!({"scaleTargetRef": target, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50});
+    c.make(&path("v1"), json!({"metadata": {"name": "b"}, "spec": spec}))
+        .await
+        .has("/apiVersion", "autoscaling/v1")
+        .has("/status", json!({"currentReplicas": 0, "desiredReplicas": 0}));
+    c.get(&format!("{}/b", path("v2")))
+        .await
+        .is(200)
+        .has("/spec/metrics", cpu(50));
+    let memory = json!({"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}});
+    c.merge(&format!("{}/b", path("v2")), json!({"spec": {"metrics": [memory]}}))
+        .await
+        .is(200);
+    let noted = json!([{"type": "Resource", "resource": {"name": "memory", "targetAverageValue": "1Gi"}}]);
+    let older = c
+        .get(&format!("{}/b", path("v1")))
+        .await
+        .is(200)
+        .lacks("/spec/targetCPUUtilizationPercentage");
+    let note = older["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"].as_str();
+    let note: Value = serde_json::from_str(note.unwrap_or_default()).unwrap_or_default();
+    assert_eq!(note, noted, "{}", older.came());
+    // What is written back in the older version has lost nothing.
+    c.merge(&format!("{}/b", path("v1")), json!({"spec": {"maxReplicas": 4}}))
+        .await
+        .is(200);
+    c.get(&format!("{}/b", path("v2")))
+        .await
+        .is(200)
+        .has("/spec/metrics", json!([memory]))
+        .has("/spec/maxReplicas", 4);
+}
+
+/// A pod has the priority of its class.
+async fn priorities(c: &Cx, namespace: &str) {
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let pod = |name: &str, spec: Value| {
+        let mut pod = json!({"metadata": {"name": name}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}});
+        pod["spec"]
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        pod
+    };
+    let class = c.name("class");
+    c.make(
+        classes,
+        json!({"metadata": {"name": class}, "value": 7, "preemptionPolicy": "Never"}),
+    )
+    .await;
+    // A real server learns of it in a moment.
+    c.until_asked(
+        &c.admin,
+        &Ask::post(&pods, &pod("classed", json!({"priorityClassName": class}))),
+        |it| it.code == 201 && it["spec"]["priority"] == 7 && it["spec"]["preemptionPolicy"] == "Never",
+    )
+    .await;
+    c.make(
+        &pods,
+        pod("critical", json!({"priorityClassName": "system-cluster-critical"})),
+    )
+    .await
+    .has("/spec/priority", 2_000_000_000);
+    c.post(&pods, pod("x", json!({"priorityClassName": "unheard-of"})))
+        .await
+        .fails(403, "Forbidden")
+        .mentions("no PriorityClass with name unheard-of was found");
+    c.post(&pods, pod("x", json!({"priority": 5})))
+        .await
+        .fails(403, "Forbidden")
+        .mentions("the integer value of priority (5) must not be provided in pod spec");
+    c.delete(&format!("{classes}/system-node-critical"))
+        .await
+        .fails(403, "Forbidden")
+        .mentions("this is a system priority class and cannot be deleted");
+    c.post(
+        classes,
+        json!({"metadata": {"name": c.name("high")}, "value": 1_000_000_001}),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("maximum allowed value of a user defined priority is 1000000000");
 }
 
 async fn secrets(c: Cx) {

@@ -96,7 +96,8 @@ async fn accepted(c: Cx) {
         .has("/status/storedVersions", json!(["v1"]));
     let crd = crd
         .has("/spec/conversion", json!({"strategy": "None"}))
-        .has("/metadata/generation", 1);
+        .has("/metadata/generation", 1)
+        .lacks("/metadata/finalizers");
     for (kind, reason, message) in [
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
         (
@@ -379,6 +380,16 @@ async fn scale(c: Cx) {
         .await
         .is(200)
         .has("/spec/replicas", 3);
+    // Without a path there is no selector: `kubectl scale` reads what it finds as one.
+    let mut it = version("v1", json!({"replicas": {"type": "integer"}}));
+    it["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    let kind = c.define("others", "Other", json!({"versions": [it]})).await;
+    c.make(&kind.path, kind.object("a", json!({"replicas": 2}))).await;
+    c.merge(&format!("{}/scale", kind.at("a")), json!({"spec": {"replicas": 3}}))
+        .await
+        .is(200)
+        .has("/status", json!({"replicas": 0}));
 }
 
 async fn columns(c: Cx) {

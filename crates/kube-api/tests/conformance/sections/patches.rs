@@ -111,6 +111,33 @@ async fn merge(c: Cx) {
         .await
         .fails(400, "BadRequest")
         .says("error decoding patch: unexpected end of JSON input");
+    for (metadata, message) in [
+        (
+            json!({"name": "b"}),
+            "the name of the object (b) does not match the name on the URL (a)",
+        ),
+        (
+            json!({"name": null}),
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        ),
+        (
+            json!({"namespace": "elsewhere"}),
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ] {
+        c.merge(&path, json!({"metadata": metadata}))
+            .await
+            .fails(400, "BadRequest")
+            .says(message);
+    }
+    // Nothing is said of a revision, or of a namespace.
+    for metadata in [json!({"resourceVersion": "0"}), json!({"namespace": null})] {
+        c.merge(&path, json!({"metadata": metadata})).await.is(200);
+    }
+    c.merge(&path, json!({"metadata": {"resourceVersion": "x"}}))
+        .await
+        .fails(500, "")
+        .says("strconv.ParseUint: parsing \"x\": invalid syntax");
     c.merge(&path, json!({"data": {"k": 5}}))
         .await
         .fails(422, "Invalid")

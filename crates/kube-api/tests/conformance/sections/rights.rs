@@ -363,6 +363,15 @@ async fn bootstrap_roles(c: Cx) {
             "{role}"
         );
     }
+    for role in ["view", "edit", "admin"] {
+        let reply = c.get(&format!("{RBAC}/clusterroles/{role}")).await.is(200);
+        let rules = reply["rules"].as_array().expect("rules");
+        let reads = |it: &serde_json::Value| {
+            let has = |list: &str, word: &str| it[list].as_array().is_some_and(|it| it.contains(&json!(word)));
+            has("apiGroups", "events.k8s.io") && has("resources", "events") && has("verbs", "list")
+        };
+        assert!(rules.iter().any(reads), "{role} does not list events of both groups");
+    }
     for (binding, group) in [
         ("cluster-admin", "system:masters"),
         ("system:discovery", "system:authenticated"),

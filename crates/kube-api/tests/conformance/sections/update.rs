@@ -2,7 +2,6 @@
 
 use crate::{
     check::{Check, must, should},
-    client::Ask,
     cx::{CRDS, Cx, RBAC, config_map, deployment},
 };
 use serde_json::{Value, json};
@@ -65,8 +64,14 @@ async fn revisions(c: Cx) {
     object["metadata"]["resourceVersion"] = (second.revision() + 1_000_000).to_string().into();
     c.put(&path, &object).await.fails(409, "Conflict");
     object["metadata"]["resourceVersion"] = "abc".into();
-    let reply = c.put(&path, &object).await;
-    assert!(reply.code >= 400, "{}", reply.came());
+    c.put(&path, &object)
+        .await
+        .fails(500, "")
+        .says("strconv.ParseUint: parsing \"abc\": invalid syntax");
+    c.get(&format!("{path}?resourceVersion=abc"))
+        .await
+        .fails(500, "")
+        .says("resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax");
 }
 
 async fn unconditional(c: Cx) {
@@ -284,6 +289,14 @@ async fn status(c: Cx) {
         .lacks("/metadata/labels");
 }
 
+/// A Deployment that no controller touches.
+fn idle(name: &str) -> Value {
+    let mut it = deployment(name);
+    it["spec"]["paused"] = true.into();
+    it["spec"]["replicas"] = 0.into();
+    it
+}
+
 async fn generation(c: Cx) {
     let namespace = c.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
@@ -302,6 +315,24 @@ async fn generation(c: Cx) {
         .is(200)
         .has("/metadata/generation", 2);
     c.merge(&path, json!({"metadata": {"generation": 1}}))
+        .await
+        .is(200)
+        .has("/metadata/generation", 2);
+    // Of Deployments alone annotations count.
+    let sets = format!("/apis/apps/v1/namespaces/{namespace}/statefulsets");
+    let mut set = deployment("b");
+    set["kind"] = "StatefulSet".into();
+    set["spec"]["serviceName"] = "s".into();
+    set["spec"]["replicas"] = 0.into();
+    c.make(&sets, set).await;
+    let annotate = json!({"metadata": {"annotations": {"a": "b"}}});
+    c.merge(&format!("{sets}/b"), annotate.clone())
+        .await
+        .is(200)
+        .has("/metadata/generation", 1);
+    c.make(&format!("/apis/apps/v1/namespaces/{namespace}/deployments"), idle("c"))
+        .await;
+    c.merge(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/c"), annotate)
         .await
         .is(200)
         .has("/metadata/generation", 2);
@@ -428,7 +459,7 @@ async fn pod(c: Cx) {
     .await
     .fails(422, "Invalid")
     .mentions("spec: Forbidden: pod updates may not change fields other than ");
-    c.send(Ask::patch("merge", &path, &json!({"spec": {"hostNetwork": true}})))
-        .await
-        .fails(422, "Invalid");
+    for change in [json!({"hostNetwork": true}), json!({"nodeName": "elsewhere"})] {
+        c.merge(&path, json!({"spec": change})).await.fails(422, "Invalid");
+    }
 }

@@ -364,8 +364,10 @@ async fn bad_options(c: Cx) {
         "{}",
         refused.came()
     );
-    let reply = c.get(&format!("{path}?watch=1&resourceVersion=abc")).await;
-    assert!(reply.code >= 400, "{}", reply.came());
+    c.get(&format!("{path}?watch=1&resourceVersion=abc"))
+        .await
+        .fails(500, "")
+        .says("resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax");
 }
 
 async fn legacy(c: Cx) {
