@@ -386,18 +386,19 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
         return;
     }
     let skip_status = call.resource.is_builtin() || call.served().status;
-    let counted = |value: &Value| -> Vec<(String, Value)> {
+    fn counted(value: &Value, skip_status: bool) -> impl Iterator<Item = (&String, &Value)> {
         let map = value.as_object().into_iter().flatten();
-        map.filter(|(key, _)| {
+        map.filter(move |(key, _)| {
             !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(skip_status && *key == "status")
         })
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
-    };
-    let mut same = counted(old) == counted(new);
+    }
+    let mut same = counted(old, skip_status).eq(counted(new, skip_status));
     if call.id().as_ref() == "deployments.apps" {
         // The one kind whose annotations count: its controller copies them to ReplicaSets.
-        let annotations = |it: &Value| it["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+        let annotations = |it: &'_ Value| {
+            let found = it["metadata"]["annotations"].as_object();
+            found.filter(|it| !it.is_empty()).cloned()
+        };
         same &= annotations(old) == annotations(new);
     }
     if !same {

@@ -88,8 +88,8 @@ impl Attempt<'_> {
             return Ok(result);
         };
         let is_own = |it: &ManagerEntry<'_>| it.is(manager, Operation::Apply, ctx.api_version, ctx.subresource);
-        let (own, last) = match entries.iter().position(is_own) {
-            Some(own) => (own, entries[own].set().clone()),
+        let own = match entries.iter().position(is_own) {
+            Some(own) => own,
             None => {
                 entries.push(ManagerEntry::new(
                     manager,
@@ -98,19 +98,22 @@ impl Attempt<'_> {
                     ctx.subresource,
                     FieldSet::default(),
                 ));
-                (entries.len() - 1, FieldSet::default())
+                entries.len() - 1
             }
         };
         let last_version = entries[own].api_version.clone();
         let mut owners_changed = last_version != ctx.api_version;
         entries[own].api_version = ctx.api_version.to_owned();
-        owners_changed |= entries[own].replace_set(set);
+        let last = entries[own].replace_set(set);
+        owners_changed |= last.is_some();
 
         let mut merged = without_managed_fields(live);
         if let (Value::Object(merged), Some(config)) = (&mut merged, self.config.as_object()) {
             merge_root(merged, config, ctx);
         }
-        if !last.difference(entries[own].set()).is_empty() {
+        if let Some(last) = last
+            && !last.difference(entries[own].set()).is_empty()
+        {
             prune_owned(&mut merged, &entries, (&last, &last_version), ctx);
         }
 

@@ -65,14 +65,13 @@ impl<'a> ManagerEntry<'a> {
         &self.set
     }
 
-    /// Replaces the fields, if they differ; says whether they did.
-    pub(crate) fn replace_set(&mut self, set: FieldSet) -> bool {
-        let differs = set != self.set;
-        if differs {
-            self.set = set;
-            self.raw = None;
+    /// Replaces the fields, if they differ, and gives those that were there before.
+    pub(crate) fn replace_set(&mut self, set: FieldSet) -> Option<FieldSet> {
+        if set == self.set {
+            return None;
         }
-        differs
+        self.raw = None;
+        Some(std::mem::replace(&mut self.set, set))
     }
 
     pub(crate) fn set_time(&mut self, time: &str) {

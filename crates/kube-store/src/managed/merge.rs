@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 pub(crate) fn merge(live: &mut Value, config: &Value, at: At<'_>) {
     match (live, config) {
         (Value::Object(live), Value::Object(config)) if !at.is_atomic_map() => merge_maps(live, config, at),
+        // Most lists are applied again as they are.
+        (Value::Array(live), Value::Array(config)) if live == config => {}
         (Value::Array(live), Value::Array(config)) => {
             let list = at.list();
             let elements = list.elements(live).zip(list.elements(config));

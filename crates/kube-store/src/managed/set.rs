@@ -172,9 +172,7 @@ impl FieldSet {
         if other.is_empty() {
             return self.clone();
         }
-        let mut result = Self {
-            entries: Vec::with_capacity(self.entries.len()),
-        };
+        let mut result = Self::default();
         let mut right = other.entries.iter().peekable();
         for entry in &self.entries {
             while right.next_if(|it| it.element < entry.element).is_some() {}

@@ -9,6 +9,7 @@ use super::{
     set::{Entry, FieldSet, Node},
 };
 use crate::schema::{ListType, Schema, Type};
+use compact_str::CompactString;
 use serde_json::Value;
 
 /// Fields of `metadata` that nobody owns.
@@ -186,7 +187,7 @@ impl<'a> List<'a> {
                          any key fields)"
                     ));
                 }
-                values.sort_by(|(left, _): &(std::sync::Arc<str>, Value), (right, _)| left.cmp(right));
+                values.sort_by(|(left, _): &(CompactString, Value), (right, _)| left.cmp(right));
                 Ok(PathElement::Key(values.into()))
             }
         }
@@ -336,9 +337,8 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
                         if !found.is_empty() {
                             nested(&element.to_string(), found);
                         }
-                        let text = element.to_string();
-                        if !seen.insert(element) {
-                            nested("", vec![format!(": duplicate entries for key {text}")]);
+                        if let Some(element) = seen.replace(element) {
+                            nested("", vec![format!(": duplicate entries for key {element}")]);
                         }
                     }
                 }

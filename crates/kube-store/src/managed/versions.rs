@@ -71,7 +71,7 @@ impl Differences {
             for paths in [&found.changed, &found.removed] {
                 if it.set().intersects(paths) {
                     let rest = it.set().difference(paths);
-                    lost |= it.replace_set(rest);
+                    lost |= it.replace_set(rest).is_some();
                 }
             }
         }
