@@ -21,6 +21,8 @@ use std::{
 };
 
 const CLUSTERS: usize = 2;
+/// Events live so long instead of an hour, so that a short run sees as many go as come.
+const EVENT_TTL: &str = "2m";
 /// Works of a round on each cluster.
 const WORKS: usize = 20;
 /// A step that takes longer is broken, not slow.
@@ -38,7 +40,11 @@ struct Soak {
 /// Churns for so many minutes.
 pub async fn measure(binary: &Path, minutes: u64) -> Result<Value> {
     let data = tempfile::tempdir()?;
-    let up = Drover::up(binary, data.path(), CLUSTERS)?;
+    let up = Drover::until_ready(
+        binary,
+        &["up", "--clusters", &CLUSTERS.to_string(), "--event-ttl", EVENT_TTL],
+        data.path(),
+    )?;
     let mut soak = Soak {
         hub: client(data.path(), "hub").await?,
         writes: 0,
@@ -55,7 +61,7 @@ pub async fn measure(binary: &Path, minutes: u64) -> Result<Value> {
             samples.push(json!({
                 "minute": round(begun.elapsed().as_secs_f64() / 60.0),
                 "residentMebibytes": mebibytes(up.resident()?), "filesMebibytes": mebibytes(size(data.path())?),
-                "rounds": rounds, "writes": soak.writes,
+                "rounds": rounds, "writes": soak.writes, "objects": objects(data.path()).await?,
             }));
             next = begun.elapsed() + SAMPLE;
         }
@@ -66,6 +72,7 @@ pub async fn measure(binary: &Path, minutes: u64) -> Result<Value> {
     Ok(json!({
         "minutes": minutes, "rounds": rounds, "writesOfThisClient": soak.writes,
         "cpuPercentOfOneCore": round(cpu / seconds * 100.0),
+        "eventTtl": EVENT_TTL,
         "residentMebibytes": halves(&samples, "residentMebibytes"),
         "filesMebibytes": halves(&samples, "filesMebibytes"),
         "samples": samples,
@@ -79,6 +86,22 @@ fn halves(samples: &[Value], name: &str) -> Value {
     let second = samples.get(quarter..2 * quarter).unwrap_or_default();
     let last = samples.get(samples.len() - quarter..).unwrap_or_default();
     json!({"secondQuarter": highest(second), "lastQuarter": highest(last), "ever": highest(samples)})
+}
+
+/// How many objects all servers hold.
+async fn objects(data: &Path) -> Result<u64> {
+    let mut sum = 0.0;
+    for server in ["hub", "cluster1", "cluster2"] {
+        let metrics = http::Request::get("/metrics").body(Vec::new())?;
+        let metrics = client(data, server).await?.request_text(metrics).await?;
+        let told = metrics
+            .lines()
+            .filter(|it| it.starts_with("apiserver_storage_objects{"));
+        sum += told
+            .filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum::<f64>();
+    }
+    Ok(sum as u64)
 }
 
 fn size(folder: &Path) -> Result<u64> {

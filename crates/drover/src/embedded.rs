@@ -1,6 +1,6 @@
 //! An embedded Kubernetes API: its objects, its port, its administrator's kubeconfig.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -21,6 +21,26 @@ use crate::addon_versions::AddOnVersions;
 /// longer than a process runs.
 const CERTIFICATE_SECONDS: i64 = 10 * 365 * 24 * 60 * 60;
 
+/// What one embedded API server has and another has not.
+#[derive(Default)]
+pub struct Settings {
+    /// Admission plug-ins, in order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// How long Events live after they were last written; an hour by default.
+    pub event_ttl: Option<Duration>,
+}
+
+/// Reads `--event-ttl`: a duration as Go writes it.
+///
+/// # Errors
+/// What is wrong with the text, for whoever typed it.
+pub fn event_ttl(text: &str) -> Result<Duration, String> {
+    match placement::go_duration::parse(text) {
+        Some(it) if it.is_positive() => Ok(it.unsigned_abs()),
+        _ => Err("not a duration above nothing, such as 1h, 90m or 30s".to_owned()),
+    }
+}
+
 /// A running embedded API server.
 pub struct Embedded {
     name: String,
@@ -36,13 +56,14 @@ impl Embedded {
         name: &str,
         data_dir: Option<PathBuf>,
         listener: TcpListener,
-        admission: Vec<Arc<dyn Admission>>,
+        settings: Settings,
     ) -> Result<Self> {
         let address = listener.local_addr().context("the listener has no address")?;
         let options = Options {
             data_dir,
             address: Some(address),
-            admission,
+            admission: settings.admission,
+            event_ttl: settings.event_ttl,
             conversion: vec![Arc::new(AddOnVersions)],
             ..Options::default()
         };

@@ -83,7 +83,9 @@ mod tests {
     async fn the_page_is_for_those_who_may_see_placements() {
         credential::connection::install_crypto_provider();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let hub = Embedded::start("hub", None, listener, Vec::new()).await.unwrap();
+        let hub = Embedded::start("hub", None, listener, crate::embedded::Settings::default())
+            .await
+            .unwrap();
         let admin = hub.client("admin");
         ocm_reconcile::install::install_crds(&admin, ocm_api::crds::hub())
             .await

@@ -4,7 +4,7 @@ pub mod add_ons;
 pub mod arrival;
 pub mod welcome;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use agent::Agent;
 use anyhow::{Context, Result, bail};
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     admission,
     data_dir::DataDir,
-    embedded::Embedded,
+    embedded::{Embedded, Settings},
     examples,
     feature_gates::{self, Gate},
     nodes, placement_page,
@@ -54,6 +54,8 @@ pub struct Wanted {
     pub images: Vec<String>,
     /// Switches of the hub.
     pub gates: Vec<Gate>,
+    /// How long Events live on the hub and on the clusters; an hour by default.
+    pub event_ttl: Option<Duration>,
 }
 
 /// Everything that runs, in the order in which it was started.
@@ -89,7 +91,11 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     };
     feature_gates::apply(&wanted.gates, &mut options);
     let rules = admission::Rules::new(&options);
-    let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), rules.plugins()).await?;
+    let settings = Settings {
+        admission: rules.plugins(),
+        event_ttl: wanted.event_ttl,
+    };
+    let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), settings).await?;
     rules.connect(hub.store());
     data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
     let client = hub.client("system:open-cluster-management:hub");
@@ -115,7 +121,11 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         let (dir, images) = (dir(name), images.clone());
         async move {
             let step = progress.start(format!("{name} joining"));
-            let cluster = Embedded::start(name, kept, listener, vec![]).await?;
+            let settings = Settings {
+                event_ttl: wanted.event_ttl,
+                ..Settings::default()
+            };
+            let cluster = Embedded::start(name, kept, listener, settings).await?;
             data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
             let node = nodes::start(&cluster, dir, images, speakers.child_token()).await?;
             forget_deleted(&hub.client("system:open-cluster-management:hub"), &cluster, name).await?;

@@ -58,7 +58,12 @@ pub struct Options {
     /// How long a server that stops goes on serving, not ready any more, so that those who send it requests can look
     /// for another.
     pub shutdown_delay: Duration,
+    /// How long Events live after they were last written; `None` for Kubernetes' default, an hour.
+    pub event_ttl: Option<Duration>,
 }
+
+/// Kubernetes' default `--event-ttl`.
+const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -253,7 +258,8 @@ impl Server {
             .await
             .map_err(OpenError::Bootstrap)?;
         let ground = Arc::new(crate::ground::ServerGround::new(&server.inner));
-        controllers::run(local, ground, server.inner.stop.clone());
+        let event_ttl = options.event_ttl.unwrap_or(EVENT_TTL);
+        controllers::run(local, ground, event_ttl, server.inner.stop.clone());
         server.inner.ready.store(true, Ordering::Release);
         Ok(server)
     }

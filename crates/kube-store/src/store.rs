@@ -338,6 +338,24 @@ impl Store {
         events
     }
 
+    /// Forgets the events up to `revision`: who asks for what came before is told `Compacted`.
+    pub fn compact(&self, revision: u64) {
+        let mut forgotten = Vec::new();
+        for table in self.inner.write().tables.values_mut() {
+            let count = table.log.partition_point(|it| it.revision <= revision);
+            let Some(last) = count.checked_sub(1).and_then(|it| table.log.get(it)) else {
+                continue;
+            };
+            table.floor = last.revision;
+            let old: Vec<_> = table.log.drain(..count).collect();
+            table.log_bytes -= old.iter().map(|it| it.object.json.len()).sum::<usize>();
+            table.log.shrink_to(table.log.len() * 2);
+            forgotten.push(old);
+        }
+        // Taking so many apart is nothing that writers should wait for.
+        drop(forgotten);
+    }
+
     /// Forgets every decided but unpublished write: the journal could not keep it. Their revisions are not used again.
     /// Returns the last revision that is lost.
     pub fn abort(&self) -> u64 {
@@ -450,6 +468,28 @@ mod tests {
         );
         assert!(store.events("nothing", 1, 10).is_err());
         assert!(store.events("nothing", 5, 10).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_compacted_cannot_be_asked_for_and_the_rest_can() {
+        let store = Store::new([], 0, Arc::new(Discard));
+        let first = put(&store, "a", Expect::Absent, "1").unwrap();
+        let second = put(&store, "a", Expect::Revision(first), "2").unwrap();
+        let third = put(&store, "a", Expect::Revision(second), "3").unwrap();
+        store.publish(third);
+        store.compact(second);
+        assert_eq!(
+            store.events("configmaps", first, 10).unwrap_err(),
+            Compacted { oldest: second }
+        );
+        assert!(store.list_at("configmaps", "", first).is_err());
+        let left = store.events("configmaps", second, 10).unwrap();
+        assert_eq!(left.iter().map(|it| it.revision).collect::<Vec<_>>(), [third]);
+        assert_eq!(store.list("configmaps", "").0.len(), 1);
+        // Nothing happened since: nothing more is forgotten, and whoever is up to date stays so.
+        store.compact(third);
+        assert!(store.events("configmaps", third, 10).unwrap().is_empty());
+        assert!(store.inner.read().tables["configmaps"].log_bytes == 0);
     }
 
     #[test]

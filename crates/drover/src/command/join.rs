@@ -31,7 +31,7 @@ use crate::{
     command::agent::run_agent,
     connect::Target,
     data_dir::DataDir,
-    embedded::Embedded,
+    embedded::{Embedded, Settings},
     nodes, output,
     ports::Ports,
     process,
@@ -227,7 +227,7 @@ impl Join {
         };
         let listener = ports.take(name, 0).await?;
         data.remember_ports(&[(name.clone(), listener.local_addr()?.port())].into())?;
-        let server = Embedded::start(name, Some(data.server(name)), listener, vec![]).await?;
+        let server = Embedded::start(name, Some(data.server(name)), listener, Settings::default()).await?;
         data.write_private(&data.kubeconfig(name), &server.admin_kubeconfig()?)?;
         output::say(format_args!(
             "The Kubernetes API of {name} is ready at {}; its kubeconfig is {}.",

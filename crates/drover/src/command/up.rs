@@ -1,6 +1,9 @@
 //! `drover up`: a hub and clusters in this process, until Ctrl-C.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -37,6 +40,9 @@ pub struct Up {
     /// ManifestWorkReplicaSet, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
     feature_gates: Vec<crate::feature_gates::Gate>,
+    /// How long Events are kept after they were last written [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
+    event_ttl: Option<Duration>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
@@ -63,6 +69,7 @@ impl Up {
             examples: !self.no_examples,
             images: self.node_image_map.clone(),
             gates: self.feature_gates.clone(),
+            event_ttl: self.event_ttl,
         }
     }
 

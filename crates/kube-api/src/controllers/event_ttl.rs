@@ -1,4 +1,4 @@
-//! Deletes Events an hour after they were last written.
+//! Deletes Events some time, by default an hour, after they were last written.
 //!
 //! root: Event; writes: deletes it; never: anything else.
 
@@ -8,7 +8,7 @@ use super::{
     time, tolerate, until,
 };
 use crate::local::Local;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube_store::{
     status::Status,
     store::{self, Change},
@@ -17,18 +17,18 @@ use serde_json::Value;
 use std::time::Duration;
 
 const ID: &str = "events";
-/// Kubernetes' default `--event-ttl`.
-const TTL: SignedDuration = SignedDuration::from_hours(1);
-/// Deletions are gathered: an Event may live this much longer than its hour.
+/// Deletions are gathered: an Event may live this much longer.
 const SLACK: Duration = Duration::from_secs(30);
 
 /// See the header of this file.
 pub(super) struct EventTtl {
     pub local: Local,
+    /// Kubernetes' `--event-ttl`.
+    pub ttl: Duration,
 }
 
 /// When the Event is too old. The store keeps no time of the last write; the Event tells it itself.
-fn expires_at(event: &Value) -> Timestamp {
+fn expires_at(event: &Value, ttl: Duration) -> Timestamp {
     let metadata = &event["metadata"];
     let managed = metadata["managedFields"]
         .as_array()
@@ -48,7 +48,7 @@ fn expires_at(event: &Value) -> Timestamp {
         .filter_map(time)
         .max()
         .unwrap_or(Timestamp::UNIX_EPOCH);
-    last.checked_add(TTL).unwrap_or(last)
+    last.checked_add(ttl).unwrap_or(last)
 }
 
 #[async_trait::async_trait]
@@ -59,7 +59,7 @@ impl Controller for EventTtl {
 
     fn notice(&self, event: &store::Event, queue: &Queue) {
         if event.object.resource.as_ref() == ID && event.change == Change::Added {
-            queue.add_after(Key::of(&event.object), TTL.unsigned_abs() + SLACK);
+            queue.add_after(Key::of(&event.object), self.ttl + SLACK);
         }
     }
 
@@ -77,7 +77,7 @@ impl Controller for EventTtl {
             return Ok(None);
         };
         // A time in the future is a clock that is off; it must not keep the Event for ever.
-        let wait = until(Timestamp::now(), expires_at(&object.value())).min(TTL.unsigned_abs());
+        let wait = until(Timestamp::now(), expires_at(&object.value(), self.ttl)).min(self.ttl);
         if !wait.is_zero() {
             return Ok(Some(wait + SLACK));
         }
@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn an_event_lives_an_hour_after_it_was_last_seen() {
         let event = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "series": {"lastObservedTime": "2026-01-01T00:30:00.000000Z"}});
-        assert_eq!(expires_at(&event), "2026-01-01T01:30:00Z".parse().unwrap());
-        assert_eq!(expires_at(&json!({})), "1970-01-01T01:00:00Z".parse().unwrap());
+        let hour = Duration::from_secs(3600);
+        assert_eq!(expires_at(&event, hour), "2026-01-01T01:30:00Z".parse().unwrap());
+        assert_eq!(expires_at(&json!({}), hour), "1970-01-01T01:00:00Z".parse().unwrap());
     }
 }

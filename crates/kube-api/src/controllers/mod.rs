@@ -9,6 +9,7 @@ mod bootstrap;
 mod bootstrap_token;
 mod claim_protection;
 mod cluster_role;
+mod compaction;
 mod crd;
 mod csr;
 mod event_ttl;
@@ -96,8 +97,14 @@ trait Controller: Send + Sync + 'static {
     async fn reconcile(&self, key: &Key, queue: &Queue) -> Result<Option<Duration>, Status>;
 }
 
-/// Starts all controllers; they end when `stop` is cancelled. Call it after [`bootstrap`].
-pub fn run(local: Local, ground: Arc<dyn Ground>, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+/// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write. Call it
+/// after [`bootstrap`].
+pub fn run(
+    local: Local,
+    ground: Arc<dyn Ground>,
+    event_ttl: Duration,
+    stop: CancellationToken,
+) -> tokio::task::JoinHandle<()> {
     let controllers: Vec<Arc<dyn Controller>> = vec![
         Arc::new(namespace::Namespaces::new(local.clone())),
         Arc::new(garbage::GarbageCollector::new(local.clone())),
@@ -118,8 +125,12 @@ pub fn run(local: Local, ground: Arc<dyn Ground>, stop: CancellationToken) -> to
         }),
         Arc::new(cluster_role::Aggregation::new(local.clone())),
         Arc::new(claim_protection::ClaimProtection::new(local.clone())),
-        Arc::new(event_ttl::EventTtl { local: local.clone() }),
+        Arc::new(event_ttl::EventTtl {
+            local: local.clone(),
+            ttl: event_ttl,
+        }),
     ];
+    tokio::spawn(compaction::run(local.store().clone(), stop.clone()));
     tokio::spawn(drive(local, controllers, stop))
 }
 

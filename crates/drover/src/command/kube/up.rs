@@ -1,6 +1,9 @@
 //! `drover kube up`: one Kubernetes API in this process, until Ctrl-C.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +11,13 @@ use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    command::up::Lines, data_dir, data_dir::DataDir, embedded::Embedded, nodes, ports::Ports, process,
+    command::up::Lines,
+    data_dir,
+    data_dir::DataDir,
+    embedded::{Embedded, Settings},
+    nodes,
+    ports::Ports,
+    process,
     progress::Progress,
 };
 
@@ -37,6 +46,9 @@ pub struct Up {
     /// Start no node: pods stay Pending, and Deployments make none
     #[arg(long, conflicts_with = "node_image_map")]
     no_node: bool,
+    /// How long Events are kept after they were last written [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
+    event_ttl: Option<Duration>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
@@ -61,7 +73,11 @@ impl Up {
         let listener = ports.take(NAME, 0).await?;
         data.remember_ports(&[(NAME.to_owned(), listener.local_addr()?.port())].into())?;
         let kept = (!self.ephemeral).then(|| data.server(NAME));
-        let server = Embedded::start(NAME, kept, listener, vec![]).await?;
+        let settings = Settings {
+            event_ttl: self.event_ttl,
+            ..Settings::default()
+        };
+        let server = Embedded::start(NAME, kept, listener, settings).await?;
         let kubeconfig = server.admin_kubeconfig()?;
         let mut file = data.kubeconfig(NAME);
         data.write_private(&file, &kubeconfig)?;
