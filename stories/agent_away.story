@@ -50,6 +50,9 @@ cluster3-...   Pending
 $ drover accept --clusters cluster3 --wait
 ...
 
+wait $ kubectl get namespace cluster3 -o name
+namespace/cluster3
+
 $ kubectl apply -f kept.yaml -f gone.yaml
 manifestwork.work.open-cluster-management.io/kept created
 manifestwork.work.open-cluster-management.io/gone created

@@ -29,6 +29,9 @@ cluster3-...   Pending
 $ drover accept --clusters cluster3 --wait
 ...
 
+wait $ kubectl get namespace cluster3 -o name
+namespace/cluster3
+
 $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/w created
 

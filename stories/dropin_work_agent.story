@@ -39,6 +39,9 @@ $ drover accept --clusters edge --wait --requesters kubernetes-admin
 ...
 Your managed cluster edge has joined the Hub successfully.
 
+wait $ kubectl get namespace edge -o name
+namespace/edge
+
 $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/hello created
 

@@ -31,7 +31,7 @@ impl Summary<'_> {
             return Ok(());
         };
         let folder = std::env::var_os("STORIES_FOLDER").map(PathBuf::from);
-        let line = self.line(&title(lane, folder.as_deref(), cfg!(debug_assertions)));
+        let line = self.line(&title(lane, folder.as_deref(), is_debug()));
         let opened = OpenOptions::new().create(true).append(true).open(&file);
         let written = opened.and_then(|mut it| writeln!(it, "{line}"));
         written.with_context(|| format!("{FILE}: could not write to {}", file.display()))
@@ -47,6 +47,14 @@ impl Summary<'_> {
         } = self;
         let seconds = took.as_secs_f64().round();
         format!("{title}\t{passed}\t{failed}\t{skipped}\t{seconds}\t{reason}")
+    }
+}
+
+/// Whether the stories are told with a build for debugging, whatever tells them.
+fn is_debug() -> bool {
+    match std::env::var_os("DROVER_BIN").map(PathBuf::from) {
+        Some(binary) => binary.parent().is_some_and(|it| it.ends_with("debug")),
+        None => cfg!(debug_assertions),
     }
 }
 

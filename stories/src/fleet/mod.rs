@@ -25,7 +25,7 @@ use options::Options;
 use server::Server;
 use std::{
     env, fs,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{ExitCode, Stdio},
     time::{Duration, Instant},
@@ -309,6 +309,8 @@ impl Ground {
                 sleep(LOOK_AGAIN).await;
             }
         }
+        // On what an earlier run has left nothing of this is awaited, and the API server asks the hub about the first write.
+        until(|| TcpStream::connect(&webhooks).is_ok()).await?;
         self.node(&hub, HUB).await?;
         println!("hub ready   {}", self.took());
         Ok(hub)

@@ -127,8 +127,8 @@ fn request(seen: &Seen, signer: &str) -> Option<String> {
     };
     if let Some((csr, _)) = at(|it| *it == Stage::Issued) {
         return Some(format!(
-            "CSR {csr} has its certificate; the agent of {cluster} has not written it to its Secret yet, for which the add-on's \
-             namespace must be there."
+            "CSR {csr} has its certificate; the agent of {cluster} has not said yet that it has written it to its Secret, for which \
+             the add-on's namespace must be there."
         ));
     }
     if let Some((csr, _)) = at(|it| *it == Stage::Approved) {
