@@ -14,6 +14,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -22,6 +23,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -336,6 +338,11 @@ func builtinChecks() []check {
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "one"}, MaxReplicas: 3,
 			Metrics: []autoscalingv2.MetricSpec{{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{Name: "cpu",
 				Target: autoscalingv2.MetricTarget{Type: "AverageValue", AverageValue: &quantity}}}}}}),
+		builtin("HorizontalPodAutoscaler of v1", func(k kube) typed[*autoscalingv1.HorizontalPodAutoscaler, *autoscalingv1.HorizontalPodAutoscalerList] {
+			return k.AutoscalingV1().HorizontalPodAutoscalers(namespace)
+		}, &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: named("older"), Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "one"}, MaxReplicas: 3,
+			TargetCPUUtilizationPercentage: pointer(int32(50))}}),
 		builtin("NetworkPolicy", func(k kube) typed[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList] {
 			return k.NetworkingV1().NetworkPolicies(namespace)
 		}, &networkingv1.NetworkPolicy{ObjectMeta: named("one"), Spec: networkingv1.NetworkPolicySpec{PodSelector: selector,
@@ -359,6 +366,20 @@ func builtinChecks() []check {
 		builtin("StorageClass", func(k kube) typed[*storagev1.StorageClass, *storagev1.StorageClassList] {
 			return k.StorageV1().StorageClasses()
 		}, &storagev1.StorageClass{ObjectMeta: named("go-clients"), Provisioner: "example.com/none", Parameters: map[string]string{"a": "b"}}),
+		builtin("CSIDriver", func(k kube) typed[*storagev1.CSIDriver, *storagev1.CSIDriverList] { return k.StorageV1().CSIDrivers() },
+			&storagev1.CSIDriver{ObjectMeta: named("go-clients.example.com")}),
+		builtin("CSINode", func(k kube) typed[*storagev1.CSINode, *storagev1.CSINodeList] { return k.StorageV1().CSINodes() },
+			&storagev1.CSINode{ObjectMeta: named("go-clients"), Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+				Name: "one.example.com", NodeID: "one"}}}}),
+		builtin("CSIStorageCapacity", func(k kube) typed[*storagev1.CSIStorageCapacity, *storagev1.CSIStorageCapacityList] {
+			return k.StorageV1().CSIStorageCapacities(namespace)
+		}, &storagev1.CSIStorageCapacity{ObjectMeta: named("one"), StorageClassName: "one", Capacity: &quantity}),
+		builtin("VolumeAttachment", func(k kube) typed[*storagev1.VolumeAttachment, *storagev1.VolumeAttachmentList] {
+			return k.StorageV1().VolumeAttachments()
+		}, &storagev1.VolumeAttachment{ObjectMeta: named("go-clients"), Spec: storagev1.VolumeAttachmentSpec{Attacher: "one.example.com",
+			NodeName: "one", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: pointer("one")}}}),
+		builtin("RuntimeClass", func(k kube) typed[*nodev1.RuntimeClass, *nodev1.RuntimeClassList] { return k.NodeV1().RuntimeClasses() },
+			&nodev1.RuntimeClass{ObjectMeta: named("go-clients"), Handler: "one"}),
 		builtin("ValidatingWebhookConfiguration", func(k kube) typed[*admissionv1.ValidatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfigurationList] {
 			return k.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 		}, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named("go-clients"), Webhooks: []admissionv1.ValidatingWebhook{{

@@ -126,7 +126,13 @@ fn subresources(resource: &Resource, version: &str) -> Vec<Subresource> {
 
 fn storage_hash(resource: &Resource) -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
-    let text = format!("{}/{}/{}", resource.group, resource.storage_version(), resource.kind);
+    // Events of both groups are stored as those of the core group.
+    let group = if resource.group == "events.k8s.io" {
+        ""
+    } else {
+        &resource.group
+    };
+    let text = format!("{group}/{}/{}", resource.storage_version(), resource.kind);
     STANDARD.encode(&Sha256::digest(text.as_bytes())[..8])
 }
 

@@ -277,7 +277,7 @@ pub async fn write_update(
 }
 
 /// The 422 of a patch whose result cannot be decoded.
-fn bad_patch(result: &Value, status: &Status) -> Status {
+pub fn bad_patch(result: &Value, status: &Status) -> Status {
     // What PUT says of the whole object begins with its kind; of a patch only the reason is said.
     let why = status
         .message

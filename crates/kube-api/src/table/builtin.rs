@@ -3,7 +3,8 @@
 use super::{
     Column,
     cells::{
-        NONE, UNSET, age, at, at_most_three, count, int_or_string, labels, list, name, number, or, selector, text,
+        NONE, UNSET, age, at, at_most_three, containers, count, int_or_string, labels, list, name, number, or,
+        selector, text,
     },
     duration::{human_duration, since},
     nodes, pods, workloads,
@@ -169,6 +170,19 @@ static KINDS: &[Kind] = &[
         resources: &[(APPS, "replicasets"), ("", "replicationcontrollers")],
         columns: "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
         cells: workloads::replica_set,
+    },
+    Kind {
+        resources: &[("", "podtemplates")],
+        columns: "Name|Containers|Images|Pod Labels",
+        cells: |it, _| {
+            let (names, images) = containers(it, &["template", "spec", "containers"]);
+            vec![
+                name(it),
+                names,
+                images,
+                labels(at(it, &["template", "metadata", "labels"])).into(),
+            ]
+        },
     },
     Kind {
         resources: &[(APPS, "deployments")],

@@ -42,7 +42,7 @@ pub async fn patch(
                 patch::strategic::apply(&old, body, &schema)?
             }
         };
-        check_result(call, &mut new)?;
+        check_result(call, kind, &mut new)?;
         let wanted = pipeline::metadata_text(&new, "resourceVersion");
         let guarded = wanted != pipeline::metadata_text(&old, "resourceVersion");
         if guarded && let update::Condition::Revision(_) = update::condition(&new)? {
@@ -106,8 +106,19 @@ fn names_revision(kind: PatchType, body: &[u8]) -> bool {
     }
 }
 
-fn check_result(call: &Call<'_>, new: &mut Value) -> Result<(), Status> {
-    content::check_kind(call, new)?;
+fn check_result(call: &Call<'_>, patch: PatchType, new: &mut Value) -> Result<(), Status> {
+    if patch == PatchType::Strategic {
+        // It is merged into a struct, which is of its kind whatever the patch says.
+        new["kind"] = call.resource.kind.clone().into();
+        new["apiVersion"] = call.resource.api_version(&call.version).into();
+    }
+    content::check_kind(call, new).map_err(|it| {
+        if call.resource.is_builtin() {
+            pipeline::bad_patch(new, &it)
+        } else {
+            it
+        }
+    })?;
     let namespace = pipeline::metadata_text(new, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace {
         return Err(Status::bad_request(

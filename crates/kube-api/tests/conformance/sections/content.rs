@@ -723,6 +723,7 @@ const COLUMNS: &[(&str, &str)] = &[
         "/apis/autoscaling/v1/horizontalpodautoscalers",
         "Name Reference Targets MinPods MaxPods Replicas Age",
     ),
+    ("/api/v1/podtemplates", "Name Containers Images Pod_Labels"),
     ("/apis/node.k8s.io/v1/runtimeclasses", "Name Handler Age"),
     (
         "/apis/storage.k8s.io/v1/csidrivers",

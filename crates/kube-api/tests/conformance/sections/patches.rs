@@ -130,6 +130,14 @@ async fn merge(c: Cx) {
             .fails(400, "BadRequest")
             .says(message);
     }
+    c.merge(&path, json!({"kind": "Secret"}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("converting (v1.Secret) to (core.ConfigMap): unknown conversion");
+    c.strategic(&path, json!({"kind": "Secret"}))
+        .await
+        .is(200)
+        .has("/kind", "ConfigMap");
     // Nothing is said of a revision, or of a namespace.
     for metadata in [json!({"resourceVersion": "0"}), json!({"namespace": null})] {
         c.merge(&path, json!({"metadata": metadata})).await.is(200);
