@@ -130,10 +130,10 @@ async fn merge(c: Cx) {
             .fails(400, "BadRequest")
             .says(message);
     }
-    c.merge(&path, json!({"kind": "Secret"}))
+    c.merge(&path, json!({"kind": "ServiceAccount"}))
         .await
         .fails(422, "Invalid")
-        .mentions("converting (v1.Secret) to (core.ConfigMap): unknown conversion");
+        .mentions("converting (v1.ServiceAccount) to (core.ConfigMap): unknown conversion");
     c.strategic(&path, json!({"kind": "Secret"}))
         .await
         .is(200)
