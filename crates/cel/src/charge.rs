@@ -21,6 +21,8 @@ const TICK_LIST: &str = "@tickList";
 const SIZED: &str = "@sized";
 /// Pays for each character of its argument.
 const LONG: &str = "@long";
+/// Pays for comparing each item of a list with each.
+const PAIRS: &str = "@pairs";
 /// Takes no long text.
 const SHORT: &str = "@short";
 /// Takes no format with a precision that would make much out of nothing.
@@ -207,6 +209,12 @@ impl Charger {
 
 fn guard_call(call: &mut CallExpr) {
     let name = call.func_name.as_str();
+    // Two lists are compared item by item: no more than the larger one with itself.
+    let of_sets = matches!(call.target.as_deref().map(|it| &it.expr), Some(Expr::Ident(name)) if name == "sets");
+    if of_sets {
+        call.args.iter_mut().for_each(|it| wrap(PAIRS, it));
+        return;
+    }
     if MULTIPLIERS.contains(&name) {
         let target = call.target.as_deref_mut();
         target.into_iter().chain(&mut call.args).for_each(|it| wrap(SHORT, it));
@@ -214,6 +222,7 @@ fn guard_call(call: &mut CallExpr) {
     let with = match name {
         "format" => FORMAT,
         "quantity" | "isQuantity" => QUANTITY,
+        "distinct" => PAIRS,
         operators::NEGATE => NEGATABLE,
         "validate" => {
             call.args.iter_mut().for_each(|it| wrap(ASCII, it));
@@ -250,6 +259,13 @@ pub fn add_functions(root: &mut Context<'static>) {
         let value = argument(ftx)?;
         if let Value::String(text) = &value {
             pay(ftx, text.len() as u64)?;
+        }
+        Ok(value)
+    });
+    root.add_function(PAIRS, |ftx: &FunctionContext| {
+        let value = argument(ftx)?;
+        if let Value::List(items) = &value {
+            pay(ftx, (items.len() as u64).saturating_mul(size(&value)) / 10)?;
         }
         Ok(value)
     });

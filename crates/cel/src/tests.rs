@@ -199,3 +199,19 @@ fn expressions_share_a_budget_and_an_inner_one_leaves_the_outer_alone() {
         .unwrap();
     assert_eq!(it.is_true(&inside.scope(), &mut Budget::of_object()), Ok(Some(true)));
 }
+
+#[test]
+fn comparing_each_item_with_each_is_paid_for() {
+    let many: Vec<_> = (0..50_000).map(|at| json!({"n": at})).collect();
+    let object = json!({"many": many, "some": many[..300]});
+    for text in [
+        "object.MANY.distinct().size() > 0",
+        "sets.contains(object.MANY, object.some)",
+        "sets.equivalent(object.some, object.MANY)",
+        "sets.intersects(object.MANY, [{'n': -1}])",
+    ] {
+        let dear = ask_with(&text.replace("MANY", "many"), &object);
+        assert_eq!(dear, Err(Error::Cost.to_string()), "{text}");
+        assert!(ask_with(&text.replace("MANY", "some"), &object).is_ok(), "{text}");
+    }
+}
