@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub helm: bool,
     /// Answers `lookup`.
     pub lookup: Option<crate::helm::Lookup>,
+    /// How much work one run may be.
+    pub work_max: u64,
 }
 
 impl Default for Settings {
@@ -59,6 +61,7 @@ impl Default for Settings {
             random: Arc::new(|buffer| rand::Rng::fill_bytes(&mut rand::rng(), buffer)),
             helm: false,
             lookup: None,
+            work_max: crate::limits::WORK_MAX,
         }
     }
 }
@@ -110,6 +113,13 @@ impl Engine {
     /// Where `uuidv4`, `randAlphaNum` and the key makers take their randomness. It is the system's unless this says otherwise.
     pub fn random(mut self, fill: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
         self.settings.random = Arc::new(fill);
+        self
+    }
+
+    /// How much work one run may be, in units of evaluating one node of a template. It is some seconds unless this says
+    /// otherwise.
+    pub fn work_max(mut self, work: u64) -> Self {
+        self.settings.work_max = work;
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::{MissingKey, Settings};
 use crate::functions::{Function, Functions, Param, Signature};
-use crate::limits::{STEPS_MAX, TEMPLATE_DEPTH_MAX, TEXT_BYTES_MAX, check_text, with_stack};
+use crate::limits::{self, Account, TEMPLATE_DEPTH_MAX, TEXT_BYTES_MAX, check_text, with_stack};
 use crate::node::{Arg, ArgKind, Branch, BranchKind, Command, Literal, Node, Number, Pipe, Tree};
 use crate::parse::Trees;
 use crate::value::{Elem, IntType, Map, Value};
@@ -16,9 +16,9 @@ pub(crate) struct Run<'a> {
     pub settings: &'a Settings,
     pub functions: &'a Functions,
     pub depth: Cell<usize>,
-    pub steps: Cell<u64>,
     /// How often each name is being included right now.
     pub includes: RefCell<HashMap<String, usize>>,
+    _account: Account,
 }
 
 impl<'a> Run<'a> {
@@ -27,8 +27,8 @@ impl<'a> Run<'a> {
             settings,
             functions,
             depth: Cell::new(0),
-            steps: Cell::new(0),
             includes: RefCell::default(),
+            _account: Account::open(settings.work_max),
         }
     }
 }
@@ -169,12 +169,10 @@ impl<'a> State<'a> {
     }
 
     fn step(&self) -> Step<()> {
-        let steps = &self.call.run.steps;
-        steps.set(steps.get() + 1);
-        if steps.get() > STEPS_MAX {
-            return self.error("the template takes too long");
+        match limits::pay(1) {
+            Ok(()) => Ok(()),
+            Err(message) => self.error(message),
         }
-        Ok(())
     }
 
     fn write(&mut self, text: &str) -> Step<()> {
@@ -588,12 +586,14 @@ impl<'a> State<'a> {
             return self.and_or(dot, name, function, args, last);
         }
         let values = self.arguments(dot, name, &function.signature, args, last)?;
+        let weight = values.iter().map(limits::weight).sum::<u64>();
         let outcome = if function.builtin && name == "call" {
             Err(not_callable(args.first(), &values))
         } else {
-            (function.body)(&self.call, &values)
+            limits::pay(limits::cost_of(name) + weight).and_then(|()| (function.body)(&self.call, &values))
         };
         let outcome = outcome.and_then(|value| {
+            limits::pay(limits::weight(&value))?;
             if let Some(bytes) = value.as_bytes() {
                 check_text(bytes.len())?;
             }

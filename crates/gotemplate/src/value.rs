@@ -12,7 +12,15 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::limits::{DEPTH_OF_DATA_MAX, VALUES_MAX, with_stack};
+use crate::limits::{DEPTH_OF_DATA_MAX, VALUES_MAX, spend, with_stack};
+
+/// Lets `work` count the values that it looks at, and notes how many there were.
+fn counted<T>(work: impl FnOnce(&mut usize) -> T) -> T {
+    let mut left = VALUES_MAX;
+    let result = work(&mut left);
+    spend((VALUES_MAX - left) as u64 / 4);
+    result
+}
 
 /// A value in a running template.
 #[derive(Clone)]
@@ -339,7 +347,7 @@ impl Value {
 
     /// The value as JSON. `Err` when it is too deep or holds a number that JSON has not (Go's encoder refuses it too).
     pub fn to_json(&self) -> Result<Json, String> {
-        self.to_json_at(0, &mut VALUES_MAX.clone())
+        counted(|left| self.to_json_at(0, left))
     }
 
     // The same list may be reached on very many ways, so the values are counted.
@@ -459,7 +467,7 @@ impl Value {
 
     /// Go's `reflect.DeepEqual`: the types have to agree too.
     pub fn deep_equal(&self, other: &Value) -> bool {
-        self.deep_equal_at(other, 0, &mut VALUES_MAX.clone())
+        counted(|left| self.deep_equal_at(other, 0, left))
     }
 
     fn deep_equal_at(&self, other: &Value, depth: usize, left: &mut usize) -> bool {
@@ -506,6 +514,7 @@ impl Value {
         if depth > DEPTH_OF_DATA_MAX {
             return Err("the value is nested too deeply".to_owned());
         }
+        spend(1);
         let address = match self {
             Value::List(list) => list.address(),
             Value::Map(map) => map.address(),

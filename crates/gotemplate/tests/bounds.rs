@@ -40,6 +40,25 @@ fn a_text_that_grows_without_end_is_refused() {
 }
 
 #[test]
+fn a_template_that_works_too_long_is_stopped() {
+    for template in [
+        "{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}",
+        // Few steps, and much to do in each.
+        "{{ range until 1000000 }}{{ $x := repeat 60000000 \"a\" }}{{ end }}",
+        "{{ $x := repeat 60000000 \"a\" }}{{ range until 1000000 }}{{ $y := $x | len }}{{ end }}",
+        "{{ $l := until 400000 }}{{ range until 1000000 }}{{ $y := reverse $l }}{{ end }}",
+        "{{ $y := until 400000 | uniq }}",
+        "{{ $l := until 400000 }}{{ range until 1000000 }}{{ $y := has 0.5 $l }}{{ end }}",
+        "{{ range until 1000000 }}{{ $y := genPrivateKey \"ecdsa\" }}{{ end }}",
+    ] {
+        let engine = Engine::new(Functions::helm()).work_max(3_000_000);
+        let outcome = engine.parse("t", template).and_then(|it| it.render(&json!({})));
+        let error = outcome.expect_err("the template is stopped").to_string();
+        assert!(error.contains("takes too long"), "{template}: {error}");
+    }
+}
+
+#[test]
 fn a_map_cannot_be_put_into_itself() {
     assert!(refusal("{{ $d := dict }}{{ $_ := set $d \"x\" (list $d) }}").contains("contains the map"));
 }

@@ -52,6 +52,8 @@ pub struct RenderOptions {
     pub clock: Option<Clock>,
     /// Without it the system's source of randomness.
     pub random: Option<Random>,
+    /// How much work the whole chart may be, as [`Engine::work_max`] has it.
+    pub work_max: Option<u64>,
 }
 
 /// What a chart made.
@@ -207,6 +209,9 @@ fn render_files(
     }
     if let Some(random) = &options.random {
         engine.settings.random = random.clone();
+    }
+    if let Some(work) = options.work_max {
+        engine.settings.work_max = work;
     }
     let release = Value::map([
         ("Name", Value::from(release.name.as_str())),

@@ -2,7 +2,7 @@
 
 use crate::functions::Functions;
 use crate::gofmt::display;
-use crate::limits::LIST_LENGTH_MAX;
+use crate::limits::{LIST_LENGTH_MAX, pay};
 use crate::sprig::strings::int;
 use crate::value::{Elem, List, Value};
 
@@ -57,6 +57,7 @@ pub(crate) fn add(functions: &mut Functions) {
     two(functions, "uniq", "mustUniq", "any", |a| {
         let mut kept: Vec<Value> = Vec::new();
         for item in items(&a[0], "Cannot find uniq on type")? {
+            pay(kept.len() as u64 / 4)?;
             if !kept.iter().any(|it| it.deep_equal(&item)) {
                 kept.push(item);
             }
@@ -65,6 +66,7 @@ pub(crate) fn add(functions: &mut Functions) {
     });
     two(functions, "without", "mustWithout", "any ...any", |a| {
         let items = items(&a[0], "Cannot find without on type")?;
+        pay(items.len() as u64 * a.len() as u64 / 4)?;
         let kept = items
             .into_iter()
             .filter(|item| !a[1..].iter().any(|it| it.deep_equal(item)));
