@@ -165,6 +165,9 @@ fn duplicate_lines(bytes: &[u8]) -> Vec<(u64, String)> {
     }
 }
 
+/// How many repeated keys are told: as many as of JSON.
+const REPEATED_MAX: usize = 100;
+
 /// What a piece of YAML repeats.
 struct Repeated(Vec<(u64, String)>);
 
@@ -209,6 +212,7 @@ impl<'de> Visitor<'de> for Nodes {
         let mut all = Vec::new();
         while let Some(Repeated(more)) = items.next_element()? {
             all.extend(more);
+            all.truncate(REPEATED_MAX);
         }
         Ok(Repeated(all))
     }
@@ -221,6 +225,7 @@ impl<'de> Visitor<'de> for Nodes {
             }
             let Repeated(more) = entries.next_value()?;
             all.extend(more);
+            all.truncate(REPEATED_MAX);
         }
         Ok(Repeated(all))
     }
@@ -248,5 +253,12 @@ mod tests {
         );
         assert_eq!(parse_yaml(b"{}\n# a word").unwrap(), json!({}));
         assert!(parse_yaml(b"{\"a\": ").is_err());
+    }
+
+    #[test]
+    fn of_many_repeated_keys_the_first_are_told() {
+        let found = duplicate_lines("a: 1\n".repeat(1000).as_bytes());
+        assert_eq!(found.len(), REPEATED_MAX);
+        assert_eq!(found[0], (2, "a".to_owned()));
     }
 }

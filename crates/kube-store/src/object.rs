@@ -26,7 +26,7 @@ pub struct Object {
     /// The whole object as JSON.
     pub json: Bytes,
     /// Length of the leading `{"kind":"K","apiVersion":"V",`.
-    prefix: u16,
+    prefix: u32,
     views: Views,
 }
 
@@ -37,6 +37,22 @@ struct Views(Mutex<Vec<(Box<str>, Bytes)>>);
 impl Clone for Views {
     fn clone(&self) -> Self {
         Self(Mutex::new(self.0.lock().clone()))
+    }
+}
+
+/// How deep an object may nest: as deep as JSON is read here, so that what was accepted in another form can be read again.
+pub const DEPTH_MAX: usize = 127;
+
+/// Whether lists and maps nest deeper in a value than so. `seen` counts the values that were looked at.
+pub fn is_deeper(value: &Value, than: usize, seen: &mut usize) -> bool {
+    *seen += 1;
+    let Some(left) = than.checked_sub(1) else {
+        return value.is_object() || value.is_array();
+    };
+    match value {
+        Value::Object(map) => map.values().any(|it| is_deeper(it, left, seen)),
+        Value::Array(items) => items.iter().any(|it| is_deeper(it, left, seen)),
+        _ => false,
     }
 }
 
@@ -64,7 +80,7 @@ impl Object {
         json.extend_from_slice(b",\"apiVersion\":");
         serde_json::to_writer(&mut json, &api_version).expect("a string serializes");
         json.push(b',');
-        let prefix = json.len() as u16;
+        let prefix = json.len() as u32;
         let rest = json.len();
         serde_json::to_writer(&mut json, map).expect("a JSON map serializes");
         json.remove(rest); // the opening brace of the rest; the prefix has its own
@@ -97,10 +113,16 @@ impl Object {
         let revision = revision.unwrap_or_default();
         let kind = serde_json::to_string(&head.kind)?;
         let api_version = serde_json::to_string(&head.api_version)?;
-        let prefix = "{\"kind\":,\"apiVersion\":,".len() + kind.len() + api_version.len();
-        if json.len() < prefix || json[prefix - 1] != b',' {
+        let rest = json
+            .strip_prefix(b"{\"kind\":")
+            .and_then(|it| it.strip_prefix(kind.as_bytes()))
+            .and_then(|it| it.strip_prefix(b",\"apiVersion\":"))
+            .and_then(|it| it.strip_prefix(api_version.as_bytes()))
+            .and_then(|it| it.strip_prefix(b","));
+        let Some(rest) = rest else {
             return Ok(Self::encode(resource, serde_json::from_slice(&json)?, revision));
-        }
+        };
+        let prefix = (json.len() - rest.len()) as u32;
         let Metadata {
             namespace,
             name,
@@ -124,7 +146,7 @@ impl Object {
             owners,
             terminating,
             json,
-            prefix: prefix as u16,
+            prefix,
             views: Views::default(),
         })
     }
@@ -263,5 +285,23 @@ mod tests {
             (7, object.body(), "x")
         );
         assert_eq!(object.value()["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn bytes_that_start_otherwise_are_written_anew() {
+        let resource: Arc<str> = "configmaps".into();
+        let long = "K".repeat(70_000);
+        for text in [
+            format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"x","resourceVersion":"7"}}}}"#),
+            format!(r#"{{"kind":"ConfigMap" ,"metadata":{{"name":"x","resourceVersion":"7"}},"apiVersion":"v1"}}"#),
+            format!(r#"{{"kind":"{long}","apiVersion":"v1","metadata":{{"name":"x","resourceVersion":"7"}}}}"#),
+        ] {
+            let object = Object::decode(&resource, text.clone().into()).unwrap();
+            assert_eq!(
+                object.body(),
+                br#""metadata":{"name":"x","resourceVersion":"7"}}"#,
+                "{text}"
+            );
+        }
     }
 }

@@ -14,16 +14,8 @@ pub fn apply(object: &Value, patch: &[u8]) -> Result<Value, Status> {
 
 /// The first operation that does not apply, and why.
 fn why(object: &Value, patch: &[u8]) -> Option<String> {
-    let operations: Vec<Value> = serde_json::from_slice(patch).ok()?;
-    let mut document = object.clone();
-    for operation in operations {
-        let one = Value::Array(vec![operation.clone()]).to_string();
-        match json::apply(&document, one.as_bytes()) {
-            Ok(next) => document = next,
-            Err(_) => return Some(sentence(&document, &operation)),
-        }
-    }
-    None
+    let (document, operation) = json::first_refused(object, patch)?;
+    Some(sentence(&document, &operation))
 }
 
 fn sentence(document: &Value, operation: &Value) -> String {

@@ -5,6 +5,7 @@ use crate::csr::USAGES;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{schema::metadata::path_segment_errors, status::FieldError};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 fn empty(rule: &Value, key: &str) -> bool {
     rule.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
@@ -145,12 +146,13 @@ pub(super) fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec
     if usages.is_empty() {
         errors.push(FieldError::required("spec.usages", ""));
     }
+    let mut seen = HashSet::new();
     for (at, usage) in usages.iter().enumerate() {
         let name = usage.as_str().unwrap_or("");
         let field = format!("spec.usages[{at}]");
         if !USAGES.contains(&name) {
             errors.push(FieldError::not_supported(field, usage, USAGES));
-        } else if usages[..at].contains(usage) {
+        } else if !seen.insert(name) {
             errors.push(FieldError::duplicate(field, usage));
         }
     }

@@ -7,6 +7,7 @@ use crate::admission::{
 };
 use kube_store::{selector::LabelSelector, status::FieldError};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 const CONDITIONS_MAX: usize = 64;
 
@@ -22,15 +23,14 @@ fn one_of(value: &Value, key: &str, field: &str, allowed: &[&str], errors: &mut 
 }
 
 pub(super) fn webhooks(new: &Value, errors: &mut Vec<FieldError>) {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for (at, it) in list(new, "/webhooks").iter().enumerate() {
         let field = format!("webhooks[{at}]");
         webhook(it, &field, errors);
         let name = text(it, "/name");
-        if names.contains(&name) {
+        if !names.insert(name) {
             errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
         }
-        names.push(name);
     }
 }
 
@@ -80,8 +80,9 @@ fn review_versions(webhook: &Value, field: &str, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(field, "must specify one of v1, v1beta1"));
         return;
     }
+    let mut seen = HashSet::new();
     for (at, version) in versions.iter().enumerate() {
-        if versions[..at].contains(version) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(
                 format!("{field}[{at}]"),
                 version,
@@ -224,11 +225,12 @@ fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<F
             ),
         });
     }
+    let mut names = HashSet::new();
     for (at, condition) in conditions.iter().enumerate() {
         let name = text(condition, "/name");
         if name.is_empty() {
             errors.push(FieldError::required(format!("{field}[{at}].name"), ""));
-        } else if conditions[..at].iter().any(|it| it["name"] == name) {
+        } else if !names.insert(name) {
             errors.push(FieldError::duplicate(format!("{field}[{at}].name"), &json!(name)));
         }
         let place = format!("{field}[{at}].expression");
@@ -274,6 +276,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     conditions(spec, "spec", policy::VARIABLES, errors);
+    let mut names = HashSet::new();
     for (at, variable) in list(spec, "/variables").iter().enumerate() {
         let field = format!("spec.variables[{at}]");
         let name = text(variable, "/name");
@@ -287,7 +290,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
                 &json!(name),
                 "name is not a valid CEL identifier",
             ));
-        } else if list(spec, "/variables")[..at].iter().any(|it| it["name"] == name) {
+        } else if !names.insert(name) {
             errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
         }
         // Whatever it gives is fine.
@@ -382,11 +385,12 @@ pub(super) fn binding(new: &Value, errors: &mut Vec<FieldError>) {
     if actions.is_empty() {
         errors.push(FieldError::required("spec.validationActions", ""));
     }
+    let mut seen = HashSet::new();
     for (at, action) in actions.iter().enumerate() {
         let field = format!("spec.validationActions[{at}]");
         if !ACTIONS.iter().any(|it| action == it) {
             errors.push(FieldError::not_supported(field, action, &ACTIONS));
-        } else if actions[..at].contains(action) {
+        } else if !seen.insert(action) {
             errors.push(FieldError::duplicate(field, action));
         }
     }

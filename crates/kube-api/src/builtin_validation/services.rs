@@ -3,6 +3,7 @@
 use super::{label, list, text};
 use kube_store::{schema::metadata::validate_labels, status::FieldError};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let kind = text(new, "/spec/type");
@@ -42,8 +43,8 @@ fn ports(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
     if ports.is_empty() && kind != "ExternalName" && !headless {
         errors.push(FieldError::required("spec.ports", ""));
     }
-    let mut names: Vec<&str> = Vec::new();
-    let mut numbers: Vec<(i64, &str)> = Vec::new();
+    let mut names = HashSet::new();
+    let mut numbers = HashSet::new();
     for (at, port) in ports.iter().enumerate() {
         let field = format!("spec.ports[{at}]");
         let name = port.get("name").and_then(Value::as_str).unwrap_or("");
@@ -53,10 +54,9 @@ fn ports(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
             }
         } else {
             label(name, &format!("{field}.name"), errors);
-            if names.contains(&name) {
+            if !names.insert(name) {
                 errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
             }
-            names.push(name);
         }
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
         if !(1..=65535).contains(&number) {
@@ -89,11 +89,10 @@ fn ports(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
             let detail = "may not be used when `type` is 'ClusterIP'";
             errors.push(FieldError::forbidden(format!("{field}.nodePort"), detail));
         }
-        if numbers.contains(&(number, protocol)) {
+        if !numbers.insert((number, protocol)) {
             let shown = json!({"port": number, "protocol": protocol});
             errors.push(FieldError::duplicate(field, &shown));
         }
-        numbers.push((number, protocol));
     }
 }
 

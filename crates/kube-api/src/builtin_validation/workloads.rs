@@ -7,6 +7,7 @@ use kube_store::{
     status::FieldError,
 };
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     non_negative(new, "/spec/replicas", "spec.replicas", errors);
@@ -56,16 +57,20 @@ pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mu
 /// The template of a workload with the volumes that its claims become: its containers may mount them, too.
 fn with_claims(new: &Value) -> Value {
     let mut template = new["spec"]["template"].clone();
-    for claim in list(new, "/spec/volumeClaimTemplates") {
-        let volume = json!({"name": claim["metadata"]["name"]});
-        let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
-            continue;
-        };
-        let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
-        if let Some(volumes) = volumes.as_array_mut()
-            && !volumes.iter().any(|it| it["name"] == volume["name"])
-        {
-            volumes.push(volume);
+    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    let claims = list(new, "/spec/volumeClaimTemplates");
+    if claims.is_empty() {
+        return template;
+    }
+    if let Some(volumes) = spec.entry("volumes").or_insert_with(|| json!([])).as_array_mut() {
+        let mut names: HashSet<Value> = volumes.iter().map(|it| it["name"].clone()).collect();
+        for claim in claims {
+            let name = &claim["metadata"]["name"];
+            if names.insert(name.clone()) {
+                volumes.push(json!({"name": name}));
+            }
         }
     }
     template
@@ -270,7 +275,7 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
 }
 
 fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let mut volumes = Vec::new();
+    let mut volumes = HashSet::new();
     for (at, volume) in list(spec, "/volumes").iter().enumerate() {
         let place = format!("{field}.volumes[{at}].name");
         let name = text(volume, "/name");
@@ -289,12 +294,12 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
             let detail = "may not specify more than 1 volume type";
             errors.push(FieldError::forbidden(format!("{field}.volumes[{at}]"), detail));
         }
-        volumes.push(name);
+        volumes.insert(name);
     }
     if list(spec, "/containers").is_empty() {
         errors.push(FieldError::required(format!("{field}.containers"), ""));
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for kind in ["containers", "initContainers"] {
         for (at, container) in list(spec, &format!("/{kind}")).iter().enumerate() {
             let place = format!("{field}.{kind}[{at}]");
@@ -303,10 +308,9 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::required(format!("{place}.name"), ""));
             } else {
                 label(name, &format!("{place}.name"), errors);
-                if names.contains(&name) {
+                if !names.insert(name) {
                     errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
                 }
-                names.push(name);
             }
             self::container(container, &place, &volumes, errors);
         }
@@ -356,7 +360,7 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn container(container: &Value, place: &str, volumes: &[&str], errors: &mut Vec<FieldError>) {
+fn container(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
     let image = text(container, "/image");
     if image.is_empty() {
         errors.push(FieldError::required(format!("{place}.image"), ""));
@@ -399,13 +403,13 @@ fn container(container: &Value, place: &str, volumes: &[&str], errors: &mut Vec<
             ));
         }
     }
-    let mut paths = Vec::new();
+    let mut paths = HashSet::new();
     for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
         let field = format!("{place}.volumeMounts[{at}]");
         let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
         if name.is_empty() {
             errors.push(FieldError::required(format!("{field}.name"), ""));
-        } else if !volumes.contains(&name) {
+        } else if !volumes.contains(name) {
             errors.push(FieldError {
                 reason: "FieldValueNotFound",
                 field: format!("{field}.name"),
@@ -414,13 +418,12 @@ fn container(container: &Value, place: &str, volumes: &[&str], errors: &mut Vec<
         }
         if path.is_empty() {
             errors.push(FieldError::required(format!("{field}.mountPath"), ""));
-        } else if paths.contains(&path) {
+        } else if !paths.insert(path) {
             errors.push(FieldError::invalid(
                 format!("{field}.mountPath"),
                 &json!(path),
                 "must be unique",
             ));
         }
-        paths.push(path);
     }
 }

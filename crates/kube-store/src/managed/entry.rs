@@ -3,6 +3,7 @@
 use super::set::FieldSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// More `Update` entries than this are merged, oldest first.
 const UPDATE_ENTRIES_MAX: usize = 10;
@@ -10,7 +11,7 @@ const UPDATE_ENTRIES_MAX: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 /// How a manager came to own fields. Sorts as Kubernetes sorts the entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operation {
     Apply,
     Update,
@@ -158,15 +159,27 @@ pub(crate) fn decode(fields: Option<&Value>) -> Option<Vec<ManagerEntry<'_>>> {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(fields) => fields.as_array()?,
     };
-    let mut entries: Vec<ManagerEntry<'_>> = Vec::with_capacity(fields.len());
+    let mut entries: Vec<Option<ManagerEntry<'_>>> = Vec::with_capacity(fields.len());
+    // Of two entries that are the same one the later counts. There may be as many as fit into a request.
+    let mut places = HashMap::new();
     for field in fields {
         let entry = ManagerEntry::decode(field)?;
-        let same =
-            |it: &ManagerEntry<'_>| it.is(&entry.manager, entry.operation, &entry.api_version, &entry.subresource);
-        entries.retain(|it| !same(it));
-        entries.push(entry);
+        let version = match entry.operation {
+            Operation::Apply => String::new(),
+            Operation::Update => entry.api_version.clone(),
+        };
+        let same = (
+            entry.operation,
+            entry.manager.clone(),
+            version,
+            entry.subresource.clone(),
+        );
+        if let Some(before) = places.insert(same, entries.len()) {
+            entries[before] = None;
+        }
+        entries.push(Some(entry));
     }
-    Some(entries)
+    Some(entries.into_iter().flatten().collect())
 }
 
 /// Writes the entries in Kubernetes' order; `None` when there are none.
@@ -187,33 +200,41 @@ pub(crate) fn cap(entries: &mut Vec<ManagerEntry<'_>>) {
         return;
     }
     entries.sort_by(|left, right| order(left).cmp(&order(right)));
-    let mut at = entries
-        .iter()
-        .position(|it| it.operation == Operation::Update)
-        .unwrap_or(entries.len());
     // The first entry of a version becomes the one that the others of that version are merged into.
-    let mut buckets: Vec<usize> = Vec::new();
-    while at < entries.len() && updates > UPDATE_ENTRIES_MAX {
-        match buckets
-            .iter()
-            .find(|bucket| entries[**bucket].api_version == entries[at].api_version)
-        {
+    let mut buckets: HashMap<String, (usize, Vec<FieldSet>)> = HashMap::new();
+    let mut kept: Vec<ManagerEntry<'_>> = Vec::new();
+    for entry in std::mem::take(entries) {
+        if entry.operation == Operation::Apply || updates <= UPDATE_ENTRIES_MAX {
+            kept.push(entry);
+            continue;
+        }
+        match buckets.get_mut(&entry.api_version) {
             None => {
-                buckets.push(at);
-                at += 1;
+                buckets.insert(entry.api_version.clone(), (kept.len(), Vec::new()));
+                kept.push(entry);
             }
-            Some(bucket) => {
-                let bucket = *bucket;
-                let old = entries.remove(at);
-                let merged = &mut entries[bucket];
+            Some((bucket, sets)) => {
+                let merged = &mut kept[*bucket];
                 merged.manager = ANCIENT.to_owned();
                 merged.subresource.clear();
-                let union = merged.set.union(&old.set);
-                merged.replace_set(union);
-                merged.time = old.time;
-                merged.seconds = old.seconds;
+                merged.time = entry.time;
+                merged.seconds = entry.seconds;
+                sets.push(entry.set);
                 updates -= 1;
             }
         }
     }
+    for (bucket, mut sets) in buckets.into_values().filter(|(_, sets)| !sets.is_empty()) {
+        sets.push(std::mem::take(&mut kept[bucket].set));
+        kept[bucket].raw = None;
+        // Two and two: joining them one after the other would copy what there is for each.
+        while sets.len() > 1 {
+            sets = sets
+                .chunks(2)
+                .map(|it| it[0].union(it.last().unwrap_or(&it[0])))
+                .collect();
+        }
+        kept[bucket].set = sets.pop().unwrap_or_default();
+    }
+    *entries = kept;
 }

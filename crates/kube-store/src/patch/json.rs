@@ -4,7 +4,10 @@
 //! key, counts negative indices from the end, and answers 422 (not 400) to an unknown operation.
 
 use super::{decode, go_kind};
-use crate::status::Status;
+use crate::{
+    object::{DEPTH_MAX, is_deeper},
+    status::Status,
+};
 use serde_json::{Map, Value, json};
 
 /// More operations than this are refused with 413.
@@ -12,6 +15,17 @@ pub const OPERATIONS_MAX: usize = 10_000;
 
 /// Copies may not let a patch grow an object beyond this; the request body itself is bounded elsewhere.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many values all operations together may move aside or look at, those of the patch itself not counted: about a second's
+/// work. Ten thousand operations at the beginning of a list of as many items need a third of it.
+const WORK_MAX: usize = 300_000_000;
+
+/// What the operations have cost until now.
+#[derive(Default)]
+struct Spent {
+    copied_bytes: usize,
+    work: usize,
+}
 
 /// The operation cannot be carried out on this object. Clients see one generic text for every such reason.
 struct Refused;
@@ -37,7 +51,7 @@ pub fn apply(live: &Value, body: &[u8]) -> Result<Value, Status> {
         return Err(Status::new(413, "RequestEntityTooLarge", message));
     }
     let mut document = live.clone();
-    let mut copied_bytes = 0;
+    let mut spent = Spent::default();
     for operation in operations {
         let Value::Object(operation) = operation else {
             let kind = go_kind(&operation);
@@ -46,9 +60,28 @@ pub fn apply(live: &Value, body: &[u8]) -> Result<Value, Status> {
             );
             return Err(Status::bad_request(message));
         };
-        step(&mut document, operation, &mut copied_bytes).map_err(|Refused| refused())?;
+        step(&mut document, operation, &mut spent).map_err(|Refused| refused())?;
     }
     Ok(document)
+}
+
+/// The first operation of a patch that cannot be carried out, and what the object was before it.
+pub fn first_refused(live: &Value, body: &[u8]) -> Option<(Value, Value)> {
+    let Ok(Value::Array(operations)) = decode(body) else {
+        return None;
+    };
+    let mut document = live.clone();
+    let mut spent = Spent::default();
+    for operation in operations.into_iter().take(OPERATIONS_MAX) {
+        let shown = operation.clone();
+        let Value::Object(operation) = operation else {
+            return Some((document, shown));
+        };
+        if step(&mut document, operation, &mut spent).is_err() {
+            return Some((document, shown));
+        }
+    }
+    None
 }
 
 fn refused() -> Status {
@@ -62,7 +95,7 @@ fn refused() -> Status {
     }
 }
 
-fn step(document: &mut Value, mut operation: Map<String, Value>, copied_bytes: &mut usize) -> Result<(), Refused> {
+fn step(document: &mut Value, mut operation: Map<String, Value>, spent: &mut Spent) -> Result<(), Refused> {
     let value = operation.remove("value").unwrap_or(Value::Null);
     let pointer = |name: &str| match operation.get(name) {
         Some(Value::String(text)) => tokens(text),
@@ -70,25 +103,26 @@ fn step(document: &mut Value, mut operation: Map<String, Value>, copied_bytes: &
     };
     let path = pointer("path")?;
     match operation.get("op").and_then(Value::as_str).unwrap_or_default() {
-        "add" => add(document, &path, value),
-        "remove" => remove(document, &path).map(drop),
-        "replace" => replace(document, &path, value),
+        "add" => add(document, &path, value, spent),
+        "remove" => remove(document, &path, spent).map(drop),
+        "replace" => replace(document, &path, value, spent),
         "move" => {
             let from = pointer("from")?;
             if path.len() > from.len() && path.starts_with(&from) {
                 return Err(Refused);
             }
-            let value = remove(document, &from)?;
-            add(document, &path, value)
+            let value = remove(document, &from, spent)?;
+            add(document, &path, value, spent)
         }
         "copy" => {
             let value = find(document, &pointer("from")?).ok_or(Refused)?.clone();
-            *copied_bytes += value.to_string().len();
-            if *copied_bytes > COPIED_BYTES_MAX {
+            spent.copied_bytes += value.to_string().len();
+            if spent.copied_bytes > COPIED_BYTES_MAX {
                 return Err(Refused);
             }
-            add(document, &path, value)
+            add(document, &path, value, spent)
         }
+        // It ends at the first difference, so it looks at no more than the patch says.
         "test" => match find(document, &path) {
             Some(found) if same(found, &value) => Ok(()),
             None if value.is_null()
@@ -147,7 +181,25 @@ fn parent<'a, 'b>(document: &'a mut Value, path: &'b [String]) -> Result<(&'a mu
     Ok((parent.ok_or(Refused)?, last))
 }
 
-fn add(document: &mut Value, path: &[String], value: Value) -> Result<(), Refused> {
+impl Spent {
+    fn work(&mut self, values: usize) -> Result<(), Refused> {
+        self.work += values;
+        if self.work > WORK_MAX { Err(Refused) } else { Ok(()) }
+    }
+
+    /// Whether a value may stand at a path. Operation by operation an object could be made that nests so deep that nobody
+    /// could read it, or even let go of it.
+    fn fits(&mut self, path: &[String], value: &Value) -> Result<(), Refused> {
+        let left = DEPTH_MAX.checked_sub(path.len()).ok_or(Refused)?;
+        let mut seen = 0;
+        let deep = is_deeper(value, left, &mut seen);
+        self.work(seen)?;
+        if deep { Err(Refused) } else { Ok(()) }
+    }
+}
+
+fn add(document: &mut Value, path: &[String], value: Value, spent: &mut Spent) -> Result<(), Refused> {
+    spent.fits(path, &value)?;
     if path.is_empty() {
         *document = value;
         return Ok(());
@@ -162,6 +214,7 @@ fn add(document: &mut Value, path: &[String], value: Value) -> Result<(), Refuse
             let at = index(token, items.len() + 1)
                 .filter(|at| *at <= items.len())
                 .ok_or(Refused)?;
+            spent.work(items.len() - at)?;
             items.insert(at, value);
         }
         _ => return Err(Refused),
@@ -169,20 +222,22 @@ fn add(document: &mut Value, path: &[String], value: Value) -> Result<(), Refuse
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &[String]) -> Result<Value, Refused> {
+fn remove(document: &mut Value, path: &[String], spent: &mut Spent) -> Result<Value, Refused> {
     match parent(document, path)? {
         (Value::Object(map), key) => map.remove(key).ok_or(Refused),
         (Value::Array(items), token) => {
             let at = index(token, items.len())
                 .filter(|at| *at < items.len())
                 .ok_or(Refused)?;
+            spent.work(items.len() - at)?;
             Ok(items.remove(at))
         }
         _ => Err(Refused),
     }
 }
 
-fn replace(document: &mut Value, path: &[String], value: Value) -> Result<(), Refused> {
+fn replace(document: &mut Value, path: &[String], value: Value, spent: &mut Spent) -> Result<(), Refused> {
+    spent.fits(path, &value)?;
     if path.is_empty() {
         *document = value;
         return Ok(());

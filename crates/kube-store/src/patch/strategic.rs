@@ -6,6 +6,7 @@
 use super::{decode_object, go_format};
 use crate::{managed::meta::root_field, schema::Schema, status::Status};
 use serde_json::{Map, Value, json};
+use std::collections::{HashMap, HashSet};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -92,7 +93,7 @@ fn merge_map(
     for (key, change) in patch {
         if let Some(field) = key.strip_prefix(DELETE_PRIMITIVES) {
             if let (Some(Value::Array(items)), Value::Array(gone)) = (original.get_mut(field), &change) {
-                items.retain(|item| !gone.contains(item));
+                remove_items(items, gone);
             } else if !change.is_array() {
                 return Err(Status::bad_request("invalid patch format of primitive list"));
             }
@@ -128,11 +129,14 @@ fn merge_map(
 fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), Status> {
     let malformed = || Status::bad_request("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(malformed)?;
-    let listed = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
-    if patch.keys().any(|name| !is_directive(name) && !listed(name)) {
+    let listed: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    if patch
+        .keys()
+        .any(|name| !is_directive(name) && !listed.contains(name.as_str()))
+    {
         return Err(malformed());
     }
-    original.retain(|name, _| listed(name));
+    original.retain(|name, _| listed.contains(name.as_str()));
     Ok(())
 }
 
@@ -153,7 +157,7 @@ fn set_element_orders(
         if let (Some(Value::Array(items)), Some(Value::Array(gone))) =
             (&mut live, patch.remove(&format!("{DELETE_PRIMITIVES}{field}")))
         {
-            items.retain(|item| !gone.contains(item));
+            remove_items(items, &gone);
         }
         let schema = node.field(field);
         let key = merge_key(schema);
@@ -233,18 +237,16 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
         return Err(lists_of_lists());
     }
     if !change.iter().chain(&original).any(Value::is_object) {
-        let mut merged: Vec<Value> = Vec::with_capacity(original.len() + change.len());
-        for item in original.iter().chain(&change) {
-            if !merged.contains(item) {
-                merged.push(item.clone());
-            }
-        }
+        let mut seen = HashSet::new();
+        let both = original.iter().chain(&change);
+        let merged = both.filter(|it| seen.insert(it.to_string())).cloned().collect();
         return Ok(arrange(merged, &change, &original, None));
     }
     let Some(key) = merge_key(schema) else {
         return Err(Status::new(500, "", "cannot merge lists without merge key"));
     };
     let mut replace = false;
+    let mut deleted = HashSet::new();
     let mut sets = Vec::with_capacity(change.len());
     for item in change {
         let Some(directive) = item.get(DIRECTIVE) else {
@@ -254,7 +256,7 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
         match directive.as_str() {
             Some("delete") => {
                 let gone = item.get(key).ok_or_else(|| no_merge_key(&item, key))?;
-                original.retain(|it| it.get(key) != Some(gone));
+                deleted.insert(gone.to_string());
             }
             Some("replace") => replace = true,
             Some("merge") => {
@@ -270,21 +272,35 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
     if replace {
         return Ok(sets);
     }
+    if !deleted.is_empty() {
+        original.retain(|it| it.get(key).is_none_or(|it| !deleted.contains(&it.to_string())));
+    }
     let order: Vec<Value> = sets.iter().map(|item| json!({key: item.get(key)})).collect();
     let server_order: Vec<Value> = original.iter().map(|item| json!({key: item.get(key)})).collect();
     let items = schema.and_then(|it| it.items.as_deref());
     let mut merged = original;
+    let mut places = HashMap::new();
+    for (at, item) in merged.iter().enumerate() {
+        if let Some(name) = item.get(key) {
+            places.entry(name.to_string()).or_insert(at);
+        }
+    }
     for set in sets {
-        let Some(name) = set.get(key) else {
+        let Some(name) = set.get(key).map(Value::to_string) else {
             return Err(no_merge_key(&set, key));
         };
-        let found = merged.iter_mut().find(|it| it.get(key) == Some(name));
+        let found = places.get(&name).map(|at| &mut merged[*at]);
         match (found, set) {
             (Some(live), Value::Object(set)) => {
                 let before = live.as_object_mut().map(std::mem::take).unwrap_or_default();
                 *live = Value::Object(merge_map(before, set, Node::At(items))?);
             }
-            (_, set) => merged.extend(without_directives(set)),
+            (_, set) => {
+                if let Some(new) = without_directives(set) {
+                    places.entry(name).or_insert(merged.len());
+                    merged.push(new);
+                }
+            }
         }
     }
     Ok(arrange(merged, &order, &server_order, Some(key)))
@@ -293,21 +309,57 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
 /// Orders a merged list: items that the patch names follow its order, the others keep theirs, and the two are interleaved
 /// so that an item only the server has goes first only where it stood before the next patched one.
 fn arrange(merged: Vec<Value>, patch_order: &[Value], server_order: &[Value], key: Option<&str>) -> Vec<Value> {
-    let rank = |order: &[Value], item: &Value| order.iter().position(|it| same_item(it, item, key));
-    let (mut patched, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| rank(patch_order, item).is_some());
-    patched.sort_by_key(|item| rank(patch_order, item));
-    others.sort_by_key(|item| rank(server_order, item).unwrap_or(usize::MAX));
+    let (patch_ranks, server_ranks) = (ranks(patch_order, key), ranks(server_order, key));
+    let rank = |ranks: &HashMap<String, usize>, item: &Value| ranks.get(&identity(item, key)?).copied();
+    let mut patched = Vec::new();
+    let mut others = Vec::new();
+    for item in merged {
+        let on_server = rank(&server_ranks, &item);
+        match rank(&patch_ranks, &item) {
+            Some(in_patch) => patched.push((in_patch, on_server, item)),
+            None => others.push((on_server, item)),
+        }
+    }
+    patched.sort_by_key(|(in_patch, ..)| *in_patch);
+    others.sort_by_key(|(on_server, _)| on_server.unwrap_or(usize::MAX));
     let mut result = Vec::with_capacity(patched.len() + others.len());
     let (mut patched, mut others) = (patched.into_iter().peekable(), others.into_iter().peekable());
-    while let (Some(right), Some(left)) = (patched.peek(), others.peek()) {
-        let before =
-            matches!((rank(server_order, left), rank(server_order, right)), (Some(left), Some(right)) if left < right);
-        result.extend(if before { others.next() } else { patched.next() });
+    while let (Some((_, right, _)), Some((left, _))) = (patched.peek(), others.peek()) {
+        let before = matches!((left, right), (Some(left), Some(right)) if left < right);
+        if before {
+            result.extend(others.next().map(|(_, item)| item));
+        } else {
+            result.extend(patched.next().map(|(.., item)| item));
+        }
     }
-    result.extend(patched);
-    result.extend(others);
+    result.extend(patched.map(|(.., item)| item));
+    result.extend(others.map(|(_, item)| item));
     result
+}
+
+/// What tells an item from the others of its list, as a text; an object without the key is like no other. Lists may be long:
+/// looking for each item of one in another would take far too long.
+fn identity(item: &Value, key: Option<&str>) -> Option<String> {
+    match key {
+        Some(key) if item.is_object() => Some(format!("key {}", item.get(key)?)),
+        _ => Some(item.to_string()),
+    }
+}
+
+/// Where each item stands first.
+fn ranks(order: &[Value], key: Option<&str>) -> HashMap<String, usize> {
+    let mut ranks = HashMap::with_capacity(order.len());
+    for (at, item) in order.iter().enumerate() {
+        if let Some(identity) = identity(item, key) {
+            ranks.entry(identity).or_insert(at);
+        }
+    }
+    ranks
+}
+
+fn remove_items(items: &mut Vec<Value>, gone: &[Value]) {
+    let gone: HashSet<String> = gone.iter().map(Value::to_string).collect();
+    items.retain(|it| !gone.contains(&it.to_string()));
 }
 
 /// What a patch says of a part that the object does not have, nulls and directives left out. A map with a directive is

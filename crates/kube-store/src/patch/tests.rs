@@ -369,3 +369,56 @@ fn values_print_as_go_prints_them() {
         "map[a:map[c:true] b:[x 1 <nil>]]"
     );
 }
+
+#[test]
+fn json_patch_makes_nothing_that_nobody_could_read() {
+    // Each operation nests what there is a little deeper.
+    let live = json!({"a": {}});
+    let moves = [
+        r#"{"op":"add","path":"/b","value":{}}"#,
+        r#"{"op":"move","from":"/a","path":"/b/a"}"#,
+        r#"{"op":"move","from":"/b","path":"/a"}"#,
+    ];
+    let patch = |times: usize| format!("[{}]", vec![moves.join(","); times].join(","));
+    assert!(json::apply(&live, patch(100).as_bytes()).is_ok());
+    assert_eq!(json::apply(&live, patch(150).as_bytes()).unwrap_err().code, 422);
+    let copy = r#"{"op":"copy","from":"","path":"/a"}"#;
+    let copies = format!("[{}]", vec![copy; 200].join(","));
+    assert_eq!(json::apply(&live, copies.as_bytes()).unwrap_err().code, 422);
+    let far = format!(r#"[{{"op":"add","path":"{}","value":1}}]"#, "/a".repeat(200));
+    assert_eq!(json::apply(&live, far.as_bytes()).unwrap_err().code, 422);
+}
+
+#[test]
+fn operations_at_the_beginning_of_a_long_list_end_soon() {
+    let live = json!({"list": vec![0; 500_000]});
+    let patch = format!(
+        "[{}]",
+        vec![r#"{"op":"add","path":"/list/0","value":1}"#; 10_000].join(",")
+    );
+    assert_eq!(json::apply(&live, patch.as_bytes()).unwrap_err().code, 422);
+    let live = json!({"list": vec![0; 10_000]});
+    assert!(json::apply(&live, patch.as_bytes()).is_ok());
+}
+
+#[test]
+fn long_lists_are_merged_soon() {
+    let names: Vec<String> = (0..20_000).map(|at| format!("x/{at}")).collect();
+    let schema = json!({"type": "object", "properties": {
+        "texts": {"type": "array", "x-kubernetes-patch-strategy": "merge", "items": {"type": "string"}},
+        "named": {
+            "type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
+            "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}},
+        },
+    }});
+    let schema = Schema::from_openapi(&schema).unwrap();
+    let named = |n: i64| names.iter().map(|it| json!({"name": it, "n": n})).collect::<Vec<_>>();
+    let live = json!({"texts": names, "named": named(1)});
+    let patch = json!({"texts": names, "named": named(2)});
+    let merged = strategic::apply(&live, patch.to_string().as_bytes(), &schema).unwrap();
+    assert_eq!(merged, patch);
+    let gone: Vec<_> = names.iter().map(|it| json!({"name": it, "$patch": "delete"})).collect();
+    let patch = json!({"$deleteFromPrimitiveList/texts": names, "named": gone});
+    let merged = strategic::apply(&live, patch.to_string().as_bytes(), &schema).unwrap();
+    assert_eq!(merged, json!({"texts": [], "named": []}));
+}

@@ -1,7 +1,7 @@
 //! Reading an object the way a typed Go server does: types are checked, unknown fields are dropped and told, nulls count
 //! as absent, times and quantities take their canonical form.
 
-use super::{Schema, Type, quantity, timestamps};
+use super::{Schema, Type, quantity, tell, timestamps, validate::Path};
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -25,7 +25,7 @@ pub fn decode(value: &mut Value, schema: &Schema, kind: &str) -> Result<Vec<Stri
         fields: Vec::new(),
         unknown: Vec::new(),
     };
-    reader.node(value, schema, "")?;
+    reader.node(value, schema, &Path::ROOT)?;
     Ok(reader.unknown)
 }
 
@@ -61,12 +61,12 @@ pub fn decode_metadata(value: &mut Value) -> Result<Vec<String>, String> {
         fields: vec!["metadata".to_owned()],
         unknown: Vec::new(),
     };
-    reader.node(value, super::object_meta::object_meta(), "metadata")?;
+    reader.node(value, super::object_meta::object_meta(), &Path::ROOT.field("metadata"))?;
     Ok(reader.unknown)
 }
 
 impl Reader<'_> {
-    fn node(&mut self, value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> {
+    fn node(&mut self, value: &mut Value, schema: &Schema, path: &Path<'_>) -> Result<(), String> {
         if schema.opaque || schema.preserve_unknown && schema.properties.is_empty() {
             return Ok(());
         }
@@ -86,7 +86,9 @@ impl Reader<'_> {
                 Some(values) => self.map(map, values, path),
                 None => {
                     // A struct without fields.
-                    self.unknown.extend(map.keys().map(|key| join(path, key)));
+                    for key in map.keys() {
+                        tell(&mut self.unknown, || path.field(key).dotted());
+                    }
                     map.clear();
                     Ok(())
                 }
@@ -98,7 +100,7 @@ impl Reader<'_> {
                     if item.is_null() {
                         *item = zero(schema);
                     }
-                    self.node(item, schema, &format!("{path}[{at}]"))?;
+                    self.node(item, schema, &path.index(at))?;
                 }
                 Ok(())
             }
@@ -120,20 +122,20 @@ impl Reader<'_> {
         }
     }
 
-    fn map(&mut self, map: &mut Map<String, Value>, values: &Schema, path: &str) -> Result<(), String> {
+    fn map(&mut self, map: &mut Map<String, Value>, values: &Schema, path: &Path<'_>) -> Result<(), String> {
         for (key, value) in map.iter_mut() {
             if value.is_null() {
                 *value = zero(values);
             }
-            // A plain string is the overwhelming case; it needs no path.
+            // A plain string is the overwhelming case.
             if !(value.is_string() && values.ty == Type::String && values.format.is_none()) {
-                self.node(value, values, &join(path, key))?;
+                self.node(value, values, &path.field(key))?;
             }
         }
         Ok(())
     }
 
-    fn structure(&mut self, map: &mut Map<String, Value>, schema: &Schema, path: &str) -> Result<(), String> {
+    fn structure(&mut self, map: &mut Map<String, Value>, schema: &Schema, path: &Path<'_>) -> Result<(), String> {
         let outer = match &schema.name {
             Some(name) if !self.fields.is_empty() => {
                 let name = name.rsplit('.').next().unwrap_or(name).to_owned();
@@ -145,7 +147,7 @@ impl Reader<'_> {
         for (key, value) in map.iter_mut() {
             let Some(child) = schema.properties.get(key) else {
                 if !schema.preserve_unknown {
-                    self.unknown.push(join(path, key));
+                    tell(&mut self.unknown, || path.field(key).dotted());
                     gone.push(key.clone());
                 }
                 continue;
@@ -154,17 +156,13 @@ impl Reader<'_> {
                 gone.push(key.clone());
                 continue;
             }
-            // Most members are plain texts, which need neither a path nor a field name.
+            // Most members are plain texts, which need no field name.
             let plain = value.is_string() && child.ty == Type::String && child.format.is_none();
             if plain || (value.is_boolean() && child.ty == Type::Boolean) {
                 continue;
             }
             self.fields.push(key.clone());
-            if value.is_object() || value.is_array() {
-                self.node(value, child, &join(path, key))?;
-            } else {
-                self.node(value, child, "")?;
-            }
+            self.node(value, child, &path.field(key))?;
             self.fields.pop();
             // Go leaves empty maps and lists out (`omitempty`); an emptied `managedFields` still means "forget them".
             let empty = match value {
@@ -239,14 +237,6 @@ fn root_type(schema: &Schema, kind: &str) -> String {
         go_type(schema)
     } else {
         format!("v1.{kind}")
-    }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
     }
 }
 

@@ -3,13 +3,16 @@
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::{collections::HashSet, fmt};
 
-/// Paths (`data.a`, `spec.list[0].x`) of keys that occur more than once in their object. Empty for text that is no JSON.
+use super::{tell, validate::Path};
+
+/// Paths (`data.a`, `spec.list[0].x`) of keys that occur more than once in their object, as many as are told. Empty for text
+/// that is no JSON.
 pub fn duplicates(json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(json);
     // A syntax error is reported by whoever parses the value itself.
     let _ = Node {
-        path: String::new(),
+        path: &Path::ROOT,
         found: &mut found,
     }
     .deserialize(&mut reader);
@@ -17,7 +20,7 @@ pub fn duplicates(json: &[u8]) -> Vec<String> {
 }
 
 struct Node<'a> {
-    path: String,
+    path: &'a Path<'a>,
     found: &'a mut Vec<String>,
 }
 
@@ -61,7 +64,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut at = 0;
         while items
             .next_element_seed(Node {
-                path: format!("{}[{at}]", self.path),
+                path: &self.path.index(at),
                 found: self.found,
             })?
             .is_some()
@@ -73,18 +76,15 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let mut seen = HashSet::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let path = if self.path.is_empty() {
-                key.clone()
-            } else {
-                format!("{}.{key}", self.path)
-            };
-            if !seen.insert(key) && !self.found.contains(&path) {
-                self.found.push(path.clone());
+            let path = self.path.field(&key);
+            if seen.contains(&key) {
+                tell(self.found, || path.dotted());
             }
             entries.next_value_seed(Node {
-                path,
+                path: &path,
                 found: self.found,
             })?;
+            seen.insert(key);
         }
         Ok(())
     }
@@ -106,5 +106,16 @@ mod tests {
         for (text, want) in table {
             assert_eq!(duplicates(text.as_bytes()), want, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_told_of_a_long_text_is_short_and_told_soon() {
+        let long = "k".repeat(1 << 20);
+        let items = vec![r#"{"a":1,"a":2}"#; 100_000].join(",");
+        let found = duplicates(format!(r#"{{"{long}":[{items}],"b":1,"b":2}}"#).as_bytes());
+        assert_eq!(found.len(), 2, "all that is under the long key reads the same");
+        assert!(found.iter().all(|it| it.len() <= 4096));
+        let many: String = (0..200).map(|at| format!(r#""k{at}":1,"k{at}":2,"#)).collect();
+        assert_eq!(duplicates(format!(r#"{{{many}"end":1}}"#).as_bytes()).len(), 100);
     }
 }

@@ -1,9 +1,13 @@
 //! Rules for `metadata` that hold for every kind: names, labels, annotations, finalizers and owners.
 
+use super::validate::Told;
 use crate::status::FieldError;
 use regex::Regex;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 /// What a name of a kind may look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,15 +296,22 @@ pub fn deduplicate_owners(meta: &mut Value) -> Vec<String> {
     let Some(Value::Array(items)) = meta.get_mut("ownerReferences") else {
         return Vec::new();
     };
-    let mut seen = std::collections::HashSet::new();
+    let mut seen: HashMap<String, bool> = HashMap::new();
     let mut twice = Vec::new();
     items.retain(|it| {
-        let uid = it.get("uid").and_then(Value::as_str).unwrap_or("").to_owned();
-        let first = seen.insert(uid.clone());
-        if !first && !twice.contains(&uid) {
-            twice.push(uid);
+        let uid = it.get("uid").and_then(Value::as_str).unwrap_or("");
+        match seen.get_mut(uid) {
+            None => {
+                seen.insert(uid.to_owned(), false);
+                true
+            }
+            Some(told) => {
+                if !std::mem::replace(told, true) {
+                    twice.push(uid.to_owned());
+                }
+                false
+            }
         }
-        first
     });
     twice
 }
@@ -377,7 +388,12 @@ pub fn validate(meta: &Value, field: &str, rule: NameRule, namespaced: Namespace
 fn validate_owners(meta: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut controller: Option<String> = None;
+    // An error may show all owners: all errors together would be as long as their number, squared.
+    let mut told = Told::default();
     for owner in owners(meta) {
+        if told.is_enough(&errors) {
+            break;
+        }
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or("");
         let version = text("apiVersion").rsplit('/').next().unwrap_or("");
         if version.is_empty() {
@@ -555,5 +571,14 @@ mod tests {
             "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"x\"}"
         );
         assert!(validate_metadata_update(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn owners_that_are_there_twice_are_found_soon() {
+        let owners: Vec<_> = (0..100_000).map(|at| json!({"uid": (at / 3).to_string()})).collect();
+        let mut meta = json!({"ownerReferences": owners});
+        let twice = deduplicate_owners(&mut meta);
+        assert_eq!(twice.len(), 33_333);
+        assert_eq!(meta["ownerReferences"].as_array().map(Vec::len), Some(33_334));
     }
 }

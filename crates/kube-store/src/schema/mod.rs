@@ -117,3 +117,20 @@ pub struct Checks {
     pub one_of: Vec<Arc<Schema>>,
     pub not: Option<Arc<Schema>>,
 }
+
+/// How many fields are told that a kind does not know or a text gives twice: as many as Kubernetes tells.
+const TOLD_MAX: usize = 100;
+/// How much of a path is told. A key may be as long as a request.
+const TOLD_BYTES_MAX: usize = 4096;
+
+/// Tells of a field, once and within bounds: what many fields are called together may be far longer than their object.
+fn tell(told: &mut Vec<String>, path: impl FnOnce() -> String) {
+    if told.len() >= TOLD_MAX {
+        return;
+    }
+    let mut path = path();
+    path.truncate(path.floor_char_boundary(TOLD_BYTES_MAX));
+    if !told.contains(&path) {
+        told.push(path);
+    }
+}

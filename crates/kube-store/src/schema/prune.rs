@@ -1,6 +1,6 @@
 //! Dropping what a custom resource's schema does not name, and reading its `metadata` as `ObjectMeta`.
 
-use super::{Schema, decode};
+use super::{Schema, decode, tell};
 use serde_json::Value;
 
 /// Removes unknown fields in place and answers their paths (`spec.foo`). `root` says that the value is a whole object,
@@ -63,12 +63,14 @@ fn node(
             for key in gone {
                 map.remove(&key);
                 push_key(path, &key);
-                dropped.push(path.clone());
+                tell(dropped, || path.clone());
                 path.truncate(start);
             }
             if start > 0 && resource && schema.is_some_and(|it| it.embedded_resource) {
                 let found = metadata(value)?;
-                dropped.extend(found.into_iter().map(|it| format!("{path}.{it}")));
+                for it in found {
+                    tell(dropped, || format!("{path}.{it}"));
+                }
             }
         }
         Value::Array(items) => {
@@ -156,5 +158,16 @@ mod tests {
                 "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string".to_owned()
             )
         );
+    }
+
+    #[test]
+    fn what_is_told_of_a_large_object_is_bounded() {
+        let items: Vec<_> = (0..1000).map(|at| json!({format!("y{at}"): 1})).collect();
+        let mut value = json!({"spec": {"list": items}});
+        assert_eq!(prune(&mut value, &schema(), true).expect("prunes").len(), 100);
+        assert_eq!(value["spec"]["list"][999], json!({}));
+        let mut value = json!({"spec": {"map": {"k".repeat(1 << 20): {"y": 1}}}});
+        let told = prune(&mut value, &schema(), true).expect("prunes");
+        assert_eq!(told.iter().map(String::len).collect::<Vec<_>>(), [4096]);
     }
 }

@@ -18,7 +18,7 @@ use std::{
     fmt,
     sync::{Arc, LazyLock, OnceLock},
 };
-use validate::Path;
+use validate::{OldItems, Path, Told};
 
 /// The compiled rules of one schema node.
 #[derive(Clone, Default)]
@@ -76,6 +76,7 @@ pub fn evaluate(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldE
     let mut run = Run {
         errors: Vec::new(),
         budget: Budget::of_object(),
+        told: Told::default(),
     };
     run.node(new, old, schema, &Path::ROOT, true);
     run.errors
@@ -84,11 +85,12 @@ pub fn evaluate(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldE
 struct Run {
     errors: Vec<FieldError>,
     budget: Budget,
+    told: Told,
 }
 
 impl Run {
     fn node(&mut self, new: &Value, old: Option<&Value>, schema: &Schema, path: &Path<'_>, root: bool) {
-        if !schema.rules_below || self.budget.is_spent() || new.is_null() {
+        if !schema.rules_below || self.budget.is_spent() || new.is_null() || self.told.is_enough(&self.errors) {
             return;
         }
         if !schema.rules.is_empty() {
@@ -107,14 +109,9 @@ impl Run {
             }
             Value::Array(items) => {
                 let Some(child) = &schema.items else { return };
+                let old = OldItems::new(old, schema);
                 for (at, item) in items.iter().enumerate() {
-                    self.node(
-                        item,
-                        validate::old_item(item, old, schema),
-                        child,
-                        &path.index(at),
-                        false,
-                    );
+                    self.node(item, old.of(item), child, &path.index(at), false);
                 }
             }
             _ => {}

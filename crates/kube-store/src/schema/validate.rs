@@ -6,6 +6,7 @@
 use super::{Checks, ListType, Schema, Type, formats, rules};
 use crate::status::FieldError;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// The field of errors that Kubernetes reports without one.
 pub const NO_FIELD: &str = "<nil>";
@@ -101,7 +102,7 @@ impl<'a> Path<'a> {
     }
 
     /// `spec.map.key`, as the value checks print it.
-    fn dotted(&self) -> String {
+    pub(super) fn dotted(&self) -> String {
         let mut out = String::new();
         self.render(false, &mut out);
         out
@@ -149,13 +150,75 @@ pub(super) fn type_name(schema: &Schema) -> &'static str {
     }
 }
 
-/// The old item with the same keys in a list-map.
-pub(super) fn old_item<'a>(item: &Value, old: Option<&'a Value>, schema: &Schema) -> Option<&'a Value> {
-    if schema.list_type != ListType::Map {
-        return None;
+/// The old items of a list-map, by their keys.
+pub(super) enum OldItems<'a> {
+    Few(&'a [Value], &'a [String]),
+    /// Looking for each of many among many would take far too long.
+    Many(HashMap<String, &'a Value>, &'a [String]),
+}
+
+impl<'a> OldItems<'a> {
+    const FEW: usize = 16;
+
+    pub(super) fn new(old: Option<&'a Value>, schema: &'a Schema) -> Self {
+        let keys = schema.list_map_keys.as_slice();
+        let items = match old {
+            Some(Value::Array(items)) if schema.list_type == ListType::Map => items.as_slice(),
+            _ => &[],
+        };
+        if items.len() <= Self::FEW {
+            return Self::Few(items, keys);
+        }
+        let mut by_keys = HashMap::with_capacity(items.len());
+        for item in items {
+            by_keys.entry(Self::identity(item, keys)).or_insert(item);
+        }
+        Self::Many(by_keys, keys)
     }
-    let same = |it: &&Value| schema.list_map_keys.iter().all(|key| it.get(key) == item.get(key));
-    old?.as_array()?.iter().find(same)
+
+    /// The one with the same keys.
+    pub(super) fn of(&self, item: &Value) -> Option<&'a Value> {
+        match self {
+            Self::Few(items, keys) => {
+                let same = |it: &&Value| keys.iter().all(|key| it.get(key) == item.get(key));
+                items.iter().find(same)
+            }
+            Self::Many(by_keys, keys) => by_keys.get(&Self::identity(item, keys)).copied(),
+        }
+    }
+
+    fn identity(item: &Value, keys: &[String]) -> String {
+        let mut identity = String::new();
+        for key in keys {
+            if let Some(value) = item.get(key) {
+                identity.push_str(&value.to_string());
+            }
+            // No text of JSON holds it.
+            identity.push('\n');
+        }
+        identity
+    }
+}
+
+/// How much is said of what is wrong with an object, in bytes. What says as much as the object is long about each of its parts
+/// would fill the memory.
+const TOLD_BYTES_MAX: usize = 1 << 20;
+
+/// Counts what was told.
+#[derive(Default)]
+pub(super) struct Told {
+    errors: usize,
+    bytes: usize,
+}
+
+impl Told {
+    /// Whether that is enough, all these errors included, to which more are only added.
+    pub(super) fn is_enough(&mut self, errors: &[FieldError]) -> bool {
+        let new = errors.get(self.errors..).unwrap_or_default();
+        self.bytes += new.iter().map(|it| it.field.len() + it.detail.len()).sum::<usize>();
+        self.errors = errors.len();
+        self.bytes > TOLD_BYTES_MAX
+    }
 }
 
 #[derive(Default)]
@@ -163,11 +226,13 @@ struct Checker {
     errors: Vec<FieldError>,
     /// Errors of lists and embedded resources, reported after those of values.
     structure: Vec<FieldError>,
+    told: Told,
+    told_of_structure: Told,
 }
 
 impl Checker {
     fn node(&mut self, value: &Value, old: Option<&Value>, schema: &Schema, path: &Path<'_>) {
-        if old == Some(value) {
+        if old == Some(value) || self.told.is_enough(&self.errors) {
             return;
         }
         if value.is_null() {
@@ -340,8 +405,9 @@ impl Checker {
 
     fn list(&mut self, items: &[Value], old: Option<&Value>, schema: &Schema, path: &Path<'_>) {
         if let Some(schema_of_items) = &schema.items {
+            let old = OldItems::new(old, schema);
             for (at, item) in items.iter().enumerate() {
-                self.node(item, old_item(item, old, schema), schema_of_items, &path.index(at));
+                self.node(item, old.of(item), schema_of_items, &path.index(at));
             }
         }
         if let Some(checks) = &schema.checks {
@@ -372,7 +438,7 @@ impl Checker {
     fn unique(&mut self, values: impl Iterator<Item = Value>, path: &Path<'_>) {
         let mut seen = std::collections::HashSet::new();
         for (at, value) in values.enumerate() {
-            if !seen.insert(value.to_string()) {
+            if !seen.insert(value.to_string()) && !self.told_of_structure.is_enough(&self.structure) {
                 self.structure
                     .push(FieldError::duplicate(path.index(at).bracketed(), &value));
             }

@@ -269,3 +269,23 @@ fn entries_of_a_version_that_is_no_longer_served_are_dropped() {
     );
     assert_eq!(owners(&live), [r#"n Update v1 {"f:data":{"f:b":{}}}"#]);
 }
+
+#[test]
+fn as_many_entries_as_fit_into_a_request_are_merged_soon() {
+    let entries: Vec<_> = (0..20_000)
+        .map(|at| {
+            json!({
+                "manager": format!("m{}", at % 15_000), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:data": {format!("f:k{at}"): {}}}, "time": "2020-01-01T00:00:00Z",
+            })
+        })
+        .collect();
+    let entries = json!(entries);
+    let decoded = entry::decode(Some(&entries)).unwrap();
+    assert_eq!(decoded.len(), 15_000);
+    let mut capped = decoded;
+    entry::cap(&mut capped);
+    assert_eq!(capped.len(), 10);
+    let fields: usize = capped.iter().map(|it| it.set().paths().len()).sum();
+    assert_eq!(fields, 15_000);
+}

@@ -221,3 +221,32 @@ fn rules_are_not_checked_on_a_broken_object_and_the_user_is_told() {
             .starts_with("Invalid value: null: some validation rules were not checked")
     );
 }
+
+#[test]
+fn what_is_wrong_with_a_large_object_is_told_in_a_few_words() {
+    let node = json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}});
+    let said = |value| check(node.clone(), value).iter().map(String::len).sum::<usize>();
+    let long = "k".repeat(1 << 20);
+    assert!(said(json!({long: vec![1; 100_000]})) < 5 << 20);
+    assert!(said(json!({"k": vec![1; 100_000]})) < 2 << 20);
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    assert!(check(set, json!(vec![1; 100_000])).len() < 100_000);
+}
+
+#[test]
+fn the_items_of_a_long_list_find_their_old_selves_soon() {
+    let schema = json!({"type": "object", "properties": {"list": {
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer", "maximum": 1}},
+                  "required": ["name"], "x-kubernetes-validations": [{"rule": "oldSelf.n <= self.n"}]},
+    }}});
+    let schema = Schema::from_openapi(&schema).expect("parses");
+    let list = |count: i64, n: i64| {
+        let items = (0..count).map(|at| json!({"name": at.to_string(), "n": n}));
+        json!({"list": items.collect::<Vec<_>>()})
+    };
+    assert_eq!(validate(&list(30, 0), Some(&list(30, 1)), &schema).len(), 30);
+    assert_eq!(validate(&list(20_000, 1), Some(&list(20_000, 1)), &schema).len(), 0);
+    assert_eq!(values(&list(20_000, 2), Some(&list(20_000, 2)), &schema).len(), 0);
+    assert!(!values(&list(20_000, 2), Some(&list(20_000, 1)), &schema).is_empty());
+}
