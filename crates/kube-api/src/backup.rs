@@ -22,6 +22,9 @@ const GROUP_OBJECTS: usize = 1000;
 /// that are gone now; with the gap theirs are too old, and they list again, where they would wait for changes otherwise.
 pub const REVISION_GAP: u64 = 1_000_000_000;
 
+/// The last revision of a backup that can be restored.
+const REVISION_MAX: u64 = i64::MAX as u64 - 2 * REVISION_GAP;
+
 /// Why a text is no backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
@@ -107,6 +110,10 @@ pub fn parse(text: &[u8]) -> Result<Objects, BackupError> {
     let (Some(wanted), Some(revision)) = (first["objects"].as_u64(), first["revision"].as_u64()) else {
         return Err(BackupError::Header);
     };
+    // Revisions are numbers of 63 bits to clients, and they go on from here.
+    if revision > REVISION_MAX {
+        return Err(BackupError::Header);
+    }
     let mut objects = Vec::new();
     let mut resource: Arc<str> = "".into();
     for (number, line) in lines.enumerate() {
@@ -115,9 +122,14 @@ pub fn parse(text: &[u8]) -> Result<Objects, BackupError> {
         if *resource != *of {
             resource = of.into();
         }
+        // A server reads little of an object when it starts, and all of it when somebody asks: that must not fail.
+        serde_json::from_slice::<Value>(json).map_err(|it| bad(it.to_string()))?;
         let object = Object::decode(&resource, Bytes::copy_from_slice(json)).map_err(|it| bad(it.to_string()))?;
         if object.name.is_empty() || object.revision == 0 {
             return Err(bad("it has no name or no revision".into()));
+        }
+        if object.revision > revision {
+            return Err(bad("it is newer than the backup".into()));
         }
         objects.push(object);
     }
@@ -216,5 +228,29 @@ mod tests {
                 .ends_with("is no object: it has no name or no revision"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_object_that_nobody_could_read_is_no_object() {
+        let backup = |object: &[u8]| {
+            let head = b"{\"objects\":1,\"revision\":9}\n{\"resource\":\"configmaps\",\"object\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",";
+            let meta = b"\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\"},\"data\":";
+            parse(&[head.as_slice(), meta, object, b"}}\n"].concat())
+        };
+        assert!(backup(b"{}").is_ok());
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for object in [b"\"\xff\"".as_slice(), b"\"\\ud800\"", b"1e999", deep.as_bytes()] {
+            let error = backup(object).unwrap_err();
+            assert!(matches!(error, BackupError::Line { line: 2, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn revisions_that_leave_no_room_are_refused() {
+        let text = format!("{{\"objects\":0,\"revision\":{}}}\n", u64::MAX);
+        assert!(matches!(parse(text.as_bytes()), Err(BackupError::Header)));
+        let newer = "{\"objects\":1,\"revision\":2}\n{\"resource\":\"pods\",\"object\":{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\"}}}\n";
+        let error = parse(newer.as_bytes()).unwrap_err();
+        assert!(error.to_string().ends_with("it is newer than the backup"), "{error}");
     }
 }

@@ -9,7 +9,10 @@ mod messages;
 mod wire;
 
 use facts::{inline, is_pointer, json_name};
-use kube_store::schema::{Schema, Type};
+use kube_store::{
+    object,
+    schema::{Schema, Type},
+};
 use messages::{Field, Kind, Message};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -41,6 +44,15 @@ pub enum Error {
 /// # Errors
 /// When the bytes are no envelope, are cut short, or name a kind without a protobuf form.
 pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Value, Error> {
+    let value = enveloped(bytes, default, 0)?;
+    // JSON inside of it may be as deep as JSON by itself.
+    if object::is_deeper(&value, object::DEPTH_MAX, &mut 0) {
+        return Err(Error::TooDeep);
+    }
+    Ok(value)
+}
+
+fn enveloped(bytes: &[u8], default: (&str, &str), depth: usize) -> Result<Value, Error> {
     let mut envelope = Reader::new(bytes.strip_prefix(MAGIC).ok_or(Error::Prefix)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     while let Some((number, value)) = envelope.next()? {
@@ -72,7 +84,7 @@ pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Value, Error> {
     let message = messages::of_kind(&api_version, &kind).ok_or_else(unknown)?;
     let (group, version) = crate::registry::split_api_version(&api_version);
     let schema = crate::builtin_schemas::schema(group, version, &kind);
-    let mut value = decode(raw, message, schema.as_deref(), 0)?;
+    let mut value = decode(raw, message, schema.as_deref(), depth)?;
     value.insert("apiVersion".into(), api_version.into());
     value.insert("kind".into(), kind.into());
     Ok(Value::Object(value))
@@ -223,7 +235,7 @@ fn message_value(name: &str, bytes: &[u8], schema: Option<&Schema>, depth: usize
             };
             Some(parts.remove(key).unwrap_or(default))
         }
-        "RawExtension" | "Json" | "FieldsV1" => raw_json(bytes)?,
+        "RawExtension" | "Json" | "FieldsV1" => raw_json(bytes, depth + 1)?,
         "ExtraValue" | "Verbs" => Some(plain(None)?.remove("items").unwrap_or_else(|| json!([]))),
         "JsonSchemaPropsOrBool" => {
             let mut parts = plain(None)?;
@@ -266,12 +278,12 @@ fn time(bytes: &[u8], micros: bool) -> Result<Option<Value>, Error> {
 }
 
 /// JSON inside protobuf, itself possibly enveloped protobuf.
-fn raw_json(bytes: &[u8]) -> Result<Option<Value>, Error> {
+fn raw_json(bytes: &[u8], depth: usize) -> Result<Option<Value>, Error> {
     let mut reader = Reader::new(bytes);
     while let Some((number, value)) = reader.next()? {
         if let (1, Wire::Bytes(raw)) = (number, value) {
             return if raw.starts_with(MAGIC) {
-                to_json(raw, ("", "")).map(Some)
+                enveloped(raw, ("", ""), depth).map(Some)
             } else {
                 serde_json::from_slice(raw).map(Some).map_err(|_| Error::Malformed)
             };

@@ -219,3 +219,33 @@ fn what_is_no_protobuf_is_refused() {
         Err(Error::UnknownKind { .. })
     ));
 }
+
+/// A ControllerRevision with these bytes as its data, which may be a body again.
+fn revision(data: &[u8]) -> Vec<u8> {
+    let kind = Writer::default().text(1, "apps/v1").text(2, "ControllerRevision").0;
+    let raw = Writer::default().bytes(1, data).0;
+    let revision = Writer::default().bytes(2, &raw).0;
+    [MAGIC.to_vec(), Writer::default().bytes(1, &kind).bytes(2, &revision).0].concat()
+}
+
+#[test]
+fn bodies_in_bodies_end_somewhere() {
+    let mut body = b"{}".to_vec();
+    for _ in 0..2000 {
+        body = revision(&body);
+    }
+    assert_eq!(to_json(&body, ("apps/v1", "ControllerRevision")), Err(Error::TooDeep));
+    let twice = to_json(&revision(&revision(b"{\"a\":1}")), ("", "")).unwrap();
+    assert_eq!(twice["data"]["data"], json!({"a": 1}));
+}
+
+#[test]
+fn json_in_a_body_is_no_deeper_than_json() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(to_json(&revision(nested(100).as_bytes()), ("", "")).is_ok());
+    // Of itself it could be read, but the object around it could not be.
+    assert_eq!(
+        to_json(&revision(nested(127).as_bytes()), ("", "")),
+        Err(Error::TooDeep)
+    );
+}
