@@ -36,7 +36,7 @@ mod pipeline;
 pub mod pki;
 mod pod_admission;
 pub mod pod_logs;
-mod protobuf;
+pub mod protobuf;
 pub mod registry;
 mod request;
 pub mod respond;
@@ -56,5 +56,6 @@ mod wake;
 #[cfg(test)]
 mod fixture;
 
+pub use body::parse_yaml;
 pub use server::{OpenError, Options, Server};
 pub use wake::Subscription;
