@@ -265,7 +265,8 @@ func builtinChecks() []check {
 			&corev1.Service{ObjectMeta: named("one"), Spec: corev1.ServiceSpec{Selector: selector.MatchLabels,
 				Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}}}}),
 		builtin("Endpoints", func(k kube) typed[*corev1.Endpoints, *corev1.EndpointsList] { return k.CoreV1().Endpoints(namespace) },
-			&corev1.Endpoints{ObjectMeta: named("one"), Subsets: []corev1.EndpointSubset{{
+			// Not the name of the Service before: those are Kubernetes' own, and go when it has noticed that the Service has gone.
+			&corev1.Endpoints{ObjectMeta: named("lone"), Subsets: []corev1.EndpointSubset{{
 				Addresses: []corev1.EndpointAddress{{IP: "192.0.2.1"}}, Ports: []corev1.EndpointPort{{Port: 80}}}}}),
 		builtin("Pod", func(k kube) typed[*corev1.Pod, *corev1.PodList] { return k.CoreV1().Pods(namespace) },
 			&corev1.Pod{ObjectMeta: named("one"), Spec: podSpec()}),
