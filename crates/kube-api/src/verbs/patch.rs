@@ -70,18 +70,20 @@ fn explain(kind: PatchType, body: &[u8], mut status: Status) -> Status {
             let wanted = rest.rsplit_once(" of type ")?.1;
             Some((go_type(found), wanted.to_owned()))
         });
-    let (PatchType::Strategic, 422, Some((found, wanted))) = (kind, status.code, types) else {
+    let unknown = status.message.rsplit_once(STRICT).map(|it| format!("{STRICT}{}", it.1));
+    let why = types
+        .map(|(found, wanted)| format!("cannot convert {found} to {wanted}"))
+        .or(unknown);
+    let (PatchType::Strategic, 422, Some(why)) = (kind, status.code, why) else {
         return status;
     };
     let patch = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    let error = FieldError::invalid(
-        "patch",
-        &patch::go_format(&patch).into(),
-        format!("cannot convert {found} to {wanted}"),
-    );
+    let error = FieldError::invalid("patch", &patch::go_format(&patch).into(), why);
     status = Status::invalid("", "", "", &[error]);
     status
 }
+
+const STRICT: &str = "strict decoding error: ";
 
 fn go_type(json: &str) -> &str {
     match json {

@@ -134,6 +134,11 @@ async fn merge(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("converting (v1.ServiceAccount) to (core.ConfigMap): unknown conversion");
+    // What kubectl apply says of a misspelt field.
+    c.strategic(&format!("{path}?fieldValidation=Strict"), json!({"dat": {"c": "d"}}))
+        .await
+        .fails(422, "Invalid")
+        .says(" \"\" is invalid: patch: Invalid value: \"map[dat:map[c:d]]\": strict decoding error: unknown field \"dat\"");
     c.strategic(&path, json!({"kind": "Secret"}))
         .await
         .is(200)
