@@ -7,6 +7,7 @@
 mod connection;
 mod lists;
 mod load;
+mod program;
 mod watchers;
 
 use crate::{
@@ -22,6 +23,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use program::Program;
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 
@@ -75,24 +77,29 @@ impl ApiSize {
     };
 }
 
-fn start(binary: &Path, data: &Path) -> Result<Drover> {
-    Drover::until_ready(binary, &["kube", "up", "--no-node"], data)
+/// All numbers of the API, and those of a real Kubernetes beside them if there is one.
+pub async fn measure(binary: &Path, real: Option<&Path>, size: Size) -> Result<Value> {
+    let mut ours = numbers(Program::Embedded(binary), size).await?;
+    if let Some(real) = real {
+        let real = numbers(Program::Real(real), size).await?;
+        ours["besideRealKubernetes"] = program::ratios(&ours, &real);
+    }
+    Ok(ours)
 }
 
-/// All numbers of the API.
-pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
+async fn numbers(program: Program<'_>, size: Size) -> Result<Value> {
     let api = size.api;
     let data = tempfile::tempdir()?;
     let mut empty = Vec::new();
     for _ in 0..size.runs {
         let nothing = tempfile::tempdir()?;
-        install_crds(binary, nothing.path()).await?;
-        let server = start(binary, nothing.path())?;
+        install_crds(program, nothing.path()).await?;
+        let server = program.start(nothing.path())?;
         empty.push(milliseconds(server.ready_after));
         server.stop()?;
     }
-    install_crds(binary, data.path()).await?;
-    let server = start(binary, data.path())?;
+    install_crds(program, data.path()).await?;
+    let server = program.start(data.path())?;
     tokio::time::sleep(SETTLE).await;
     let resident_empty = server.resident()?;
     let door = Door::read(&kubeconfig(data.path(), NAME))?;
@@ -106,25 +113,25 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
 
     // The weight of objects, on a server that has nothing else.
     let data = tempfile::tempdir()?;
-    install_crds(binary, data.path()).await?;
-    let server = start(binary, data.path())?;
+    install_crds(program, data.path()).await?;
+    let server = program.start(data.path())?;
     let door = Door::read(&kubeconfig(data.path(), NAME))?;
     let bytes_each = load::fill(&door, api.objects).await?;
     server.stop()?;
     let mut full = Vec::new();
     for _ in 1..size.runs {
-        let server = start(binary, data.path())?;
+        let server = program.start(data.path())?;
         full.push(milliseconds(server.ready_after));
         server.stop()?;
     }
-    let server = start(binary, data.path())?;
+    let server = program.start(data.path())?;
     full.push(milliseconds(server.ready_after));
     tokio::time::sleep(SETTLE).await;
     let resident_full = server.resident()?;
     let beyond = resident_full.saturating_sub(resident_empty) as f64 / api.objects as f64 - bytes_each as f64;
     let door = Door::read(&kubeconfig(data.path(), NAME))?;
     let lists = lists::measure(&server, &door, api.objects, size.runs).await?;
-    let file = std::fs::metadata(data.path().join(NAME).join("objects.redb"))?.len();
+    let file = program.files(data.path())?;
     server.stop()?;
 
     Ok(json!({
@@ -145,8 +152,8 @@ pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
 }
 
 /// Starts a server once and gives it all definitions of a hub.
-async fn install_crds(binary: &Path, data: &Path) -> Result<()> {
-    let server = start(binary, data)?;
+async fn install_crds(program: Program<'_>, data: &Path) -> Result<()> {
+    let server = program.start(data)?;
     let client = client(data, NAME).await?;
     let kind = kube::api::ApiResource::erase::<
         k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -188,7 +195,8 @@ async fn applies(server: &Drover, data: &Path, count: usize) -> Result<Value> {
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "measured", "labels": {"app": "measured"}, "annotations": {"text": "x".repeat(800)}},
             "spec": {
-                "replicas": replicas, "selector": {"matchLabels": {"app": "measured"}},
+                // Nobody shall act on it: the server alone is measured.
+                "paused": true, "replicas": replicas, "selector": {"matchLabels": {"app": "measured"}},
                 "template": {
                     "metadata": {"labels": {"app": "measured"}},
                     "spec": {"containers": [{

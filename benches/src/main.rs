@@ -47,6 +47,9 @@ struct Arguments {
     /// Answers everything with so many bytes and measures nothing.
     #[arg(long, hide = true, requires = "serve_dir")]
     serve_bytes: Option<usize>,
+    /// Measure the API of this real Kubernetes beside ours: the program that `cargo xtask kubernetes build` makes.
+    #[arg(long, value_name = "PROGRAM")]
+    real_kubernetes: Option<PathBuf>,
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
@@ -159,7 +162,10 @@ async fn main() -> Result<()> {
         report.insert("start".into(), start::measure(&binary, size).await?);
     }
     if wanted("api") {
-        report.insert("api".into(), api::measure(&binary, size).await?);
+        report.insert(
+            "api".into(),
+            api::measure(&binary, arguments.real_kubernetes.as_deref(), size).await?,
+        );
     }
     if wanted("works") {
         report.insert("works".into(), works::measure(&binary, size).await?);

@@ -17,21 +17,21 @@ type etcd struct {
 	endpoint string
 }
 
-func startEtcd(directory string) (*etcd, error) {
+func startEtcd(directory string, durable bool) (*etcd, error) {
 	// Not in the data directory, whose path may be longer than a socket's may be.
 	sockets, err := os.MkdirTemp("", "etcd-")
 	if err != nil {
 		return nil, err
 	}
 	it := &etcd{sockets: sockets}
-	if it.server, err = it.open(directory); err != nil {
+	if it.server, err = it.open(directory, durable); err != nil {
 		it.stop()
 		return nil, err
 	}
 	return it, nil
 }
 
-func (it *etcd) open(directory string) (*embed.Etcd, error) {
+func (it *etcd) open(directory string, durable bool) (*embed.Etcd, error) {
 	client := url.URL{Scheme: "unix", Path: filepath.Join(it.sockets, "client")}
 	peer := url.URL{Scheme: "unix", Path: filepath.Join(it.sockets, "peer")}
 	it.endpoint = client.String()
@@ -43,8 +43,8 @@ func (it *etcd) open(directory string) (*embed.Etcd, error) {
 	config.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2379"}}
 	config.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2380"}}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	// The cluster is for tests: what a power failure takes is made again.
-	config.UnsafeNoFsync = true
+	// A cluster for tests needs no more: what a power failure takes is made again.
+	config.UnsafeNoFsync = !durable
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // Command real-kubernetes is a complete control plane of Kubernetes in one process on loopback: etcd, kube-apiserver and
 // kube-controller-manager, as published. It has no nodes: what has to run is run by others.
 //
-//	real-kubernetes --data-directory DIR --kubeconfig FILE [--port PORT]
+//	real-kubernetes --data-directory DIR --kubeconfig FILE [--port PORT] [--durable]
 //
 // It prints one line when everything is there, and stops in the opposite order on SIGTERM or SIGINT. What the servers log
 // goes to stderr.
@@ -29,6 +29,7 @@ func main() {
 	dataDirectory := flag.String("data-directory", "", "folder of the cluster's state and certificates")
 	kubeconfig := flag.String("kubeconfig", "", "file to write the administrator's kubeconfig to")
 	port := flag.Int("port", 0, "port of the API server; 0 takes one that is free")
+	durable := flag.Bool("durable", false, "let etcd sync each write to the disk; clusters of tests do without")
 	flag.Parse()
 	if *dataDirectory == "" || *kubeconfig == "" || flag.NArg() > 0 {
 		flag.Usage()
@@ -36,14 +37,14 @@ func main() {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *dataDirectory, *kubeconfig, *port); err != nil {
+	if err := run(ctx, *dataDirectory, *kubeconfig, *port, *durable); err != nil {
 		fmt.Fprintln(os.Stderr, "real-kubernetes:", err)
 		os.Exit(1)
 	}
 }
 
 // run has a cluster until the context ends.
-func run(ctx context.Context, dataDirectory, kubeconfig string, port int) error {
+func run(ctx context.Context, dataDirectory, kubeconfig string, port int, durable bool) error {
 	dataDirectory, err := filepath.Abs(dataDirectory)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func run(ctx context.Context, dataDirectory, kubeconfig string, port int) error 
 	if err != nil {
 		return err
 	}
-	etcd, err := startEtcd(filepath.Join(dataDirectory, "etcd"))
+	etcd, err := startEtcd(filepath.Join(dataDirectory, "etcd"), durable)
 	if err != nil {
 		return fmt.Errorf("could not start etcd: %w", err)
 	}
