@@ -292,8 +292,8 @@ mod tests {
         let resource: Arc<str> = "configmaps".into();
         let long = "K".repeat(70_000);
         for text in [
-            format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"x","resourceVersion":"7"}}}}"#),
-            format!(r#"{{"kind":"ConfigMap" ,"metadata":{{"name":"x","resourceVersion":"7"}},"apiVersion":"v1"}}"#),
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","resourceVersion":"7"}}"#.to_owned(),
+            r#"{"kind":"ConfigMap" ,"metadata":{"name":"x","resourceVersion":"7"},"apiVersion":"v1"}"#.to_owned(),
             format!(r#"{{"kind":"{long}","apiVersion":"v1","metadata":{{"name":"x","resourceVersion":"7"}}}}"#),
         ] {
             let object = Object::decode(&resource, text.clone().into()).unwrap();
