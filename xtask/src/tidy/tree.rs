@@ -19,7 +19,8 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
         .args([
             "tree",
             "--workspace",
-            "--offline",
+            // Not offline: on a new machine only what xtask itself is built of has been fetched so far.
+            "--locked",
             "--edges",
             "normal",
             "--prefix",
