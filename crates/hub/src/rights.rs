@@ -216,7 +216,7 @@ pub const RIGHTS: &[Right] = &[
         "",
         "configmaps",
         "list watch",
-        "Configurations of the add-ons that come with it. For other kinds, label a ClusterRole.",
+        "Configurations of the add-ons that come with it. For other kinds, bind one more ClusterRole to drover-hub.",
     ),
     Right::new(
         ADDON,

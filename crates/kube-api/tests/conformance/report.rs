@@ -13,7 +13,7 @@ Each row is one test of `crates/kube-api/tests/conformance`, run over a socket w
 *Must* is what clients break without, *should* what they notice, *later* what is not there yet: its test is that the server says so.
 Numbers from 27.1 on are what clients depend on without saying so.
 Numbers 155 to 165 (admission webhooks and policies) and from 199 on (durability, and whole programs) have tests of their own.
-The same tests ask any other API server with `DROVER_TEST_CLUSTER=kubeconfig`; the last column says what a real kube-apiserver answered.
+The same tests ask any other API server with `DROVER_TEST_CLUSTER=$PWD/kubeconfig`; the last column says what a real kube-apiserver answered.
 
 ";
 

@@ -1,5 +1,5 @@
-//! What strangers may send, without a fuzzer: `fuzz/seeds`, changed by dice a thousand times, and everything that was ever
-//! found. `FUZZ_ROUNDS=N` changes them more often, `FUZZ_SEED=N` otherwise.
+//! What strangers may send, without a fuzzer: `fuzz/seeds`, changed by dice a thousand times, and whatever lies in
+//! `fuzz/findings`. `FUZZ_ROUNDS=N` changes them more often, `FUZZ_SEED=N` otherwise.
 
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;

@@ -20,7 +20,11 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Deploy {
     /// Run the agent as a Deployment on the cluster, and end, instead of being the agent
-    #[arg(long, conflicts_with_all = ["embedded", "addon_kubeclient_registration_auth"], help_heading = "The Deployment")]
+    #[arg(
+        long,
+        conflicts_with_all = ["embedded", "addon_kubeclient_registration_auth", "addon_token_expiration_seconds"],
+        help_heading = "The Deployment"
+    )]
     pub deploy: bool,
     #[command(flatten)]
     values: AgentValues,
@@ -146,7 +150,29 @@ async fn known(bootstrap: &Kubeconfig, name: &str, timeout: Duration) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use clap::{Parser, error::ErrorKind};
+
     use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn what_only_an_agent_of_this_process_is_told_is_refused() {
+        for flag in [
+            "--embedded",
+            "--addon-kubeclient-registration-auth=token",
+            "--addon-token-expiration-seconds=600",
+        ] {
+            let line = ["drover", "join", "--cluster-name=edge", "--bootstrap-kubeconfig=f"];
+            let asked =
+                |more: &[&'static str]| Cli::try_parse_from(line.iter().chain(more).copied()).map_err(|it| it.kind());
+            assert!(asked(&[flag]).is_ok(), "{flag}");
+            assert_eq!(
+                asked(&["--deploy", flag]).err(),
+                Some(ErrorKind::ArgumentConflict),
+                "{flag}"
+            );
+        }
+    }
 
     #[test]
     fn the_name_of_the_cluster_is_found_in_the_deployment() {

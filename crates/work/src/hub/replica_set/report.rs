@@ -1,7 +1,7 @@
 //! A ManifestWorkReplicaSet says how far its works are.
 //!
 //! Root: ManifestWorkReplicaSets. Reads: the verdict of the last look at its clusters, and the counters of its works.
-//! Writes: its status, a few times a second at most, however many works change. Never: a work.
+//! Writes: its status, ten times a second at most, however many works change. Never: a work.
 //! Upstream: ocm `manifestworkreplicasetcontroller`, status reconciler; conditions, reasons and the words of
 //! `availableDecisionGroups` are its own. We add the generation that a condition is about, a message where something is
 //! wrong, and the two numbers that upstream's API has and nobody writes: `desiredTotal`, how many clusters there are, and
