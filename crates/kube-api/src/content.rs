@@ -7,6 +7,7 @@ use crate::{
     registry::Resource,
 };
 use kube_store::{
+    object,
     schema::{decode, default, metadata, prune, structural, validate},
     status::{FieldError, Status},
 };
@@ -94,16 +95,7 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
         let (kind, version) = (&call.resource.kind, &call.version);
         Status::bad_request(decode::cannot_be_handled(kind, version, text))
     };
-    let mut unknown = match call.resource.schema(&call.version) {
-        Some(schema) if call.resource.is_builtin() => {
-            decode::decode(value, &schema, &call.resource.kind).map_err(|it| cannot(&it))?
-        }
-        Some(schema) => {
-            default::normalise_numbers(value);
-            prune::prune(value, &schema, true).map_err(|it| cannot(&it))?
-        }
-        None => prune::metadata(value).map_err(|it| cannot(&it))?,
-    };
+    let mut unknown = read(call, value).map_err(|it| cannot(&it))?;
     if kinds::is_crd(call) {
         let (warnings, more) = structural::tidy_schemas(value);
         call.warnings.extend(warnings);
@@ -129,6 +121,21 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
     Ok(())
 }
 
+/// Reads a value as its kind: what the schema does not know goes, and is named. The error is the text of a wrong type.
+fn read(call: &Call<'_>, value: &mut Value) -> Result<Vec<String>, String> {
+    if object::is_too_deep(value) {
+        return Err(format!("it nests deeper than {} levels", object::STORED_DEPTH_MAX));
+    }
+    match call.resource.schema(&call.version) {
+        Some(schema) if call.resource.is_builtin() => decode::decode(value, &schema, &call.resource.kind),
+        Some(schema) => {
+            default::normalise_numbers(value);
+            prune::prune(value, &schema, true)
+        }
+        None => prune::metadata(value),
+    }
+}
+
 /// Reads an object again that admission has changed: what the schema does not know goes, defaults come.
 ///
 /// # Errors
@@ -144,25 +151,14 @@ pub fn read_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
 /// # Errors
 /// 500 for a field of a wrong type.
 pub fn decode_again(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    let read = match call.resource.schema(&call.version) {
-        Some(schema) if call.resource.is_builtin() => decode::decode(value, &schema, &call.resource.kind),
-        Some(schema) => {
-            default::normalise_numbers(value);
-            prune::prune(value, &schema, true)
-        }
-        None => prune::metadata(value),
-    };
-    read.map_err(|why| Status::internal(decode::cannot_be_handled(&call.resource.kind, &call.version, &why)))?;
+    read(call, value)
+        .map_err(|why| Status::internal(decode::cannot_be_handled(&call.resource.kind, &call.version, &why)))?;
     Ok(())
 }
 
 /// Fills in what the kind defaults.
 pub fn default(call: &Call<'_>, value: &mut Value) {
-    if call.resource.is_builtin() {
-        builtin_defaults::default(&call.resource.group, &call.resource.kind, value);
-    } else if let Some(schema) = call.resource.schema(&call.version) {
-        default::apply_defaults(value, &schema);
-    }
+    default_in(&call.resource, &call.version, value);
 }
 
 /// Drops what a version of a custom resource does not know from an object that a plug-in turned into it.
@@ -177,9 +173,13 @@ pub fn prune_converted(resource: &Resource, version: &str, value: &mut Value) {
 
 /// Fills in what the storage version defaults.
 pub fn default_stored(resource: &Resource, value: &mut Value) {
+    default_in(resource, resource.storage_version(), value);
+}
+
+fn default_in(resource: &Resource, version: &str, value: &mut Value) {
     if resource.is_builtin() {
         builtin_defaults::default(&resource.group, &resource.kind, value);
-    } else if let Some(schema) = resource.schema(resource.storage_version()) {
+    } else if let Some(schema) = resource.schema(version) {
         default::apply_defaults(value, &schema);
     }
 }

@@ -395,10 +395,10 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
     let mut same = counted(old, skip_status).eq(counted(new, skip_status));
     if call.id().as_ref() == "deployments.apps" {
         // The one kind whose annotations count: its controller copies them to ReplicaSets.
-        let annotations = |it: &'_ Value| {
-            let found = it["metadata"]["annotations"].as_object();
-            found.filter(|it| !it.is_empty()).cloned()
-        };
+        fn annotations(of: &Value) -> Option<&Map<String, Value>> {
+            let found = of["metadata"]["annotations"].as_object();
+            found.filter(|it| !it.is_empty())
+        }
         same &= annotations(old) == annotations(new);
     }
     if !same {

@@ -10,6 +10,11 @@ mod tests;
 use serde_json::Value;
 use std::{cmp::Ordering, iter::Peekable, str::Chars};
 
+/// How deep filters may nest in filters.
+const DEPTH_MAX: usize = 32;
+/// A path that selects more values than this selects none: several `..` in a row select each value many times over.
+const SELECTED_MAX: usize = 100_000;
+
 /// A compiled path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPath {
@@ -60,6 +65,7 @@ impl JsonPath {
             .unwrap_or(trimmed);
         let mut reader = Reader {
             rest: inner.chars().peekable(),
+            depth: 0,
         };
         let path = reader
             .path(|_| false)
@@ -99,6 +105,9 @@ fn select<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
         let mut next = Vec::with_capacity(found.len());
         for value in found {
             step.select(value, &mut next);
+            if next.len() > SELECTED_MAX {
+                return Vec::new();
+            }
         }
         found = next;
     }
@@ -183,6 +192,8 @@ fn passes(item: &Value, left: &Operand, test: Option<&(Comparator, Operand)>) ->
 
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
+    /// How many filters are around what is read.
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -337,6 +348,10 @@ impl Reader<'_> {
     }
 
     fn filter(&mut self) -> Result<Step, String> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(format!("filters nest deeper than {DEPTH_MAX} levels"));
+        }
         self.expect('(')?;
         let left = self.operand()?;
         self.spaces();
@@ -355,6 +370,7 @@ impl Reader<'_> {
         self.expect(')')?;
         self.spaces();
         self.expect(']')?;
+        self.depth -= 1;
         Ok(Step::Filter { left, test })
     }
 

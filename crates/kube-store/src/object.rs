@@ -43,6 +43,35 @@ impl Clone for Views {
 /// How deep an object may nest: as deep as JSON is read here, so that what was accepted in another form can be read again.
 pub const DEPTH_MAX: usize = 127;
 
+/// How deep what is stored may nest. It leaves room for what grows around it until somebody reads it with a parser as strict as
+/// ours: managed fields nest deeper than what they tell of, a list and a watch put an object into more levels, and a ManifestWork
+/// carries one inside.
+pub const STORED_DEPTH_MAX: usize = 100;
+
+/// How much deeper managed fields nest than what they tell of: in their list, an entry and its `fieldsV1`, and a level to spare.
+const MANAGED_FIELDS_DEPTH: usize = 8;
+
+/// Whether an object nests deeper than [`STORED_DEPTH_MAX`]. What the server itself keeps in it does not count.
+pub fn is_too_deep(object: &Value) -> bool {
+    let deeper = |value: &Value, levels_above: usize, more: usize| {
+        is_deeper(value, STORED_DEPTH_MAX + more - levels_above, &mut 0)
+    };
+    let Some(map) = object.as_object() else {
+        return deeper(object, 0, 0);
+    };
+    map.iter().any(|(key, value)| match value {
+        Value::Object(metadata) if key == "metadata" => metadata.iter().any(|(key, value)| {
+            let more = if key == "managedFields" {
+                MANAGED_FIELDS_DEPTH
+            } else {
+                0
+            };
+            deeper(value, 2, more)
+        }),
+        _ => deeper(value, 1, 0),
+    })
+}
+
 /// Whether lists and maps nest deeper in a value than so. `seen` counts the values that were looked at.
 pub fn is_deeper(value: &Value, than: usize, seen: &mut usize) -> bool {
     *seen += 1;
@@ -285,6 +314,22 @@ mod tests {
             (7, object.body(), "x")
         );
         assert_eq!(object.value()["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn an_object_that_is_taken_can_be_read_with_its_managed_fields_in_a_list() {
+        let nested = |levels: usize| (0..levels).fold(json!("leaf"), |inner, _| json!({"k": inner}));
+        let object = |spec: Value| json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": spec});
+        let deepest = STORED_DEPTH_MAX - 1;
+        assert!(is_too_deep(&object(nested(deepest + 1))));
+        assert!(is_too_deep(&nested(STORED_DEPTH_MAX + 1)));
+        let mut taken = object(nested(deepest));
+        assert!(!is_too_deep(&taken));
+        let fields = crate::managed::field_set(&taken, &crate::schema::Schema::default()).to_json();
+        taken["metadata"]["managedFields"] = json!([{"manager": "m", "fieldsV1": fields}]);
+        assert!(!is_too_deep(&taken), "what was read can be sent back");
+        let list = json!({"items": [taken]}).to_string();
+        assert!(serde_json::from_str::<Value>(&list).is_ok());
     }
 
     #[test]

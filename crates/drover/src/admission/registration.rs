@@ -44,6 +44,9 @@ impl Registration {
 }
 
 /// Fills in what the hub decides.
+///
+/// # Errors
+/// 400 for what is no cluster, or what the rules refuse.
 pub fn fill_cluster(object: &mut Value, old: Option<&Value>, default_sets: bool) -> Result<(), Denial> {
     let new: ManagedCluster = read(object)?;
     let old = old.map(read::<ManagedCluster>).transpose()?;
@@ -111,6 +114,16 @@ impl Admission for Registration {
 }
 
 fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Denial> {
+    // A list would be read as a struct's fields in their order.
+    let parts = ["metadata", "spec"].into_iter().map(|part| (part, &object[part]));
+    for (part, value) in parts.chain([("the object", object)]) {
+        if !value.is_object() && !(value.is_null() && part != "the object") {
+            return Err(Denial {
+                code: 400,
+                message: format!("{part} must be an object"),
+            });
+        }
+    }
     serde_json::from_value(object.clone()).map_err(|error| Denial {
         code: 400,
         message: error.to_string(),

@@ -16,7 +16,10 @@ use safe_cel::{
     },
 };
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 /// What the expressions of a policy may name.
 pub const VARIABLES: &[&str] = &[
@@ -299,8 +302,13 @@ struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     fn evaluate(&mut self, formula: &'a Formula, budget: &mut Budget) -> Result<Cel, String> {
+        self.find(&formula.uses, budget);
+        self.evaluate_known(formula, budget)
+    }
+
+    /// As [`Self::evaluate`], when the variables that are used are known.
+    fn evaluate_known(&mut self, formula: &'a Formula, budget: &mut Budget) -> Result<Cel, String> {
         let expression = formula.expression.as_ref().map_err(Clone::clone)?;
-        self.find(&formula.uses, self.policy.variables.len(), budget);
         let mut context = self.context.new_inner_scope();
         if !formula.uses.is_empty() {
             let known = formula
@@ -331,15 +339,23 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Evaluates the variables that are used and not known, of those before `end`.
-    fn find(&mut self, uses: &[String], end: usize, budget: &mut Budget) {
+    /// Evaluates the variables that are used and not known, and those that these use. A variable sees only those before it, so
+    /// that one look from the last to the first finds all, however long the chain is.
+    fn find(&mut self, uses: &'a [String], budget: &mut Budget) {
         let policy = self.policy;
-        for (at, (name, formula)) in policy.variables.iter().enumerate().take(end) {
-            if !uses.contains(name) || self.variables.contains_key(name.as_str()) {
-                continue;
+        let mut used: HashSet<&str> = uses.iter().map(String::as_str).collect();
+        if used.is_empty() {
+            return;
+        }
+        let mut needed = Vec::new();
+        for (name, formula) in policy.variables.iter().rev() {
+            if used.contains(name.as_str()) && !self.variables.contains_key(name.as_str()) {
+                used.extend(formula.uses.iter().map(String::as_str));
+                needed.push((name, formula));
             }
-            self.find(&formula.uses, at, budget);
-            let value = self.evaluate(formula, budget);
+        }
+        for (name, formula) in needed.into_iter().rev() {
+            let value = self.evaluate_known(formula, budget);
             self.variables.insert(name, value);
         }
     }

@@ -9,6 +9,8 @@ use kube_store::status::Status;
 use serde_json::Value;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+/// So many missing rules are told at most.
+const TOLD_MAX: usize = 1_000;
 
 /// Checks the write of a Role (with a namespace) or ClusterRole (without). `old` is the state before an update.
 ///
@@ -106,10 +108,11 @@ fn asked(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes 
 }
 
 fn check_held(rbac: &Rbac, user: &User, namespace: &str, rules: &[Rule]) -> Result<(), String> {
-    let missing = missing(&rbac.rules_for(user, namespace), rules);
+    let mut missing = missing(&rbac.rules_for(user, namespace), rules);
     if missing.is_empty() {
         return Ok(());
     }
+    missing.truncate(TOLD_MAX);
     Err(format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
         user.username,

@@ -60,7 +60,7 @@ impl Rule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&asked.name))
     }
 
-    /// Whether this rule allows all of `other`, which has one group, resource, name and verb at most.
+    /// Whether this rule allows all of `other`.
     fn covers(&self, other: &Rule) -> bool {
         let resource_covered = |it: &String| {
             has(&self.resources, it)
@@ -76,6 +76,16 @@ impl Rule {
             && (self.resource_names.is_empty()
                 || (!other.resource_names.is_empty()
                     && other.resource_names.iter().all(|it| self.resource_names.contains(it))))
+    }
+
+    /// How many rules [`Self::broken_down`] gives.
+    fn parts(&self) -> usize {
+        let resources = [&self.api_groups, &self.resources, &self.verbs]
+            .iter()
+            .fold(self.resource_names.len().max(1), |product, it| {
+                product.saturating_mul(it.len())
+            });
+        resources.saturating_add(self.non_resource_urls.len().saturating_mul(self.verbs.len()))
     }
 
     /// The smallest rules that together say the same.
@@ -127,6 +137,9 @@ impl Rule {
     }
 }
 
+/// Rules multiply: 200 groups of 200 resources with 200 verbs fit into one short request.
+const PARTS_MAX: usize = 10_000;
+
 /// `["a" "b"]`, as Go prints a list of strings.
 pub fn quoted(list: &[String]) -> String {
     let mut text = "[".to_owned();
@@ -144,10 +157,22 @@ fn resource_matches(held: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// The parts of `wanted` that no rule of `held` covers.
+/// The parts of `wanted` that no rule of `held` covers. A rule that is too large to be looked at part by part is missing as a
+/// whole, unless one rule covers all of it.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-    let parts = wanted.iter().flat_map(Rule::broken_down);
-    parts.filter(|part| !held.iter().any(|it| it.covers(part))).collect()
+    let is_covered = |wanted: &Rule| held.iter().any(|it| it.covers(wanted));
+    let mut missing = Vec::new();
+    let mut left = PARTS_MAX;
+    for rule in wanted.iter().filter(|it| !is_covered(it)) {
+        match left.checked_sub(rule.parts()) {
+            Some(rest) => {
+                left = rest;
+                missing.extend(rule.broken_down().into_iter().filter(|it| !is_covered(it)));
+            }
+            None => missing.push(rule.clone()),
+        }
+    }
+    missing
 }
 
 /// One line per group, resource and name, with all its verbs; sorted.

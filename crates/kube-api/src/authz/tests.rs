@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    authz::{bootstrap, escalation, forbidden},
+    authz::{bootstrap, escalation, forbidden, rule},
     fixture,
     identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED},
 };
@@ -501,4 +501,27 @@ fn an_index_that_followed_every_change_answers_like_a_new_one() {
             }
         }
     }
+}
+
+#[test]
+fn rules_that_multiply_to_more_than_can_be_looked_at_are_held_whole_or_not_at_all() {
+    let many = |prefix: &str| (0..2000).map(|it| format!("{prefix}{it}")).collect::<Vec<_>>();
+    let huge = Rule {
+        verbs: many("v"),
+        api_groups: many("g"),
+        resources: many("r"),
+        resource_names: many("n"),
+        ..Rule::default()
+    };
+    let everything = Rule {
+        verbs: vec!["*".into()],
+        api_groups: vec!["*".into()],
+        resources: vec!["*".into()],
+        ..Rule::default()
+    };
+    assert_eq!(
+        rule::missing(&[], std::slice::from_ref(&huge)),
+        std::slice::from_ref(&huge)
+    );
+    assert!(rule::missing(&[everything], &[huge]).is_empty());
 }

@@ -29,12 +29,12 @@ use crate::{
     identity::{Attributes, Decision, User},
     local::Local,
 };
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use kube_store::{status::Status, store::Event};
 use queue::{Key, Queue};
 use serde_json::Value;
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
@@ -176,7 +176,12 @@ async fn work(controller: Arc<dyn Controller>, queue: Arc<Queue>, stop: Cancella
             () = stop.cancelled() => return,
             key = queue.next() => key,
         };
-        match controller.reconcile(&key, &queue).await {
+        // One object that nobody has thought of must not end the care for all others.
+        let looked = AssertUnwindSafe(controller.reconcile(&key, &queue))
+            .catch_unwind()
+            .await;
+        let looked = looked.unwrap_or_else(|_| Err(Status::internal("the controller panicked")));
+        match looked {
             Ok(again) => queue.done(key, again),
             Err(error) => {
                 let (resource, namespace, name) = (key.resource.clone(), key.namespace.clone(), key.name.clone());

@@ -264,7 +264,7 @@ fn member_of(kind: &str) -> &'static str {
 fn older_current(metric: &Value) -> Value {
     let member = member_of(metric["type"].as_str().unwrap_or_default());
     let mut as_target = metric.clone();
-    if let Some(map) = as_target[member].as_object_mut()
+    if let Some(map) = as_target.get_mut(member).and_then(Value::as_object_mut)
         && let Some(current) = map.remove("current")
     {
         map.insert("target".into(), current);
@@ -275,7 +275,7 @@ fn older_current(metric: &Value) -> Value {
 fn newer_current(metric: &Value) -> Value {
     let member = member_of(metric["type"].as_str().unwrap_or_default());
     let mut newer = newer_metric(&rename_members(metric.clone(), member, "current", "target"));
-    if let Some(map) = newer[member].as_object_mut()
+    if let Some(map) = newer.get_mut(member).and_then(Value::as_object_mut)
         && let Some(mut current) = map.remove("target")
     {
         current.as_object_mut().map(|it| it.remove("type"));
@@ -286,7 +286,7 @@ fn newer_current(metric: &Value) -> Value {
 
 /// `targetValue` is `currentValue` in a status, and so on; an object's `target` is what it is about, in both.
 fn rename_members(mut metric: Value, member: &str, from: &str, to: &str) -> Value {
-    if let Some(map) = metric[member].as_object_mut() {
+    if let Some(map) = metric.get_mut(member).and_then(Value::as_object_mut) {
         let renamed = std::mem::take(map).into_iter().map(|(key, value)| {
             match key.strip_prefix(from).filter(|it| !it.is_empty()) {
                 Some(rest) => (format!("{to}{rest}"), value),
@@ -301,6 +301,24 @@ fn rename_members(mut metric: Value, member: &str, from: &str, to: &str) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn annotations_of_another_shape_are_no_metrics() {
+        for word in [
+            json!(["x"]),
+            json!([{"type": "Pods", "pods": []}]),
+            json!("x"),
+            json!({}),
+        ] {
+            let annotations = json!({METRICS: word.to_string(), CURRENT_METRICS: word.to_string(), BEHAVIOR: "[]"});
+            let mut object = json!({"metadata": {"annotations": annotations}, "spec": {}, "status": {}});
+            Autoscalers.convert(&mut object, "autoscaling/v2");
+            Autoscalers.convert(&mut object, "autoscaling/v1");
+        }
+        let mut object =
+            json!({"spec": {"metrics": ["x", {"type": "Pods", "pods": 1}]}, "status": {"currentMetrics": [1]}});
+        Autoscalers.convert(&mut object, "autoscaling/v1");
+    }
 
     fn there(object: &Value) -> Value {
         let mut value = object.clone();

@@ -184,7 +184,8 @@ async fn delete_once(
         || grace > 0
         || !kinds::may_vanish(call, &new);
     if held {
-        let ends = call.now + std::time::Duration::from_secs(u64::try_from(grace).unwrap_or_default());
+        let grace_period = std::time::Duration::from_secs(u64::try_from(grace).unwrap_or_default());
+        let ends = call.now.checked_add(grace_period).unwrap_or(jiff::Timestamp::MAX);
         if shorter {
             pipeline::metadata(&mut new).insert("deletionTimestamp".into(), pipeline::seconds(ends).into());
         }

@@ -36,6 +36,8 @@ const BATCH_EVENTS: usize = 256;
 /// Bytes after which a chunk is handed to the connection.
 const CHUNK_BYTES: usize = 128 * 1024;
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// No watch is meant to be longer, and a clock has an end.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// What asks a webhook.
 type Work = BoxFuture<'static, Result<(), Status>>;
@@ -132,7 +134,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         initial_bookmark,
         bookmarks,
         next_bookmark: now + BOOKMARK_INTERVAL,
-        deadline: now + Duration::from_secs(seconds),
+        deadline: now + Duration::from_secs(seconds).min(LONGEST),
         columns_sent: false,
         ended: false,
     };

@@ -168,6 +168,21 @@ async fn n165_expressions_see_the_request_variables_and_the_namespace() {
 }
 
 #[tokio::test]
+async fn n165_variables_that_use_one_another_in_a_long_chain_are_found() {
+    let mut spec = validation("variables.v4999 == 'b'", json!({}));
+    let variables = (0..5000).map(|number: usize| {
+        let expression = match number.checked_sub(1) {
+            None => "object.data.a".to_owned(),
+            Some(before) => format!("variables.v{before}"),
+        };
+        json!({"name": format!("v{number}"), "expression": expression})
+    });
+    spec["variables"] = variables.collect();
+    let answer = said(spec).await;
+    assert_eq!(answer.code, 201, "{answer:?}");
+}
+
+#[tokio::test]
 async fn n165_warn_and_audit_let_it_pass() {
     let spec = validation("false", json!({"message": "hm"}));
     let world = under(spec.clone(), json!({"validationActions": ["Warn"]})).await;

@@ -2,6 +2,7 @@
 //! And a server that stops lets everybody finish.
 
 mod client;
+mod extremes;
 mod fairness;
 mod shutdown;
 mod watchers;

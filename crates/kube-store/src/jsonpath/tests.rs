@@ -72,3 +72,19 @@ fn a_path_that_makes_no_sense_is_refused() {
         assert!(error.starts_with(&format!("invalid JSONPath {text:?}: ")), "{error}");
     }
 }
+
+#[test]
+fn filters_nest_as_deep_as_anybody_needs_and_no_deeper() {
+    let nested = |depth: usize| format!(".a{}.b==1{}", "[?(@".repeat(depth), ")]".repeat(depth));
+    assert!(JsonPath::parse(&nested(3)).is_ok());
+    let error = JsonPath::parse(&format!(".a{}", "[?(@".repeat(20_000))).expect_err("too deep");
+    assert!(error.ends_with("filters nest deeper than 32 levels"), "{error}");
+}
+
+#[test]
+fn a_path_that_selects_values_many_times_over_selects_none() {
+    let deep = (0..100).fold(json!(1), |inner, _| json!({"a": inner}));
+    assert_eq!(JsonPath::parse("..a").unwrap().select(&deep).len(), 100);
+    let path = JsonPath::parse(&".".repeat(20)).unwrap();
+    assert_eq!(path.select(&deep), Vec::<&Value>::new());
+}

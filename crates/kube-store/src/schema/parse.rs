@@ -291,11 +291,11 @@ fn rewrite(pattern: &str) -> String {
                     ('S', false) => out.push_str("[^\\t\\n\\f\\r ]"),
                     ('Q', false) => {
                         // `\Q...\E` quotes everything between.
-                        let rest: String = chars[at + 1..].iter().collect();
-                        let quoted = rest.split("\\E").next().unwrap_or("");
-                        out.push_str(&regex::escape(quoted));
-                        let skip = quoted.chars().count();
-                        at += if rest.len() > quoted.len() { skip + 2 } else { skip };
+                        let rest = &chars[at + 1..];
+                        let end = rest.windows(2).position(|it| it == ['\\', 'E']);
+                        let quoted: String = rest[..end.unwrap_or(rest.len())].iter().collect();
+                        out.push_str(&regex::escape(&quoted));
+                        at += end.map_or(rest.len(), |end| end + 2);
                     }
                     ('<' | '>', _) => out.push(chars[at]),
                     (other, _) => {
@@ -344,9 +344,13 @@ fn rewrite(pattern: &str) -> String {
     out
 }
 
+/// So many characters may the counts of a repetition have.
+const COUNTS_MAX: usize = 40;
+
 fn starts_repetition(rest: &[char]) -> bool {
-    let inner: String = rest[1..].iter().take_while(|it| **it != '}').collect();
-    let closed = rest.len() > inner.chars().count() + 1;
+    // Two counts of a thousand at most; a longer text between braces need not be looked through at each of them.
+    let inner: String = rest[1..].iter().take(COUNTS_MAX).take_while(|it| **it != '}').collect();
+    let closed = rest.get(inner.chars().count() + 1) == Some(&'}');
     let mut parts = inner.splitn(2, ',');
     let first = parts.next().unwrap_or("");
     let second = parts.next().unwrap_or("");
@@ -384,6 +388,10 @@ mod tests {
             );
         }
         assert!(go_regex("(").is_err());
+        // Each brace and each quotation is looked through to its end only, not to that of the pattern.
+        for pattern in ["{".repeat(1_000_000), r"\Qa\E".repeat(200_000)] {
+            assert!(rewrite(&pattern).len() >= 200_000);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{
     parse::go_regex,
     prune, rule_types,
     rules::{self, nested_loops},
-    validate,
+    tell, validate,
 };
 use crate::status::FieldError;
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ pub(super) fn tidy(node: &mut Value, path: &str, warnings: &mut Vec<String>, unk
     map.retain(|key, _| {
         let known = MEMBERS.contains(&key.as_str());
         if !known {
-            unknown.push(format!("{path}.{key}"));
+            tell(unknown, || format!("{path}.{key}"));
         }
         known
     });
@@ -121,6 +121,11 @@ enum Place {
     Item,
 }
 
+/// Beyond so many mistakes nobody reads on.
+const ERRORS_MAX: usize = 1_000;
+/// A name of a field may be as long as a request, and every mistake below it repeats its path.
+const PATH_BYTES_MAX: usize = 4 * 1024;
+
 struct Judge<'a> {
     errors: &'a mut Vec<FieldError>,
     /// The path of the list above that keeps old and new items from being matched.
@@ -151,6 +156,9 @@ impl Judge<'_> {
     }
 
     fn node(&mut self, map: &Map<String, Value>, path: &str, place: Place) {
+        if self.errors.len() >= ERRORS_MAX {
+            return;
+        }
         let ty = text(map, "type");
         let (preserve, int_or_string) = (
             flag(map, "x-kubernetes-preserve-unknown-fields"),
@@ -223,6 +231,7 @@ impl Judge<'_> {
     }
 
     fn child(&mut self, child: &Value, path: &str, place: Place) {
+        let path = &path[..path.floor_char_boundary(PATH_BYTES_MAX)];
         match child.as_object() {
             Some(map) => self.node(map, path, place),
             None => self.invalid(path.to_owned(), child, "must be a schema"),

@@ -7,6 +7,7 @@ mod content;
 mod controllers;
 mod create;
 mod csrs;
+mod defaults;
 mod definitions;
 mod delete;
 mod dependencies;
@@ -14,6 +15,7 @@ mod discovery;
 pub mod list;
 pub mod openapi;
 mod patches;
+mod protobuf;
 mod rights;
 mod transport;
 mod update;
@@ -29,6 +31,7 @@ pub fn all() -> Vec<Check> {
         discovery::checks(),
         openapi::checks(),
         content::checks(),
+        protobuf::checks(),
         create::checks(),
         update::checks(),
         delete::checks(),
@@ -42,6 +45,7 @@ pub fn all() -> Vec<Check> {
         rights::checks(),
         csrs::checks(),
         controllers::checks(),
+        defaults::checks(),
         dependencies::checks(),
         assumptions::checks(),
     ];
