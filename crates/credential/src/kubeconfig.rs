@@ -1,6 +1,6 @@
 //! Reading a kubeconfig, and saying in one sentence what is wrong and what to do about it.
 
-use std::{error::Error as _, path::PathBuf};
+use std::{error::Error as _, path::PathBuf, time::Duration};
 
 use jiff::Timestamp;
 use kube::{
@@ -8,8 +8,12 @@ use kube::{
     config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use rustls::CertificateError;
+use tokio::sync::watch;
 
 use crate::certificate::Chain;
+
+/// How often a kubeconfig file is compared with what was read of it.
+const FILE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Where a kubeconfig comes from.
 #[derive(Clone, Debug)]
@@ -18,6 +22,13 @@ pub enum KubeconfigSource {
     Path(PathBuf),
     /// The text itself.
     Inline(String),
+    /// What somebody else reads, such as a Secret, who says so when it becomes another.
+    Followed {
+        /// How to name it in a sentence.
+        name: String,
+        /// The text as it is now.
+        text: watch::Receiver<String>,
+    },
 }
 
 /// A kubeconfig that can be used.
@@ -169,6 +180,7 @@ impl KubeconfigSource {
         match self {
             KubeconfigSource::Path(path) => path.display().to_string(),
             KubeconfigSource::Inline(_) => "(given inline)".to_owned(),
+            KubeconfigSource::Followed { name, .. } => name.clone(),
         }
     }
 
@@ -177,6 +189,31 @@ impl KubeconfigSource {
         let loaded = self.read().await?;
         loaded.check(now)?;
         Ok(loaded)
+    }
+
+    /// Ends when it is another one than was read before. What cannot be read is no change: it may be half written.
+    pub async fn changed(&self, before: &Loaded) {
+        let is_another = async || self.read().await.is_ok_and(|now| now.text != before.text);
+        match self {
+            KubeconfigSource::Inline(_) => std::future::pending().await,
+            KubeconfigSource::Path(_) => loop {
+                tokio::time::sleep(FILE_AGAIN).await;
+                if is_another().await {
+                    return;
+                }
+            },
+            KubeconfigSource::Followed { text, .. } => {
+                let mut text = text.clone();
+                text.mark_changed();
+                while text.changed().await.is_ok() {
+                    if is_another().await {
+                        return;
+                    }
+                }
+                // Nobody follows it any more.
+                std::future::pending().await
+            }
+        }
     }
 
     /// Reads it, whether or not its certificate is still valid.
@@ -198,6 +235,11 @@ impl KubeconfigSource {
                 (text, Kubeconfig::read_from(file))
             }
             KubeconfigSource::Inline(text) => (text.clone(), Kubeconfig::from_yaml(text)),
+            KubeconfigSource::Followed { text, .. } => {
+                let text = text.borrow().clone();
+                let kubeconfig = Kubeconfig::from_yaml(&text);
+                (text, kubeconfig)
+            }
         };
         let kubeconfig = kubeconfig.map_err(|error| problem(&path, error))?;
         Ok(Loaded {

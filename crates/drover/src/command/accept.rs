@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Namespace};
 use kube::{
     Api,
     api::{ListParams, Patch, PatchParams},
@@ -35,7 +35,7 @@ pub struct Accept {
         value_name = "CLUSTERS"
     )]
     clusters: Vec<String>,
-    /// Wait until each cluster has asked, instead of failing when it has not
+    /// Wait until each cluster has asked, instead of failing when it has not, and until its namespace is there
     #[arg(long)]
     wait: bool,
     /// How long to wait, in seconds
@@ -69,6 +69,9 @@ impl Accept {
         output::say(format_args!("Starting approve csrs for the cluster {cluster}"))?;
         loop {
             match self.try_accept(hub, cluster).await? {
+                Progress::Done if self.wait && !self.dry_run => {
+                    return self.namespace_made(hub, cluster, deadline).await;
+                }
                 Progress::Done => return Ok(()),
                 Progress::NotYet(why) => {
                     if !self.wait {
@@ -80,6 +83,26 @@ impl Accept {
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
             }
+        }
+    }
+
+    /// What comes next is usually put into the cluster's namespace, which the hub makes once it sees the acceptance.
+    async fn namespace_made(&self, hub: &Target, cluster: &str, deadline: tokio::time::Instant) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+        loop {
+            let seen = namespaces.get_opt(cluster).await;
+            let seen = seen.map_err(|error| hub.explain(&format!("could not get namespace {cluster}"), &error))?;
+            let is_there = |it: Namespace| it.metadata.deletion_timestamp.is_none();
+            if seen.is_some_and(is_there) {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
+                bail!(
+                    "cluster {cluster} is accepted, but namespace {cluster} was not made within {} s: see whether a hub runs",
+                    self.timeout
+                );
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 

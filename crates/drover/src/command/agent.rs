@@ -6,8 +6,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use credential::KubeconfigSource;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use kube::{Api, runtime::watcher};
+use ocm_reconcile::Cache;
 use registration::agent::AgentOptions;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -62,7 +64,7 @@ impl Agent {
         let bootstrap = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            bootstrap = self.bootstrap(&target) => bootstrap?,
+            bootstrap = self.bootstrap(&target, &stop) => bootstrap?,
         };
         let managed = match &self.spoke_kubeconfig {
             Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
@@ -102,16 +104,16 @@ impl Agent {
         }
     }
 
-    async fn bootstrap(&self, target: &Target) -> Result<KubeconfigSource> {
+    async fn bootstrap(&self, target: &Target, stop: &CancellationToken) -> Result<KubeconfigSource> {
         match &self.bootstrap_kubeconfig {
             Some(path) => Ok(KubeconfigSource::Path(path.clone())),
-            None => bootstrap_secret(target, self.namespace()).await,
+            None => bootstrap_secret(target, self.namespace(), stop).await,
         }
     }
 }
 
-/// The bootstrap kubeconfig that somebody has put on the cluster.
-async fn bootstrap_secret(target: &Target, namespace: &str) -> Result<KubeconfigSource> {
+/// The bootstrap kubeconfig that somebody has put on the cluster, and may put there anew when its token is over.
+async fn bootstrap_secret(target: &Target, namespace: &str, stop: &CancellationToken) -> Result<KubeconfigSource> {
     let name = ocm_api::namespaces::BOOTSTRAP_KUBECONFIG_SECRET;
     let secrets: Api<Secret> = Api::namespaced(target.client.clone(), namespace);
     let secret = secrets
@@ -121,11 +123,34 @@ async fn bootstrap_secret(target: &Target, namespace: &str) -> Result<Kubeconfig
     let Some(secret) = secret else {
         bail!("the cluster has no Secret {namespace}/{name}; pass --bootstrap-kubeconfig FILE, or use `drover join`")
     };
-    let text = secret.data.and_then(|it| it.get("kubeconfig").cloned());
+    let sender = watch::Sender::new(kubeconfig_of(&secret)?);
+    let source = KubeconfigSource::Followed {
+        name: format!("of Secret {namespace}/{name}"),
+        text: sender.subscribe(),
+    };
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let cache = Cache::start_with(secrets, only, stop.clone());
+    let (namespace, name, stop) = (namespace.to_owned(), name.to_owned(), stop.clone());
+    tokio::spawn(async move {
+        let mut changes = cache.changes();
+        while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
+            // One that is gone or says nothing is no reason to forget what it said.
+            if let Some(Ok(text)) = cache.get(&namespace, &name).map(|it| kubeconfig_of(&it)) {
+                sender.send_if_modified(|before| std::mem::replace(before, text.clone()) != text);
+            }
+        }
+    });
+    Ok(source)
+}
+
+fn kubeconfig_of(secret: &Secret) -> Result<String> {
+    let (namespace, name) = (
+        secret.metadata.namespace.as_deref().unwrap_or_default(),
+        secret.metadata.name.as_deref().unwrap_or_default(),
+    );
+    let text = secret.data.as_ref().and_then(|it| it.get("kubeconfig"));
     let text = text.ok_or_else(|| anyhow!("the Secret {namespace}/{name} has no key kubeconfig"))?;
-    let text =
-        String::from_utf8(text.0).map_err(|_| anyhow!("the kubeconfig in Secret {namespace}/{name} is no text"))?;
-    Ok(KubeconfigSource::Inline(text))
+    String::from_utf8(text.0.clone()).map_err(|_| anyhow!("the kubeconfig in Secret {namespace}/{name} is no text"))
 }
 
 /// Runs the agent until `stop`.

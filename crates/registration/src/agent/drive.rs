@@ -6,7 +6,7 @@ use std::{
 };
 
 use credential::{
-    Connection, KubeconfigSource, Loaded, Problem,
+    Connection, Loaded, Problem,
     hub_secret::{self, Data, TLS_CRT, Validity},
     kubeconfig,
 };
@@ -30,8 +30,6 @@ use crate::admission::check_name;
 
 /// The letters of random agent ids: those Kubernetes generates names from, without vowels.
 const ID_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How often a kubeconfig file is compared with what was read of it.
-const FILE_AGAIN: Duration = Duration::from_secs(5);
 /// The shortest and the longest wait before joining is tried again.
 const JOIN_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 
@@ -199,7 +197,7 @@ impl Agent {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = enrolled => {}
-            () = changed(&self.options.bootstrap, bootstrap) => {}
+            () = self.options.bootstrap.changed(bootstrap) => {}
         }
         stop.cancel();
         // The task only ends early when it panicked, and then it has nothing left to stop.
@@ -213,7 +211,7 @@ impl Agent {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(delay) => {}
-            () = changed(&self.options.bootstrap, bootstrap) => {}
+            () = self.options.bootstrap.changed(bootstrap) => {}
         }
     }
 
@@ -240,21 +238,6 @@ impl Agent {
         info!(cluster = %self.cluster, %phase, "phase");
         (self.options.on_phase)(&phase);
         *said = Some(phase);
-    }
-}
-
-/// Ends when the bootstrap kubeconfig is another one than was read. What cannot be read is no change: it may be half written.
-pub(super) async fn changed(source: &KubeconfigSource, before: &Loaded) {
-    if let KubeconfigSource::Inline(_) = source {
-        return std::future::pending().await;
-    }
-    loop {
-        tokio::time::sleep(FILE_AGAIN).await;
-        if let Ok(now) = source.read().await
-            && now.text != before.text
-        {
-            return;
-        }
     }
 }
 

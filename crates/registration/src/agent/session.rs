@@ -18,11 +18,7 @@ use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{
-    HubSession, PhaseSeen,
-    drive::{Agent, changed},
-    enrolment, lease, state,
-};
+use super::{HubSession, PhaseSeen, drive::Agent, enrolment, lease, state};
 use crate::status;
 
 /// How long at most until an agent that waits for its acceptance notices it.
@@ -65,7 +61,7 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
         () = cancel.cancelled() => Ended::Cancelled,
         ended = follow_hub(agent, &loaded, hub, &clusters, &stop) => ended,
         ended = follow_secret(agent, bootstrap, &connection, data) => ended,
-        () = changed(&agent.options.bootstrap, bootstrap) => Ended::Changed("the bootstrap kubeconfig has changed".to_owned()),
+        () = agent.options.bootstrap.changed(bootstrap) => Ended::Changed("the bootstrap kubeconfig has changed".to_owned()),
     };
 
     agent.options.sessions.send_replace(None);
