@@ -171,7 +171,8 @@ pub async fn discover_ca(server: &str, hash: Option<&str>) -> Result<(String, Op
     let ca = ca_of(&kubeconfig).ok_or_else(|| anyhow!("the hub {server} does not say what its CA is; {fix}"))?;
     let found = fingerprint(&ca)?;
     match hash {
-        Some(wanted) if wanted.eq_ignore_ascii_case(&found) => Ok((ca, None)),
+        // Nothing but what has this fingerprint: there may be more certificates behind it.
+        Some(wanted) if wanted.eq_ignore_ascii_case(&found) => Ok((pem(&first_certificate(&ca)?), None)),
         Some(wanted) => bail!(
             "the hub at {server} has another CA ({found}) than --hub-ca-hash says ({wanted}): it is not the hub the token \
              is from, or it was set up anew; ask its administrator for a new token"
@@ -203,14 +204,19 @@ pub fn read_ca(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The SHA-256 of the first certificate in a PEM text, as `openssl x509 -fingerprint` would take it.
-fn fingerprint(pem: &str) -> Result<String> {
+/// The first certificate in a PEM text, as DER.
+fn first_certificate(pem: &str) -> Result<Vec<u8>> {
     let (_, pem) =
         x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(|_| anyhow!("it holds no certificate in PEM"))?;
     if pem.label != "CERTIFICATE" {
         bail!("it holds a {}, not a certificate", pem.label.to_lowercase());
     }
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &pem.contents);
+    Ok(pem.contents)
+}
+
+/// The SHA-256 of the first certificate in a PEM text, as `openssl x509 -fingerprint` would take it.
+fn fingerprint(pem: &str) -> Result<String> {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &first_certificate(pem)?);
     Ok(format!(
         "sha256:{}",
         digest.as_ref().iter().map(|it| format!("{it:02x}")).collect::<String>()

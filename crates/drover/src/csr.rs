@@ -3,6 +3,7 @@
 //! a cluster's own only if its label, its organisation and its common name all say exactly that cluster.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::certificate_request;
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509CertificationRequest, parse_x509_pem};
 
@@ -104,13 +105,16 @@ pub fn approval(csr: &CertificateSigningRequest, reason: &str, message: &str) ->
 /// What is wrong with the identity asked for.
 fn identity_fault(pem: &[u8], cluster: &str) -> Option<String> {
     let unreadable = || Some("it holds no readable certificate request".to_owned());
+    if !certificate_request::is_only_one(pem) {
+        return Some("it does not hold one certificate request and nothing else".to_owned());
+    }
     let Ok((_, pem)) = parse_x509_pem(pem) else {
         return unreadable();
     };
     if pem.label != "CERTIFICATE REQUEST" {
         return unreadable();
     }
-    let Ok((_, request)) = X509CertificationRequest::from_der(&pem.contents) else {
+    let Ok(([], request)) = X509CertificationRequest::from_der(&pem.contents) else {
         return unreadable();
     };
     let subject = &request.certification_request_info.subject;

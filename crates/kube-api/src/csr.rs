@@ -88,10 +88,13 @@ impl Asked {
     pub fn read(request: &Value) -> Result<Self, String> {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let not_pem = || "PEM block type must be CERTIFICATE REQUEST".to_owned();
-        let pem = STANDARD
+        let text = STANDARD
             .decode(request.as_str().unwrap_or_default())
             .map_err(|_| not_pem())?;
-        let der = rustls_pki_types::CertificateSigningRequestDer::from_pem_slice(&pem).map_err(|_| not_pem())?;
+        if !pem::is_only_one(&text) {
+            return Err(not_pem());
+        }
+        let der = rustls_pki_types::CertificateSigningRequestDer::from_pem_slice(&text).map_err(|_| not_pem())?;
         Self::read_der(&der).map_err(|error| format!("asn1: {error}"))
     }
 
@@ -615,5 +618,6 @@ fn check_for_signer(object: &Value, asked: &Asked) -> Result<(), String> {
     }
 }
 
+mod pem;
 #[cfg(test)]
 mod tests;

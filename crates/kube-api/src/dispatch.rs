@@ -366,7 +366,9 @@ where
 
 /// Whether the path has the scope of its resource, and the subresource exists.
 fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(), Status> {
-    let has_namespace = !path.namespace.is_empty() && &*resource.id != "namespaces";
+    // A namespace is its own: the rights to it are asked for there.
+    let is_itself = &*resource.id == "namespaces" && path.namespace == path.name;
+    let has_namespace = !path.namespace.is_empty() && !is_itself;
     if resource.namespaced {
         let needs_namespace = !path.name.is_empty() || matches!(verb, "create" | "deletecollection");
         if needs_namespace && path.namespace.is_empty() {

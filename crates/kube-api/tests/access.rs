@@ -479,6 +479,35 @@ async fn nobody_grants_more_than_they_hold() {
 
 // 179
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rights_in_one_namespace_reach_no_other_by_its_path() {
+    let world = World::start(None).await;
+    for name in ["a", "b"] {
+        namespace(&world, name).await;
+    }
+    world.grant("a", "all", rule("*", "*", "*"), user("tenant")).await;
+    let tenant = world.user("tenant", &[]);
+    assert_eq!(world.get(&tenant, "/api/v1/namespaces/a").await.0, 200);
+    assert_eq!(world.get(&tenant, "/api/v1/namespaces/b").await.0, 403);
+    for path in [
+        "namespaces/b",
+        "namespaces",
+        "namespaces?watch=1",
+        "namespaces/b/status",
+    ] {
+        let path = format!("/api/v1/namespaces/a/{path}");
+        assert_eq!(world.get(&tenant, &path).await.0, 404, "{path}");
+    }
+    let path = "/api/v1/namespaces/a/namespaces/b";
+    assert_eq!(world.ask(&tenant, Method::DELETE, path, None).await.0, 404);
+    let made = json!({"metadata": {"name": "c"}});
+    assert_eq!(
+        world.post(&tenant, "/api/v1/namespaces/a/namespaces", made).await.0,
+        404
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_labelled_role_becomes_part_of_view() {
     let world = World::start(None).await;
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -334,6 +334,46 @@ async fn an_executor_without_the_right_stops_its_manifest_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_executor_may_grant_is_asked_of_each_content_anew() {
+    let world = World::new().await;
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let allow = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let held = [
+        allow("", "configmaps", &["get"]),
+        allow(
+            "rbac.authorization.k8s.io",
+            "roles",
+            &["create", "update", "patch", "get", "delete"],
+        ),
+    ];
+    let role = json!({"metadata": {"name": "doer", "namespace": "default"}, "rules": held});
+    let binding = json!({
+        "metadata": {"name": "doer", "namespace": "default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "doer"},
+        "subjects": [{"kind": "ServiceAccount", "name": "doer", "namespace": "default"}]
+    });
+    world.create_object(rbac, "roles", role).await;
+    world.create_object(rbac, "rolebindings", binding).await;
+    let work = |rule: Value| {
+        let role = json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": "made", "namespace": "default"}, "rules": [rule]});
+        let mut spec = works(&[role]);
+        spec["executor"] =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "doer"}}});
+        spec
+    };
+    world.create_work("one", work(allow("", "configmaps", &["get"]))).await;
+    world.work_until("one", |it| is(it, "Applied", "True")).await;
+    // The same executor, the same Role, the same generation.
+    world.create_work("two", work(allow("", "secrets", &["*"]))).await;
+    let two = world.work_until("two", |it| is(it, "Applied", "False")).await;
+    let message = condition(&two["status"]["resourceStatus"]["manifests"][0], "Applied")["message"].to_string();
+    assert!(message.contains("permission escalation"), "{message}");
+    let role = world.object(rbac, "roles", "made").await.unwrap();
+    assert_eq!(role["rules"][0]["resources"], json!(["configmaps"]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_works_at_once_all_become_available() {
     let world = World::new().await;
     let names: Vec<String> = (0..50).map(|it| format!("work-{it}")).collect();

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     add_on_credentials::AddOnCredentials,
-    bootstrap::{self, Invitation},
+    bootstrap::{self, Invitation, parse_server},
     cli::{Cli, Global},
     cluster_name,
     command::agent::run_agent,
@@ -50,7 +50,7 @@ pub struct Join {
     #[arg(long, value_name = "TOKEN", requires = "hub_apiserver", help_heading = "The hub")]
     hub_token: Option<String>,
     /// The hub's URL
-    #[arg(long, value_name = "URL", requires = "hub_token", help_heading = "The hub")]
+    #[arg(long, value_name = "URL", value_parser = parse_server, requires = "hub_token", help_heading = "The hub")]
     hub_apiserver: Option<String>,
     /// The fingerprint of the hub's CA, to make sure that it is the right hub
     #[arg(long, value_name = "sha256:HEX", requires = "hub_token", help_heading = "The hub")]

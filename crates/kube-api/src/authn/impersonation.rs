@@ -17,22 +17,25 @@ pub fn impersonate(
     headers: &HeaderMap,
     authorize: impl Fn(&User, &Attributes) -> Decision,
 ) -> Result<User, Status> {
+    // A name that cannot be read is no name left out: who leaves it out stays who they are.
     let values = |name: &str| {
-        let all = headers.get_all(name).iter().filter_map(|it| it.to_str().ok());
-        all.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        let all = headers
+            .get_all(name)
+            .iter()
+            .map(|it| std::str::from_utf8(it.as_bytes()));
+        let all = all.filter(|it| *it != Ok("")).map(|it| it.map(str::to_owned));
+        all.collect::<Result<Vec<_>, _>>()
+            .map_err(|_| Status::bad_request(format!("the header {name} is not UTF-8")))
     };
-    let name = values("impersonate-user").into_iter().next();
-    let groups = values("impersonate-group");
-    let uid = values("impersonate-uid").into_iter().next();
-    let extra: Vec<(String, Vec<String>)> = headers
-        .keys()
-        .filter_map(|it| {
-            Some((
-                percent_decode(it.as_str().strip_prefix("impersonate-extra-")?).to_lowercase(),
-                values(it.as_str()),
-            ))
-        })
-        .collect();
+    let name = values("impersonate-user")?.into_iter().next();
+    let groups = values("impersonate-group")?;
+    let uid = values("impersonate-uid")?.into_iter().next();
+    let mut extra: Vec<(String, Vec<String>)> = Vec::new();
+    for header in headers.keys() {
+        if let Some(key) = header.as_str().strip_prefix("impersonate-extra-") {
+            extra.push((percent_decode(key).to_lowercase(), values(header.as_str())?));
+        }
+    }
     let Some(name) = name else {
         if groups.is_empty() && uid.is_none() && extra.is_empty() {
             return Ok(user);

@@ -295,6 +295,17 @@ fn acting_as_somebody_takes_the_right_for_each_part() {
 }
 
 #[test]
+fn a_name_that_is_not_ascii_is_not_left_out() {
+    let alice = || User::new("alice", &[AUTHENTICATED]);
+    let allow = |_: &User, _: &Attributes| Decision::Allow(String::new());
+    let mut headers = HeaderMap::new();
+    headers.insert("impersonate-user", HeaderValue::from_bytes("Zoë".as_bytes()).unwrap());
+    assert_eq!(impersonate(alice(), &headers, allow).unwrap().username, "Zoë");
+    headers.insert("impersonate-user", HeaderValue::from_bytes(b"Zo\xeb").unwrap());
+    assert_eq!(impersonate(alice(), &headers, allow).unwrap_err().code, 400);
+}
+
+#[test]
 fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
     let robot = [("impersonate-user", "system:serviceaccount:n:robot")];
     let user = act_as(&robot, &["serviceaccounts//robot"]).unwrap();

@@ -317,3 +317,16 @@ fn only_a_kubelets_request_is_approved_by_itself() {
         None
     );
 }
+
+#[test]
+fn a_text_with_two_requests_is_none() {
+    let (one, other) = (request_pem("one", &[]), request_pem("other", &[]));
+    for text in [
+        format!("{one}{other}"),
+        format!("{}{other}", one.replace("CERTIFICATE REQUEST", "CERTIFICATE REQUEST-X")),
+    ] {
+        assert!(Asked::read(&STANDARD.encode(text).into()).is_err());
+    }
+    let asked = Asked::read(&STANDARD.encode(format!("Certificate Request:\n{one}")).into()).unwrap();
+    assert_eq!(asked.common_name, "one");
+}

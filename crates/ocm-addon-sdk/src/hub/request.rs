@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
-use ocm_api::{annotations, conditions::csr, identity, labels};
+use ocm_api::{annotations, certificate_request, conditions::csr, identity, labels};
 use x509_parser::{
     certification_request::X509CertificationRequest,
     extensions::{GeneralName, ParsedExtension},
@@ -60,15 +60,14 @@ pub fn key(request: &CertificateSigningRequest) -> Option<String> {
 
 /// Takes a request apart.
 pub fn read(request: &CertificateSigningRequest) -> Result<Asked, &'static str> {
-    let mut blocks = Pem::iter_from_buffer(&request.spec.request.0);
-    let pem = blocks
+    if !certificate_request::is_only_one(&request.spec.request.0) {
+        return Err("it does not hold one PEM certificate request");
+    }
+    let pem = Pem::iter_from_buffer(&request.spec.request.0)
         .next()
         .and_then(Result::ok)
         .filter(|it| it.label == "CERTIFICATE REQUEST")
         .ok_or("it holds no PEM certificate request")?;
-    if blocks.next().is_some() {
-        return Err("it holds more than one PEM block");
-    }
     let (rest, parsed) =
         X509CertificationRequest::from_der(&pem.contents).map_err(|_| "its certificate request cannot be read")?;
     if !rest.is_empty() {

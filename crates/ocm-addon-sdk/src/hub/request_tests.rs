@@ -267,8 +267,8 @@ fn what_is_no_request_is_not_read() {
         ByteString(b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n".to_vec());
     assert!(read(&request).is_err());
     request.spec.request = ByteString(b"hello".to_vec());
-    assert_eq!(read(&request), Err("it holds no PEM certificate request"));
+    assert_eq!(read(&request), Err("it does not hold one PEM certificate request"));
     let twice = [made(&draft()).spec.request.0, made(&draft()).spec.request.0].concat();
     request.spec.request = ByteString(twice);
-    assert_eq!(read(&request), Err("it holds more than one PEM block"));
+    assert_eq!(read(&request), Err("it does not hold one PEM certificate request"));
 }

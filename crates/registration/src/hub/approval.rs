@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Client, ResourceExt};
 use ocm_api::{
-    annotations,
+    annotations, certificate_request,
     cluster::ManagedCluster,
     condition,
     conditions::{csr, managed_cluster},
@@ -131,13 +131,19 @@ pub fn recognise(request: &CertificateSigningRequest) -> Result<Agent, &'static 
     if request.spec.signer_name != identity::CLIENT_SIGNER {
         return Err("it is for another signer");
     }
+    if !certificate_request::is_only_one(&request.spec.request.0) {
+        return Err("it does not hold one PEM certificate request");
+    }
     let pem = Pem::iter_from_buffer(&request.spec.request.0)
         .next()
         .and_then(Result::ok)
         .filter(|it| it.label == "CERTIFICATE REQUEST")
         .ok_or("it holds no PEM certificate request")?;
-    let (_, parsed) =
+    let (rest, parsed) =
         X509CertificationRequest::from_der(&pem.contents).map_err(|_| "its certificate request cannot be read")?;
+    if !rest.is_empty() {
+        return Err("its certificate request cannot be read");
+    }
     let subject = &parsed.certification_request_info.subject;
     let values = |oid: &Oid<'_>| {
         subject

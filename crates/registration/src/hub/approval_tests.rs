@@ -136,6 +136,20 @@ fn only_the_exact_subject_is_recognised() {
 }
 
 #[test]
+fn of_two_requests_in_one_text_none_is_recognised() {
+    let honest = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    let text = |it: &CertificateSigningRequest| String::from_utf8(it.spec.request.0.clone()).unwrap();
+    let wanted = text(&request("cluster1", &Subject::agent("cluster2", "a1"), "bootstrap"));
+    // Go skips a block whose end has another label, and reads the one behind it.
+    let skipped = text(&honest).replace("END CERTIFICATE REQUEST", "END X");
+    for both in [format!("{skipped}{wanted}"), format!("{}{wanted}", text(&honest))] {
+        let mut twice = honest.clone();
+        twice.spec.request.0 = both.into_bytes();
+        assert_eq!(recognise(&twice), Err("it does not hold one PEM certificate request"));
+    }
+}
+
+#[test]
 fn another_signer_or_an_add_on_is_not_ours() {
     let ours = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
     let mut signer = ours.clone();
