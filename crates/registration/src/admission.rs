@@ -153,6 +153,12 @@ pub fn check_name(name: &str) -> Result<(), Denial> {
         && bytes.iter().all(|it| plain(*it) || *it == b'-')
         && bytes.first().is_some_and(|it| plain(*it))
         && bytes.last().is_some_and(|it| plain(*it));
+    // The group of the agents of a cluster of this name would be that of all agents.
+    if identity::cluster_group(name) == identity::MANAGED_CLUSTERS_GROUP {
+        return Err(bad(format!(
+            "metadata.name \"{name}\" stands for all clusters: use another name"
+        )));
+    }
     if fits {
         return Ok(());
     }

@@ -159,7 +159,7 @@ fn a_client_url_must_be_https_and_a_name_a_dns_label() {
         message(validate_managed_cluster("u", &http, Operation::Create, &ADMIN)),
         "400 url \"http://here\" is invalid in client configs"
     );
-    for name in ["Cluster1", "a.b", "-a", "a-", "", &"a".repeat(64)] {
+    for name in ["Cluster1", "a.b", "-a", "a-", "", &"a".repeat(64), "managed-clusters"] {
         assert!(check_name(name).is_err(), "{name}");
     }
     assert_eq!(check_name("cluster-1"), Ok(()));
