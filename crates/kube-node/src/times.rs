@@ -19,7 +19,31 @@ pub fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
+/// So long after a time. Where the calendar ends first, its end: what is due then is not due in any life of ours.
+pub fn after(at: Timestamp, by: Duration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
 /// A count of seconds from a Kubernetes field.
 pub fn of_seconds(count: i64) -> Duration {
     Duration::from_secs(u64::try_from(count).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_after_the_last_time_is_due_at_the_last_time() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let table = [
+            ("2026-01-01T00:00:00Z", 60, at("2026-01-01T00:01:00Z")),
+            ("9999-12-30T21:59:59Z", 3600, Timestamp::MAX),
+            ("2026-01-01T00:00:00Z", i64::MAX, Timestamp::MAX),
+        ];
+        for (from, seconds, want) in table {
+            assert_eq!(after(at(from), of_seconds(seconds)), want, "{from} + {seconds} s");
+        }
+        assert_eq!(after(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
+    }
 }

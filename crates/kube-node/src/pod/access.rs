@@ -59,7 +59,7 @@ impl Tokens {
 
 /// After four fifths of its life, as a kubelet, a token is replaced.
 fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
-    now + times::until(now, expires).mul_f64(0.8)
+    times::after(now, times::until(now, expires).mul_f64(0.8))
 }
 
 /// The ServiceAccount of a pod as an object.
@@ -137,7 +137,7 @@ impl PodRun {
             .await?;
         let status = made.status.unwrap_or_default();
         let expires = status.expiration_timestamp.map(|it| it.0);
-        let expires = expires.unwrap_or_else(|| Timestamp::now() + times::of_seconds(wish.1));
+        let expires = expires.unwrap_or_else(|| times::after(Timestamp::now(), times::of_seconds(wish.1)));
         Ok((status.token.unwrap_or_default(), expires))
     }
 

@@ -4,7 +4,7 @@ use super::{
     PodRun, Problem, access,
     backoff::Backoff,
     environment,
-    expand::expand,
+    expand::{Room, expand},
     fields,
     probe::{self, Action},
     rewrite::Paths,
@@ -183,19 +183,22 @@ impl PodRun {
             node: self.ground.capacity,
             look_up: &look_up,
         };
-        let variables = environment::resolve(container, self.given_variables(&pod), &sources)?;
+        let mut room = Room::default();
+        let variables = environment::resolve(container, self.given_variables(&pod), &sources, &mut room)?;
         let last_words = self.dir.join("last-words").join(&container.name);
-        let paths = self.paths(container, &variables, &last_words)?;
-        let rewritten = |words: Option<&Vec<String>>| -> Vec<String> {
-            let words = words.map(Vec::as_slice).unwrap_or_default();
-            let expanded = words
-                .iter()
-                .map(|it| expand(it, |name| variables.get(name).map(String::as_str)));
-            expanded.map(|it| paths.rewrite(&it)).collect()
+        let paths = self.paths(container, &variables, &last_words, &mut room)?;
+        let mut rewritten = |field: &str, words: Option<&Vec<String>>| -> Result<Vec<String>, Problem> {
+            let words = words.into_iter().flatten().enumerate();
+            let rewritten = words.map(|(at, word)| {
+                let expanded = expand(word, &mut room, |name| variables.get(name).map(String::as_str));
+                let expanded = expanded.map_err(|error| Problem::Create(format!("{field}[{at}]: {error}")))?;
+                Ok(paths.rewrite(&expanded))
+            });
+            rewritten.collect()
         };
         let line = mapped.line(
-            &rewritten(container.command.as_ref()),
-            &rewritten(container.args.as_ref()),
+            &rewritten("command", container.command.as_ref())?,
+            &rewritten("args", container.args.as_ref())?,
         );
         let line = line.ok_or_else(|| Problem::Create("no command specified".into()))?;
         let directory = match container.working_dir.as_deref().filter(|it| !it.is_empty()) {
@@ -257,14 +260,18 @@ impl PodRun {
         container: &Container,
         variables: &BTreeMap<String, String>,
         last_words: &Path,
+        room: &mut Room,
     ) -> Result<Paths, Problem> {
         let mut pairs = Vec::new();
-        for mount in container.volume_mounts.iter().flatten() {
+        for (at, mount) in container.volume_mounts.iter().flatten().enumerate() {
             let root = self.volume_dir(&mount.name);
             let root = root.ok_or_else(|| Problem::Create(format!("volume {:?} is not there", mount.name)))?;
             let below = match (&mount.sub_path, &mount.sub_path_expr) {
                 (Some(it), _) if !it.is_empty() => it.clone(),
-                (_, Some(it)) => expand(it, |name| variables.get(name).map(String::as_str)),
+                (_, Some(it)) => {
+                    let expanded = expand(it, room, |name| variables.get(name).map(String::as_str));
+                    expanded.map_err(|error| Problem::Create(format!("volumeMounts[{at}].subPathExpr: {error}")))?
+                }
                 _ => String::new(),
             };
             if !below.is_empty() && !super::files::stays_inside(&below) {
@@ -336,7 +343,7 @@ impl PodRun {
     fn next_start(&self, slot: Slot) -> i32 {
         self.with(slot, |it| {
             let began = it.container_id.is_some();
-            it.restart_count + i32::from(began)
+            it.restart_count.saturating_add(i32::from(began))
         })
     }
 
@@ -430,7 +437,8 @@ impl PodRun {
             );
         }
         self.change(slot, |it| it.ready = false);
-        let deadline = Instant::now() + self.grace();
+        // A grace may be longer than any clock runs, which only a sleep knows how to wait for.
+        let grace_ends = tokio::time::sleep(self.grace());
         let hook = container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref());
         let politely = async {
             if let Some(hook) = hook {
@@ -454,7 +462,7 @@ impl PodRun {
             biased;
             () = self.kill.cancelled() => {}
             exit = politely => return exit,
-            () = tokio::time::sleep_until(deadline) => {}
+            () = grace_ends => {}
         }
         process.kill();
         process.wait().await

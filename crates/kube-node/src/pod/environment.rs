@@ -2,7 +2,7 @@
 
 use super::{
     Problem,
-    expand::expand,
+    expand::{Room, TooLong, expand},
     fields::{self, Capacity},
 };
 use crate::references::{Content, Kind, Known, Reference};
@@ -82,13 +82,14 @@ impl Sources<'_> {
 /// All variables of a container, on top of those that every container has.
 ///
 /// # Errors
-/// What is missing.
+/// What is missing, or has no room.
 pub fn resolve(
     container: &Container,
     mut variables: BTreeMap<String, String>,
     sources: &Sources<'_>,
+    room: &mut Room,
 ) -> Result<BTreeMap<String, String>, Problem> {
-    for from in container.env_from.iter().flatten() {
+    for (at, from) in container.env_from.iter().flatten().enumerate() {
         let (kind, name, optional) = match (&from.config_map_ref, &from.secret_ref) {
             (Some(it), _) => (Kind::ConfigMap, &it.name, it.optional),
             (None, Some(it)) => (Kind::Secret, &it.name, it.optional),
@@ -99,22 +100,29 @@ pub fn resolve(
         for (key, value) in content.iter().flat_map(|it| &it.data) {
             let name = format!("{prefix}{key}");
             if is_name(&name) {
-                variables.insert(name, String::from_utf8_lossy(value).into_owned());
+                let value = String::from_utf8_lossy(value);
+                room.take(&value).map_err(|it| too_long("envFrom", at, it))?;
+                variables.insert(name, value.into_owned());
             }
         }
     }
-    for EnvVar {
-        name,
-        value,
-        value_from,
-    } in container.env.iter().flatten()
-    {
+    for (at, variable) in container.env.iter().flatten().enumerate() {
+        let EnvVar {
+            name,
+            value,
+            value_from,
+        } = variable;
         let value = match value_from {
-            Some(source) => sources.source(container, source)?,
-            None => Some(expand(value.as_deref().unwrap_or_default(), |it| {
-                variables.get(it).map(String::as_str)
-            })),
+            Some(source) => {
+                let value = sources.source(container, source)?;
+                value.iter().try_for_each(|it| room.take(it)).map(|()| value)
+            }
+            None => {
+                let known = |it: &str| variables.get(it).map(String::as_str);
+                expand(value.as_deref().unwrap_or_default(), room, known).map(Some)
+            }
         };
+        let value = value.map_err(|it| too_long("env", at, it))?;
         if let Some(value) = value.filter(|_| is_name(name)) {
             variables.insert(name.clone(), value);
         }
@@ -122,6 +130,10 @@ pub fn resolve(
     // A process cannot be given a NUL; Kubernetes' runtimes fail on it, we leave it out.
     variables.values_mut().for_each(|it| it.retain(|it| it != '\0'));
     Ok(variables)
+}
+
+fn too_long(list: &str, at: usize, error: TooLong) -> Problem {
+    Problem::Config(format!("{list}[{at}]: {error}"))
 }
 
 fn is_name(name: &str) -> bool {
@@ -178,7 +190,8 @@ mod tests {
             },
             look_up: &look_up,
         };
-        resolve(&container, BTreeMap::from([("HOST".into(), "h".into())]), &sources)
+        let given = BTreeMap::from([("HOST".into(), "h".into())]);
+        resolve(&container, given, &sources, &mut Room::default())
     }
 
     #[test]
@@ -192,6 +205,17 @@ mod tests {
         let variables = variables.unwrap();
         let all: Vec<_> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(all.join(" "), "A=x B=2 C=x-2-h-$(D) D=d HOST=h N=p P_A=1 P_B=2");
+    }
+
+    #[test]
+    fn variables_that_double_each_other_end_where_a_process_has_no_room() {
+        let doubled = |at: usize| match at {
+            0 => json!({"name": "A0", "value": "0123456789"}),
+            at => json!({"name": format!("A{at}"), "value": format!("$(A{0})$(A{0})", at - 1)}),
+        };
+        let env: Vec<_> = (0..40).map(doubled).collect();
+        let error = Problem::Config(format!("env[19]: {TooLong}"));
+        assert_eq!(resolved(json!({"name": "c", "env": env})), Err(error));
     }
 
     #[test]

@@ -1,43 +1,81 @@
-//! `$(NAME)` in commands, arguments and values of variables.
+//! `$(NAME)` in commands, arguments and values of variables, as far as a process has room for what comes of it.
+
+/// What Linux gives to the words and variables of one process, whatever its limits: three quarters of `_STK_LIM`.
+/// It refuses longer ones itself, but values that name each other double with every line, and forty lines fill any memory.
+const BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// The words and variables of a container are more than a process can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the container's variables and words are longer than {BYTES_MAX} bytes, the most that a process can be given")]
+pub struct TooLong;
+
+/// How many bytes the words and variables of a container may still have.
+#[derive(Debug)]
+pub struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(BYTES_MAX)
+    }
+}
+
+impl Room {
+    /// Takes the room of a text.
+    ///
+    /// # Errors
+    /// There is not so much of it.
+    pub fn take(&mut self, text: &str) -> Result<(), TooLong> {
+        self.0 = self.0.checked_sub(text.len()).ok_or(TooLong)?;
+        Ok(())
+    }
+}
 
 /// Replaces `$(NAME)` by what `look_up` knows; an unknown name stays as it is, and `$$` stands for one `$`.
-pub fn expand<'a>(text: &str, look_up: impl Fn(&str) -> Option<&'a str>) -> String {
+///
+/// # Errors
+/// There is no room for the result.
+pub fn expand<'a>(text: &str, room: &mut Room, look_up: impl Fn(&str) -> Option<&'a str>) -> Result<String, TooLong> {
     let mut expanded = String::with_capacity(text.len());
+    let mut push = |piece: &str| -> Result<(), TooLong> {
+        room.take(piece)?;
+        expanded.push_str(piece);
+        Ok(())
+    };
     let mut rest = text;
+    // Once a name does not end, no later one does: the text is not searched to its end for each of them.
+    let mut names_end = true;
     while let Some(at) = rest.find('$') {
-        expanded.push_str(&rest[..at]);
+        push(&rest[..at])?;
         let after = &rest[at + 1..];
         rest = match after.chars().next() {
             Some('$') => {
-                expanded.push('$');
+                push("$")?;
                 &after[1..]
             }
-            Some('(') => match after.find(')') {
+            Some('(') => match names_end.then(|| after.find(')')).flatten() {
                 Some(end) => {
-                    match look_up(&after[1..end]) {
-                        Some(value) => expanded.push_str(value),
-                        None => expanded.push_str(&rest[at..at + 2 + end]),
-                    }
+                    push(look_up(&after[1..end]).unwrap_or(&rest[at..at + 2 + end]))?;
                     &after[end + 1..]
                 }
                 None => {
-                    expanded.push_str("$(");
+                    names_end = false;
+                    push("$(")?;
                     &after[1..]
                 }
             },
             _ => {
-                expanded.push('$');
+                push("$")?;
                 after
             }
         };
     }
-    expanded.push_str(rest);
-    expanded
+    push(rest)?;
+    Ok(expanded)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::expand;
+    use super::*;
 
     #[test]
     fn known_names_are_replaced_and_nothing_else() {
@@ -45,6 +83,7 @@ mod tests {
             ("--name=$(A)", "--name=1"),
             ("$(A)$(B)-$(A)", "12-1"),
             ("$(UNKNOWN) $(A", "$(UNKNOWN) $(A"),
+            ("$(A) $( $$ $(", "1 $( $ $("),
             ("$$(A) $$$(A)", "$(A) $1"),
             ("$A ${A} 5$", "$A ${A} 5$"),
             ("", ""),
@@ -55,7 +94,24 @@ mod tests {
                 "B" => Some("2"),
                 _ => None,
             };
-            assert_eq!(expand(text, known), want, "{text}");
+            assert_eq!(expand(text, &mut Room::default(), known).as_deref(), Ok(want), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_process_cannot_be_given_is_not_made() {
+        let long = "x".repeat(BYTES_MAX / 2);
+        let known = |_: &str| Some(long.as_str());
+        let mut room = Room::default();
+        assert_eq!(expand("$(A)$(A)", &mut room, known).map(|it| it.len()), Ok(BYTES_MAX));
+        assert_eq!(expand("$(A)", &mut room, known), Err(TooLong));
+        assert_eq!(expand("$(A)$(A)$(A)", &mut Room::default(), known), Err(TooLong));
+    }
+
+    #[test]
+    fn names_that_do_not_end_are_looked_for_once() {
+        let open = "$(".repeat(1_000_000);
+        let known = |_: &str| None;
+        assert_eq!(expand(&open, &mut Room::default(), known).as_deref(), Ok(open.as_str()));
     }
 }

@@ -294,7 +294,9 @@ impl PodRun {
     fn deadline(&self) -> Option<Instant> {
         let seconds = self.pod().spec.as_ref()?.active_deadline_seconds?;
         let since = self.progress.lock().since.as_ref()?.0;
-        Some(Instant::now() + times::until(Timestamp::now(), since + times::of_seconds(seconds)))
+        let due = times::after(since, times::of_seconds(seconds));
+        // What is later than the clock can tell does not end it.
+        Instant::now().checked_add(times::until(Timestamp::now(), due))
     }
 
     /// The pod as it was seen last.

@@ -127,7 +127,7 @@ fn strategy(spec: &DeploymentSpec) -> Strategy {
 fn most(strategy: Strategy, desired: i32) -> i32 {
     match strategy {
         Strategy::Recreate => desired,
-        Strategy::Rolling { surge, .. } => desired + if desired > 0 { surge } else { 0 },
+        Strategy::Rolling { surge, .. } => desired.saturating_add(if desired > 0 { surge } else { 0 }),
     }
 }
 
@@ -219,8 +219,8 @@ impl Workloads {
             .map(|it| revision(&it.metadata))
             .max()
             .unwrap_or_default()
-            + 1;
-        let all: i32 = sets.all().map(|it| wanted_of(it)).sum();
+            .saturating_add(1);
+        let all = sets.all().map(|it| i64::from(wanted_of(it))).sum();
         let before = sets.new.as_ref().map_or(0, |it| wanted_of(it));
         let wanted = rollout::new_wanted(strategy, desired, before, all);
         match &sets.new {
@@ -383,7 +383,8 @@ impl Workloads {
                     self.replica_sets.put(found.clone());
                     return Ok(Some(Arc::new(found)));
                 }
-                let patch = json!({"metadata": {"uid": meta.uid}, "status": {"collisionCount": collisions + 1}});
+                let patch =
+                    json!({"metadata": {"uid": meta.uid}, "status": {"collisionCount": collisions.saturating_add(1)}});
                 let api = self.api::<Deployment>(meta.namespace.as_deref());
                 let params = PatchParams::default();
                 let changed = api.patch_status(name_of(meta), &params, &Patch::Merge(&patch)).await?;
@@ -462,7 +463,7 @@ fn nonzero(count: i32) -> Option<i32> {
 }
 
 fn status(deployment: &Deployment, spec: &DeploymentSpec, sets: &Sets, now: Timestamp) -> DeploymentStatus {
-    let sum = |of: fn(&ReplicaSet) -> i32| sets.all().map(|it| of(it)).sum::<i32>();
+    let sum = |of: fn(&ReplicaSet) -> i32| sets.all().map(|it| of(it)).fold(0, i32::saturating_add);
     let count = |it: &ReplicaSet| it.status.as_ref().map_or(0, |it| it.replicas);
     let replicas = sum(count);
     let ready = sum(|it| it.status.as_ref().and_then(|it| it.ready_replicas).unwrap_or_default());
@@ -475,7 +476,7 @@ fn status(deployment: &Deployment, spec: &DeploymentSpec, sets: &Sets, now: Time
         updated_replicas: sets.new.as_ref().and_then(|it| nonzero(count(it))),
         ready_replicas: nonzero(ready),
         available_replicas: nonzero(available),
-        unavailable_replicas: nonzero((told - available).max(0)),
+        unavailable_replicas: nonzero(told.saturating_sub(available).max(0)),
         collision_count: before.collision_count,
         conditions: before.conditions.clone(),
         ..DeploymentStatus::default()
@@ -486,7 +487,7 @@ fn status(deployment: &Deployment, spec: &DeploymentSpec, sets: &Sets, now: Time
         Strategy::Rolling { .. } if desired == 0 => 0,
         Strategy::Rolling { unavailable, .. } => unavailable,
     };
-    let available = if available >= desired - unavailable {
+    let available = if available >= desired.saturating_sub(unavailable) {
         (
             "Available",
             "True",
@@ -609,7 +610,7 @@ fn progressing(
         return Progressing::Is(("Progressing", "True", "NewReplicaSetAvailable", text), false);
     }
     let number = |it: Option<i32>| it.unwrap_or_default();
-    let old_pods = |it: &DeploymentStatus| number(it.replicas) - number(it.updated_replicas);
+    let old_pods = |it: &DeploymentStatus| number(it.replicas).saturating_sub(number(it.updated_replicas));
     let moved = number(status.updated_replicas) > number(before.updated_replicas)
         || old_pods(status) < old_pods(before)
         || number(status.ready_replicas) > number(before.ready_replicas)
@@ -619,7 +620,7 @@ fn progressing(
         return Progressing::Is(("Progressing", "True", "ReplicaSetUpdated", text), true);
     }
     let since = known.and_then(|it| it.last_update_time.as_ref()).map(|it| it.0);
-    let late = since.is_some_and(|it| it + times::of_seconds(seconds.into()) <= now);
+    let late = since.is_some_and(|it| times::after(it, times::of_seconds(seconds.into())) <= now);
     if late || reason == "ProgressDeadlineExceeded" {
         let text = format!("{set} has timed out progressing.");
         return Progressing::Is(("Progressing", "False", "ProgressDeadlineExceeded", text), false);
@@ -650,7 +651,8 @@ fn deadline(spec: &DeploymentSpec, status: &DeploymentStatus, now: Timestamp) ->
         return None;
     }
     let since = known.last_update_time.as_ref()?.0;
-    Some(times::until(now, since + times::of_seconds(seconds.into())) + Duration::from_secs(1))
+    let due = times::after(since, times::of_seconds(seconds.into()));
+    Some(times::until(now, due) + Duration::from_secs(1))
 }
 
 #[cfg(test)]

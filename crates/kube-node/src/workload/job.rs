@@ -56,7 +56,7 @@ fn verdict(spec: &JobSpec, tally: Tally, ran: Duration) -> Verdict {
     let parallelism = spec.parallelism.unwrap_or(1).max(0);
     match spec.completions {
         Some(wanted) if tally.succeeded >= wanted => Verdict::Complete,
-        Some(wanted) => Verdict::Run(parallelism.min(wanted - tally.succeeded)),
+        Some(wanted) => Verdict::Run(parallelism.min(wanted.saturating_sub(tally.succeeded))),
         None if tally.succeeded > 0 && tally.active == 0 => Verdict::Complete,
         // The first success says that the work is done: the others end by themselves.
         None if tally.succeeded > 0 => Verdict::Run(tally.active),
@@ -146,7 +146,7 @@ impl Workloads {
             active: number(active.len()),
             succeeded: number(succeeded).max(before.succeeded.unwrap_or_default()),
             failed: number(of("Failed")).max(before.failed.unwrap_or_default()),
-            restarts: active.iter().map(|it| restarts(it)).sum(),
+            restarts: active.iter().map(|it| restarts(it)).fold(0, i32::saturating_add),
         };
         let verdict = if suspended {
             Verdict::Run(0)
@@ -170,10 +170,7 @@ impl Workloads {
                     .active_deadline_seconds
                     .filter(|_| !suspended)
                     .map(times::of_seconds);
-                again = [again, deadline.map(|it| it.saturating_sub(ran))]
-                    .into_iter()
-                    .flatten()
-                    .min();
+                again = pods::sooner(again, deadline.map(|it| it.saturating_sub(ran)));
             }
             Verdict::Complete | Verdict::Failed(..) => {
                 self.delete_pods(&**job, COMPONENT, &active).await?;
@@ -192,7 +189,7 @@ impl Workloads {
             };
         let failed = match &verdict {
             // What is ended for the failure of others counts as failed, too.
-            Verdict::Failed(..) => tally.failed + tally.active,
+            Verdict::Failed(..) => tally.failed.saturating_add(tally.active),
             _ => tally.failed,
         };
         let mut status = JobStatus {
@@ -260,7 +257,7 @@ impl Workloads {
             .filter(|it| success.is_none_or(|success| *it > success))
             .collect();
         if let Some(failure) = since_success.iter().max() {
-            let wait = times::until(now, *failure + backoff(since_success.len()));
+            let wait = times::until(now, times::after(*failure, backoff(since_success.len())));
             if !wait.is_zero() {
                 return Ok(Some(wait));
             }
@@ -270,7 +267,7 @@ impl Workloads {
             pods::owned_by(&**job),
             job.metadata.namespace.as_deref(),
         );
-        let missing = usize::try_from(missing).unwrap_or_default();
+        let (count, rest) = pods::portion(missing);
         let wanted: Vec<Pod> = if spec.completion_mode.as_deref() == Some("Indexed") {
             let taken: BTreeSet<i32> = active
                 .iter()
@@ -278,13 +275,13 @@ impl Workloads {
                 .chain(done.iter().copied())
                 .collect();
             let free = (0..spec.completions.unwrap_or_default()).filter(|it| !taken.contains(it));
-            free.take(missing).map(|it| with_index(pod.clone(), it)).collect()
+            free.take(count).map(|it| with_index(pod.clone(), it)).collect()
         } else {
-            vec![pod; missing]
+            vec![pod; count]
         };
         let made = self.create_pods(&**job, COMPONENT, wanted).await?;
         active.extend(made.into_iter().map(Arc::new));
-        Ok(None)
+        Ok(rest)
     }
 
     /// Removes a Job that is over when its time to live is.
@@ -305,7 +302,10 @@ impl Workloads {
             .filter(|it| matches!(it.type_.as_str(), "Complete" | "Failed") && it.status == "True")
             .find_map(|it| it.last_transition_time.as_ref());
         let Some(finished) = finished else { return Ok(None) };
-        let left = times::until(Timestamp::now(), finished.0 + times::of_seconds(seconds.into()));
+        let left = times::until(
+            Timestamp::now(),
+            times::after(finished.0, times::of_seconds(seconds.into())),
+        );
         if !left.is_zero() {
             return Ok(Some(left));
         }
@@ -334,7 +334,7 @@ fn restarts(pod: &Pod) -> i32 {
         let init = it.init_container_statuses.iter().flatten();
         init.chain(it.container_statuses.iter().flatten())
     });
-    all.map(|it| it.restart_count).sum()
+    all.map(|it| it.restart_count).fold(0, i32::saturating_add)
 }
 
 fn with_index(mut pod: Pod, index: i32) -> Pod {

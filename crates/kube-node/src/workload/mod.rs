@@ -15,6 +15,7 @@ use crate::{
     events::{self, Kind as EventKind, Recorder},
     queue,
 };
+use futures::FutureExt;
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::Job,
@@ -22,7 +23,7 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, Resource, runtime::watcher::Config};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -138,7 +139,7 @@ pub async fn run(
         queue: queue.clone(),
         recorder,
     };
-    let work = async {
+    let all = async {
         workloads.pods.synced().await;
         workloads.nodes.synced().await;
         workloads.deployments.synced().await;
@@ -146,29 +147,40 @@ pub async fn run(
         workloads.daemon_sets.synced().await;
         workloads.stateful_sets.synced().await;
         workloads.jobs.synced().await;
-        let mut failures: HashMap<Key, u32> = HashMap::new();
-        loop {
-            let key = queue.next().await;
-            match workloads.look(&key).await {
-                Ok(again) => {
-                    failures.remove(&key);
-                    if let Some(delay) = again {
-                        queue.add_after(key, delay);
-                    }
-                }
-                Err(error) => {
-                    let count = failures.entry(key.clone()).or_default();
-                    *count += 1;
-                    tracing::debug!(?key, %error, count, "will try again");
-                    let delay = RETRY_MIN * 2_u32.saturating_pow((*count).min(16) - 1);
-                    queue.add_after(key, delay.min(RETRY_MAX));
-                }
-            }
-        }
+        let workloads = &workloads;
+        work(&queue, |key| async move { workloads.look(&key).await }).await;
     };
     tokio::select! {
         () = cancel.cancelled() => {}
-        () = work => {}
+        () = all => {}
+    }
+}
+
+/// Looks at one key after the other, for ever. A look that panics is one that failed: all others wait for this worker,
+/// and after a restart the same object would end it again.
+async fn work<L>(queue: &Queue, look: impl Fn(Key) -> L)
+where
+    L: Future<Output = Result<Again, Error>>,
+{
+    let mut failures: HashMap<Key, u32> = HashMap::new();
+    loop {
+        let key = queue.next().await;
+        let count = failures.get(&key).map_or(1, |it| it.saturating_add(1));
+        match AssertUnwindSafe(look(key.clone())).catch_unwind().await {
+            Ok(Ok(again)) => {
+                failures.remove(&key);
+                if let Some(delay) = again {
+                    queue.add_after(key, delay);
+                }
+                continue;
+            }
+            Ok(Err(error)) => tracing::debug!(?key, %error, count, "will try again"),
+            // What it said has been written where panics are written.
+            Err(_) => tracing::error!(?key, count, "a look at an object panicked, will try again"),
+        }
+        failures.insert(key.clone(), count);
+        let delay = RETRY_MIN * 2_u32.saturating_pow(count.min(16) - 1);
+        queue.add_after(key, delay.min(RETRY_MAX));
     }
 }
 
@@ -311,5 +323,37 @@ impl Workloads {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn a_look_that_panics_is_tried_again_and_holds_up_nobody() {
+        let job = |name: &str| Key::Object(Kind::Job, "default".to_owned(), name.to_owned());
+        let (queue, looks, done) = (Queue::default(), Mutex::new(Vec::new()), Notify::new());
+        queue.add(job("bad"));
+        let look = |key: Key| {
+            looks.lock().push(key.clone());
+            match looks.lock().len() {
+                1 => queue.add(job("good")),
+                3.. => done.notify_one(),
+                _ => {}
+            }
+            let is_bad = key == job("bad");
+            async move {
+                assert!(!is_bad, "a look at a bad object panics");
+                Ok(None)
+            }
+        };
+        tokio::select! {
+            () = work(&queue, look) => {}
+            () = done.notified() => {}
+        }
+        assert_eq!(*looks.lock(), [job("bad"), job("good"), job("bad")]);
     }
 }

@@ -1,6 +1,6 @@
 //! What owners of pods have in common: claiming, counting, making and removing them.
 
-use super::{Error, Workloads};
+use super::{Again, Error, Workloads};
 use crate::{events::Kind, times};
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -16,6 +16,24 @@ use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub type Labels = BTreeMap<String, String>;
+
+/// The most pods that one pass makes, and that are made or removed side by side: upstream's `BurstReplicas` and
+/// `MaxPodCreateDeletePerSync`. All pods of `replicas: 2147483647` at once would not fit into the memory, and nobody else
+/// would have a turn before the last of them.
+pub const AT_ONCE_MAX: usize = 500;
+
+/// How many of the missing pods a pass makes. When some are left, the next look is wanted at once, but comes after those
+/// that wait already.
+pub fn portion(missing: i32) -> (usize, Again) {
+    let missing = usize::try_from(missing).unwrap_or_default();
+    let left = missing > AT_ONCE_MAX;
+    (missing.min(AT_ONCE_MAX), left.then_some(Duration::ZERO))
+}
+
+/// The earlier of two looks.
+pub fn sooner(one: Again, other: Again) -> Again {
+    one.into_iter().chain(other).min()
+}
 
 /// The owner that manages an object.
 pub fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -117,7 +135,7 @@ pub fn count<'a>(pods: impl IntoIterator<Item = &'a Arc<Pod>>, min_ready_seconds
         counts.all += 1;
         let Some(since) = ready_since(pod) else { continue };
         counts.ready += 1;
-        let left = times::until(now, since + times::of_seconds(min_ready_seconds.into()));
+        let left = times::until(now, times::after(since, times::of_seconds(min_ready_seconds.into())));
         if min_ready_seconds == 0 || left.is_zero() {
             counts.available += 1;
         } else {
@@ -234,7 +252,7 @@ impl Workloads {
         }
     }
 
-    /// Removes pods side by side.
+    /// Removes pods, so many side by side. All are tried; the first refusal is the answer.
     pub(super) async fn delete_pods<K>(
         &self,
         owner: &K,
@@ -246,7 +264,8 @@ impl Workloads {
         K::DynamicType: Default,
     {
         let api = self.api::<Pod>(owner.meta().namespace.as_deref());
-        let deletions = pods.iter().map(|pod| {
+        let delete = |pod: &Arc<Pod>| {
+            let pod = pod.clone();
             let params = DeleteParams {
                 preconditions: Some(Preconditions {
                     uid: pod.metadata.uid.clone(),
@@ -278,8 +297,13 @@ impl Workloads {
                     Err(error) => Err(error),
                 }
             }
-        });
-        join_all(deletions).await.into_iter().collect()
+        };
+        let mut outcome = Ok(());
+        for some in pods.chunks(AT_ONCE_MAX) {
+            let ends: Result<(), Error> = join_all(some.iter().map(delete)).await.into_iter().collect();
+            outcome = outcome.and(ends);
+        }
+        outcome
     }
 }
 
@@ -341,6 +365,23 @@ mod tests {
         assert_eq!((counts.all, counts.ready, counts.available), (3, 2, 1));
         assert_eq!(counts.next, Some(Duration::from_secs(2)));
         assert_eq!(count(&pods, 0, now).available, 2);
+        // A clock that is wrong may write the last day there is.
+        let counts = count(&[ready("9999-12-30T21:59:59Z")], i32::MAX, now);
+        assert_eq!((counts.ready, counts.available), (1, 0));
+    }
+
+    #[test]
+    fn a_pass_makes_so_many_pods_and_wants_another_one_for_the_rest() {
+        let table = [
+            (i32::MIN, (0, None)),
+            (0, (0, None)),
+            (500, (500, None)),
+            (501, (500, Some(Duration::ZERO))),
+            (i32::MAX, (500, Some(Duration::ZERO))),
+        ];
+        for (missing, want) in table {
+            assert_eq!(portion(missing), want, "{missing}");
+        }
     }
 
     #[test]

@@ -21,15 +21,15 @@ impl Workloads {
         let claimed = self.claim(&**set, &spec.selector).await?;
         let mut active: Vec<Arc<Pod>> = claimed.into_iter().filter(|it| pods::is_active(it)).collect();
         let wanted = spec.replicas.unwrap_or(1);
-        let missing = wanted - i32::try_from(active.len()).unwrap_or(i32::MAX);
-        let mut failure = None;
+        let missing = wanted.max(0) - i32::try_from(active.len()).unwrap_or(i32::MAX);
+        let (mut failure, mut again) = (None, None);
         if set.metadata.deletion_timestamp.is_none() {
             if missing > 0 {
-                failure = self
-                    .grow(set, missing, &mut active)
-                    .await
-                    .err()
-                    .map(|it| ("FailedCreate", it));
+                let (count, rest) = pods::portion(missing);
+                match self.grow(set, count, &mut active).await {
+                    Ok(()) => again = rest,
+                    Err(error) => failure = Some(("FailedCreate", error)),
+                }
             } else if missing < 0 {
                 pods::by_worth(&mut active);
                 let extra: Vec<_> = active.drain(..missing.unsigned_abs() as usize).collect();
@@ -62,14 +62,15 @@ impl Workloads {
         let status = without_zeros(status);
         self.write_status(&self.replica_sets, &**set, set.status.as_ref(), &status)
             .await?;
-        Ok(counts.next.or(failure.map(|_| REFUSED_RETRY)))
+        let retry = failure.map(|_| REFUSED_RETRY);
+        Ok(pods::sooner(pods::sooner(counts.next, retry), again))
     }
 
-    async fn grow(&self, set: &Arc<ReplicaSet>, count: i32, active: &mut Vec<Arc<Pod>>) -> Result<(), Error> {
+    async fn grow(&self, set: &Arc<ReplicaSet>, count: usize, active: &mut Vec<Arc<Pod>>) -> Result<(), Error> {
         let template = set.spec.template.clone().unwrap_or_default();
         let namespace = set.metadata.namespace.as_deref();
         let pod = pods::from_template(&template, pods::owned_by(&**set), namespace);
-        let wanted = vec![pod; usize::try_from(count).unwrap_or_default()];
+        let wanted = vec![pod; count];
         let made = self.create_pods(&**set, COMPONENT, wanted).await?;
         active.extend(made.into_iter().map(Arc::new));
         Ok(())

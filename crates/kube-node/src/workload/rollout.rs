@@ -1,6 +1,7 @@
 //! How many pods of which ReplicaSet: the arithmetic of a Deployment's rollout. Upstream:
 //! kubernetes pkg/controller/deployment, `rolling.go` and `util/deployment_util.go`. We differ in one thing: when a
 //! Deployment is scaled in the middle of a rollout, the new set takes the difference, where upstream shares it out.
+//! Every field may hold the largest number that there is, so that sums are made in a wider one.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -38,25 +39,31 @@ pub fn amount(value: &IntOrString, whole: i32, up: bool) -> i32 {
         IntOrString::Int(it) => *it,
         IntOrString::String(text) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
-            let parts = i64::from(whole) * percent;
+            let parts = i128::from(whole) * i128::from(percent);
             let rounded = if up {
                 (parts + 99).div_euclid(100)
             } else {
                 parts.div_euclid(100)
             };
-            i32::try_from(rounded).unwrap_or(i32::MAX)
+            narrow(rounded)
         }
     }
 }
 
-/// How many pods the new set is to have now.
-pub fn new_wanted(strategy: Strategy, desired: i32, new: i32, all: i32) -> i32 {
+/// The number that a field can hold.
+fn narrow(number: i128) -> i32 {
+    let held = number.clamp(i32::MIN.into(), i32::MAX.into());
+    i32::try_from(held).expect("it lies between the least and the largest")
+}
+
+/// How many pods the new set is to have now, while it has been told to have `new` and all sets together `all`.
+pub fn new_wanted(strategy: Strategy, desired: i32, new: i32, all: i64) -> i32 {
     match strategy {
         Strategy::Recreate => desired,
         _ if new >= desired => desired,
         Strategy::Rolling { surge, .. } => {
-            let room = (desired + surge - all).max(0);
-            new + room.min(desired - new)
+            let room = (i64::from(desired) + i64::from(surge) - all).max(0);
+            narrow((i64::from(new) + room).min(desired.into()).into())
         }
     }
 }
@@ -67,26 +74,30 @@ pub fn old_wanted(strategy: Strategy, desired: i32, new: Set, old: &[Set]) -> Ve
     let Strategy::Rolling { unavailable, .. } = strategy else {
         return vec![0; old.len()];
     };
-    let all = new.wanted + wanted.iter().sum::<i32>();
-    let least = desired - unavailable;
-    let mut may_go = all - least - (new.wanted - new.available);
+    let sum = |of: fn(&Set) -> i32| old.iter().map(|it| i64::from(of(it))).sum::<i64>();
+    let least = i64::from(desired) - i64::from(unavailable);
+    // New pods that are not available yet replace nothing.
+    let mut may_go = sum(|it| it.wanted) + i64::from(new.available) - least;
     if may_go <= 0 {
         return wanted;
     }
     // Pods that are not available are missed by nobody.
     for (wanted, set) in wanted.iter_mut().zip(old) {
-        let gone = (set.wanted - set.available).clamp(0, may_go);
-        *wanted -= gone;
-        may_go -= gone;
+        may_go -= shrink(wanted, (i64::from(set.wanted) - i64::from(set.available)).min(may_go));
     }
-    let available = new.available + old.iter().map(|it| it.available).sum::<i32>();
-    let mut may_go = available - least;
+    let mut may_go = i64::from(new.available) + sum(|it| it.available) - least;
     for wanted in &mut wanted {
-        let gone = (*wanted).clamp(0, may_go.max(0));
-        *wanted -= gone;
-        may_go -= gone;
+        may_go -= shrink(wanted, may_go);
     }
     wanted
+}
+
+/// Takes so many pods, or all that there are; tells how many that were.
+fn shrink(wanted: &mut i32, by: i64) -> i64 {
+    let before = i64::from(*wanted);
+    let gone = by.min(before).max(0);
+    *wanted = narrow((before - gone).into());
+    gone
 }
 
 #[cfg(test)]
@@ -110,6 +121,10 @@ mod tests {
         assert_eq!(of("0", "0%", 5), (0, 1));
         assert_eq!(of("2", "1", 3), (2, 1));
         assert_eq!(of("0", "100%", 0), (0, 1));
+        // Numbers that no cluster has pods for are as many as there can be.
+        let (least, most) = ("-9223372036854775808%", "9223372036854775807%");
+        assert_eq!(of(most, most, i32::MAX), (i32::MAX, i32::MAX));
+        assert_eq!(amount(&IntOrString::String(least.into()), 2, true), i32::MIN);
     }
 
     /// Rolls until nothing moves, with new pods available at once, and tells every state as new/old.
@@ -117,7 +132,7 @@ mod tests {
         let (mut new, mut olds) = (0, old);
         let mut states = Vec::new();
         loop {
-            let next = new_wanted(strategy, desired, new, new + olds);
+            let next = new_wanted(strategy, desired, new, i64::from(new) + i64::from(olds));
             let now = Set {
                 wanted: next,
                 available: next,
@@ -148,6 +163,9 @@ mod tests {
         assert_eq!(rolled(rolling(1, 1), 10, 0), "10/0");
         assert_eq!(rolled(rolling(1, 0), 0, 2), "0/0");
         assert_eq!(rolled(Strategy::Recreate, 2, 2), "2/0");
+        let most = i32::MAX;
+        assert_eq!(rolled(rolling(most, 0), most, most), format!("{most}/0"));
+        assert_eq!(rolled(rolling(0, most), most, most), format!("0/0 {most}/0"));
     }
 
     #[test]

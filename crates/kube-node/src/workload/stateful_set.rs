@@ -70,8 +70,16 @@ fn pod_for(set: &StatefulSet, number: i32, revision: &str) -> Pod {
 /// What the next step is. There is one at a time, but with the policy Parallel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Step {
+    /// At most as many as one pass makes.
     create: Vec<i32>,
     delete: Vec<i32>,
+}
+
+impl Step {
+    /// When the next step is due without any event: at once, while this one was as long as a step may be.
+    fn again(&self) -> Again {
+        (self.create.len() == pods::AT_ONCE_MAX).then_some(Duration::ZERO)
+    }
 }
 
 /// One pod as far as the order is concerned.
@@ -88,7 +96,13 @@ struct Member {
 fn step(members: &BTreeMap<i32, Member>, first: i32, replicas: i32, parallel: bool, partition: Option<i32>) -> Step {
     let mut step = Step::default();
     let wanted = first..first.saturating_add(replicas);
-    let is_done = |step: &Step| !parallel && *step != Step::default();
+    let is_done = |step: &Step| {
+        if parallel {
+            step.create.len() == pods::AT_ONCE_MAX
+        } else {
+            *step != Step::default()
+        }
+    };
     for number in wanted.clone() {
         match members.get(&number) {
             None => step.create.push(number),
@@ -115,7 +129,7 @@ fn step(members: &BTreeMap<i32, Member>, first: i32, replicas: i32, parallel: bo
         return step;
     };
     for (number, member) in members.iter().rev().filter(|(it, _)| wanted.contains(it)) {
-        if *number - first < partition {
+        if number.saturating_sub(first) < partition {
             return step;
         }
         if !member.current && !member.leaving {
@@ -153,13 +167,13 @@ impl Workloads {
         let partition = strategy
             .and_then(|it| it.rolling_update.as_ref()?.partition)
             .unwrap_or_default();
-        let mut refused = None;
+        let (mut refused, mut again) = (None, None);
         if set.metadata.deletion_timestamp.is_none() {
             let step = step(&members, first, replicas, parallel, (!on_delete).then_some(partition));
             let before = set.status.as_ref().and_then(|it| it.current_revision.clone());
             let of = |number: &i32| match &before {
                 // Below the partition a pod comes back as it was; without its old template, that is the new one's name only.
-                Some(before) if number - first < partition => before.clone(),
+                Some(before) if number.saturating_sub(first) < partition => before.clone(),
                 _ => update.clone(),
             };
             let made = step
@@ -168,10 +182,13 @@ impl Workloads {
                 .map(|it| pod_for(set, *it, &of(it)))
                 .collect::<Vec<_>>();
             match self.make_members(set, made).await {
-                Ok(made) => by_number.extend(
-                    made.into_iter()
-                        .filter_map(|it| Some((ordinal(set, &it)?, Arc::new(it)))),
-                ),
+                Ok(made) => {
+                    again = step.again();
+                    by_number.extend(
+                        made.into_iter()
+                            .filter_map(|it| Some((ordinal(set, &it)?, Arc::new(it)))),
+                    );
+                }
                 Err(error) => refused = Some(error),
             }
             let gone: Vec<_> = step.delete.iter().filter_map(|it| by_number.remove(it)).collect();
@@ -203,7 +220,8 @@ impl Workloads {
         };
         self.write_status(&self.stateful_sets, &**set, set.status.as_ref(), &status)
             .await?;
-        Ok(counts.next.or(refused.map(|_| REFUSED_RETRY)))
+        let retry = refused.map(|_| REFUSED_RETRY);
+        Ok(pods::sooner(pods::sooner(counts.next, retry), again))
     }
 
     async fn make_members(&self, set: &Arc<StatefulSet>, wanted: Vec<Pod>) -> Result<Vec<Pod>, Error> {
@@ -276,6 +294,22 @@ mod tests {
     fn in_parallel_they_do_not_wait_for_each_other() {
         assert_eq!(steps("w", 3, true), (vec![1, 2], vec![]));
         assert_eq!(steps("rwww", 1, true), (vec![], vec![3, 2, 1]));
+    }
+
+    #[test]
+    fn in_parallel_a_step_makes_so_many_pods_and_the_next_one_the_rest() {
+        let mut there = BTreeMap::new();
+        for (replicas, want, more) in [
+            (i32::MAX, 0..500, true),
+            (1200, 500..1000, true),
+            (1200, 1000..1200, false),
+        ] {
+            let step = step(&there, 0, replicas, true, Some(0));
+            assert!(step.create.iter().copied().eq(want), "{:?}", step.create);
+            assert_eq!(step.again().is_some(), more);
+            let member = members("r")[&0];
+            there.extend(step.create.into_iter().map(|it| (it, member)));
+        }
     }
 
     #[test]

@@ -259,3 +259,38 @@ async fn a_stateful_set_starts_its_pods_in_order_and_keeps_their_claims() {
     assert_eq!(world.log("s-1", log).await, "s-1\ns-1\n");
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_without_number_are_made_by_portions() {
+    let world = World::new().await;
+    let sets: Api<ReplicaSet> = Api::namespaced(world.client(), "default");
+    let jobs: Api<Job> = Api::namespaced(world.client(), "default");
+    // No scheduler takes them, so that nothing runs.
+    let pod = "schedulerName: none, containers: [{name: c, image: sh}]";
+    let most = i32::MAX;
+    world
+        .site
+        .apply(&format!(
+            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: r}}\nspec: {{replicas: {most}, selector: {{matchLabels: {{app: r}}}}, \
+             template: {{metadata: {{labels: {{app: r}}}}, spec: {{{pod}}}}}}}"
+        ))
+        .await;
+    let more = wait::until(&sets, "r", "has the pods of more than one pass", |it| {
+        it.and_then(|it| it.status.as_ref()).is_some_and(|it| it.replicas > 500)
+    });
+    more.await;
+    sets.delete("r", &DeleteParams::orphan()).await.unwrap();
+    world
+        .site
+        .apply(&format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j}}\nspec: {{completions: {most}, parallelism: {most}, \
+             template: {{spec: {{restartPolicy: Never, {pod}}}}}}}"
+        ))
+        .await;
+    let more = wait::until(&jobs, "j", "has the pods of more than one pass", |it| {
+        let status = it.and_then(|it| it.status.as_ref());
+        status.is_some_and(|it| it.active > Some(500))
+    });
+    more.await;
+    world.stop().await;
+}
