@@ -1,7 +1,10 @@
 //! What of an object's state is reported on the work: well-known fields, or fields named by JSONPath.
 //! Upstream: ocm pkg/work/spoke/statusfeedback.
 
+use std::io::{self, Write};
+
 use ocm_api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, JsonPath};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{jsonpath, manifest::Gvk};
@@ -86,7 +89,7 @@ fn value_at(path: &JsonPath, object: &Value, raw: RawJson) -> Result<Option<Fiel
         ));
     }
     let found = jsonpath::parse(&path.path)
-        .and_then(|it| it.find(object).map(|it| it.into_iter().cloned().collect::<Vec<_>>()))
+        .and_then(|it| it.find(object))
         .map_err(|error| {
             format!(
                 "failed to parse json path {} of {} with error: {error}",
@@ -95,8 +98,8 @@ fn value_at(path: &JsonPath, object: &Value, raw: RawJson) -> Result<Option<Fiel
         })?;
     let value = match (found.as_slice(), raw) {
         ([] | [Value::Null, ..], _) => return Ok(None),
-        ([_, _, ..], RawJson::UpTo(_)) => &Value::Array(found),
-        ([first, ..], _) => first,
+        ([_, _, ..], RawJson::UpTo(length_max)) => return raw_json(path, &found, length_max).map(Some),
+        ([first, ..], _) => *first,
     };
     match (value, raw) {
         (Value::String(it), _) => Ok(Some(FieldValue::string(it))),
@@ -109,16 +112,35 @@ fn value_at(path: &JsonPath, object: &Value, raw: RawJson) -> Result<Option<Fiel
                 go_type(other)
             ))
         }
-        (other, RawJson::UpTo(length_max)) => {
-            let text = other.to_string();
-            if text.len() > length_max {
-                let name = &path.name;
-                return Err(format!(
-                    "the length of returned json raw string for {name} is larger than {length_max}"
-                ));
-            }
-            Ok(Some(FieldValue::json_raw(text)))
+        (other, RawJson::UpTo(length_max)) => raw_json(path, other, length_max).map(Some),
+    }
+}
+
+/// Values as JSON text. It is not made longer than it may be: a path may find a large object many times.
+fn raw_json(path: &JsonPath, value: &impl Serialize, length_max: usize) -> Result<FieldValue, String> {
+    let mut text = UpTo(length_max, Vec::new());
+    let written = serde_json::to_writer(&mut text, value).ok();
+    let text = written.and_then(|()| String::from_utf8(text.1).ok());
+    text.map(FieldValue::json_raw).ok_or_else(|| {
+        let name = &path.name;
+        format!("the length of returned json raw string for {name} is larger than {length_max}")
+    })
+}
+
+/// Bytes that take no more than so many.
+struct UpTo(usize, Vec<u8>);
+
+impl Write for UpTo {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.0 - self.1.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
+        self.1.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -216,6 +238,18 @@ mod tests {
             r#"[{"name":"c","fieldValue":{"type":"JsonRaw","jsonRaw":"[\"A\",\"B\"]"}},{"name":"r","fieldValue":{"type":"JsonRaw","jsonRaw":"0.5"}}] []"#
         );
         assert!(show(&paths(&[("s", ".spec")]), RawJson::UpTo(9)).contains("is larger than 9"));
+    }
+
+    #[test]
+    fn a_large_object_that_is_found_many_times_is_not_written_as_often() {
+        let object = json!({"apiVersion": "v1", "list": vec![0; 10_000], "text": "x".repeat(1_000_000)});
+        let again = JsonPath {
+            name: "all".into(),
+            path: ".list[*]$".into(),
+            ..Default::default()
+        };
+        let error = value_at(&again, &object, RawJson::UpTo(1024)).unwrap_err();
+        assert!(error.ends_with("for all is larger than 1024"), "{error}");
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! Fields of a manifest that are left to others when it is applied server-side, and the hash that tells whether the rest changed.
 //! Upstream: ocm pkg/work/spoke/apply/server_side_apply.go.
 
+use std::collections::HashSet;
+
 use ocm_api::{
     annotations::CONFIG_SPEC_HASH,
     work::{IgnoreField, IgnoreFieldsCondition},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{jq, jsonpath, manifest::metadata_mut, md5};
+use super::{
+    jq,
+    jsonpath::{self, Fault},
+    manifest::metadata_mut,
+    md5,
+};
 
 /// What is applied when fields are ignored.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +35,7 @@ pub fn ignoring(manifest: &Value, fields: &[IgnoreField]) -> Result<Ignoring, St
         .filter(|it| it.condition == IgnoreFieldsCondition::OnSpokePresent)
     {
         for path in &entry.json_paths {
-            remove_json_path(&mut reduced, path);
+            remove_json_path(&mut reduced, path).map_err(|cause| format!("JSON Path error in '{path}': {cause}"))?;
         }
         for pointer in &entry.json_pointers {
             remove_pointer(&mut reduced, pointer)
@@ -40,18 +47,22 @@ pub fn ignoring(manifest: &Value, fields: &[IgnoreField]) -> Result<Ignoring, St
         }
     }
     let hash = md5::hex(format!("&{{{}}}", go_value(&reduced)).as_bytes());
-    let annotated = |mut object: Value| {
-        let metadata = metadata_mut(&mut object);
-        metadata
-            .entry("annotations")
-            .or_insert_with(|| Value::Object(Default::default()))[CONFIG_SPEC_HASH] = Value::String(hash.clone());
-        object
-    };
     Ok(Ignoring {
-        whole: annotated(manifest.clone()),
-        reduced: annotated(reduced),
-        hash: hash.clone(),
+        whole: annotated(manifest.clone(), &hash)?,
+        reduced: annotated(reduced, &hash)?,
+        hash,
     })
+}
+
+fn annotated(mut object: Value, hash: &str) -> Result<Value, String> {
+    let annotations = metadata_mut(&mut object).entry("annotations").or_insert(Value::Null);
+    if annotations.is_null() {
+        *annotations = Value::Object(Map::new());
+    }
+    let annotations = annotations.as_object_mut();
+    let annotations = annotations.ok_or("metadata.annotations of the manifest is not a map")?;
+    annotations.insert(CONFIG_SPEC_HASH.to_owned(), hash.into());
+    Ok(object)
 }
 
 /// Whether the object carries this hash: what we would apply was applied already.
@@ -59,28 +70,33 @@ pub fn carries(live: &Value, hash: &str) -> bool {
     live["metadata"]["annotations"][CONFIG_SPEC_HASH] == hash
 }
 
-/// The text behind the last dot is the key to delete, everything before it says where. Mistakes are ignored, as upstream.
-fn remove_json_path(object: &mut Value, path: &str) {
+/// The text behind the last dot is the key to delete, everything before it says where. Mistakes are ignored, as upstream;
+/// what goes beyond our own bounds is not, or the field would be taken for ignored.
+fn remove_json_path(object: &mut Value, path: &str) -> Result<(), Fault> {
     let path = path.trim().trim_start_matches('{').trim_end_matches('}');
     let Some((parent, key)) = path.rsplit_once('.') else {
-        return;
+        return Ok(());
     };
     if parent.is_empty() {
         if let Some(fields) = object.as_object_mut() {
             fields.remove(key);
         }
-        return;
+        return Ok(());
     }
-    let Ok(parent) = jsonpath::parse(parent) else { return };
     // The path finds references; what they point at is found again by address to be changed.
-    let found: Vec<*const Value> = match parent.find(object) {
-        Ok(values) => values.into_iter().map(|it| it as *const Value).collect(),
-        Err(_) => return,
-    };
-    remove_key_of(object, &found, key);
+    let found = jsonpath::parse(parent).and_then(|it| {
+        let found = it.find(object)?;
+        Ok(found.into_iter().map(std::ptr::from_ref).collect())
+    });
+    match found {
+        Ok(found) => remove_key_of(object, &found, key),
+        Err(Fault::Mistake(_)) => {}
+        Err(beyond) => return Err(beyond),
+    }
+    Ok(())
 }
 
-fn remove_key_of(value: &mut Value, parents: &[*const Value], key: &str) {
+fn remove_key_of(value: &mut Value, parents: &HashSet<*const Value>, key: &str) {
     let address: *const Value = value;
     match value {
         Value::Object(fields) => {
@@ -173,6 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn annotations_that_are_no_map_are_told() {
+        let with = |annotations: Value| ignoring(&json!({"metadata": {"annotations": annotations}}), &[]);
+        assert!(with(Value::Null).is_ok());
+        for annotations in [json!("x"), json!([1]), json!(1)] {
+            assert_eq!(
+                with(annotations).unwrap_err(),
+                "metadata.annotations of the manifest is not a map"
+            );
+        }
+    }
+
+    #[test]
     fn values_print_as_go_prints_them() {
         let table = [
             (json!({"b": [1, 2.5, null], "a": true}), "map[a:true b:[1 2.5 <nil>]]"),
@@ -219,6 +247,10 @@ mod tests {
             ignoring(&manifest, &[field(&[], &["/spec/list/x"], &[])]).unwrap_err(),
             "JSON Pointer error in '/spec/list/x': x is no index of a list"
         );
+        for path in [format!("{}.a", "[?(@".repeat(1000)), format!("{}.a", ".x".repeat(4000))] {
+            let error = ignoring(&manifest, &[field(&[&path], &[], &[])]).unwrap_err();
+            assert!(error.starts_with("JSON Path error in '"), "{error}");
+        }
         assert!(
             ignoring(&manifest, &[field(&[], &[], &[".spec.["])])
                 .unwrap_err()

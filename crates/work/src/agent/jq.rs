@@ -1,7 +1,17 @@
 //! `del(EXPR)` for the path expressions of jq: `.a.b`, `."a"`, `.["a"]`, `.[0]`, `.[]`, `?`, `..`, `|`, `,` and
 //! `select(PATH OP VALUE)`. That is what jq can delete by in practice; anything else is refused by name.
+//! Who writes an expression may be a stranger: its length, its depth and what it names have bounds.
 
 use serde_json::Value;
+
+use super::jsonpath::PATH_BYTES_MAX;
+
+/// How deep parentheses and `select` may be in each other. Reading and walking need stack for each.
+const DEPTH_MAX: usize = 32;
+
+/// How many bytes the addresses may take that an expression makes on its way. `..` makes one for each value of an object,
+/// which needs some megabytes for the largest; `..` after `..` makes each again and again.
+const ADDRESS_BYTES_MAX: usize = 64 << 20;
 
 type Address = Vec<Place>;
 
@@ -25,13 +35,18 @@ enum Step {
 
 /// Removes from the object everything that the expression names.
 pub fn delete(object: &mut Value, expression: &str) -> Result<(), String> {
+    if expression.len() > PATH_BYTES_MAX {
+        let length = expression.len();
+        return Err(format!("the expression has {length} bytes, more than {PATH_BYTES_MAX}"));
+    }
     let mut addresses = Vec::new();
+    let mut left = ADDRESS_BYTES_MAX;
     for branch in split(expression, ',') {
         let mut steps = Vec::new();
         for part in split(&branch, '|') {
-            steps.extend(read(part.trim())?);
+            steps.extend(read(part.trim(), 0)?);
         }
-        addresses.extend(find(&steps, object)?);
+        addresses.extend(find(&steps, object, &mut left)?);
     }
     // From the back, so that removing an item does not move those that are still to go.
     addresses.sort();
@@ -64,14 +79,17 @@ fn split(text: &str, at: char) -> Vec<String> {
     parts
 }
 
-fn read(text: &str) -> Result<Vec<Step>, String> {
+fn read(text: &str, depth: usize) -> Result<Vec<Step>, String> {
+    if depth > DEPTH_MAX {
+        return Err(format!("the expression nests deeper than {DEPTH_MAX} levels"));
+    }
     if let Some(inner) = text.strip_prefix("select(").and_then(|it| it.strip_suffix(')')) {
-        return select(inner.trim());
+        return select(inner.trim(), depth + 1);
     }
     if let Some(inner) = text.strip_prefix('(').and_then(|it| it.strip_suffix(')')) {
         return split(inner, '|')
             .iter()
-            .map(|it| read(it.trim()))
+            .map(|it| read(it.trim(), depth + 1))
             .collect::<Result<Vec<_>, _>>()
             .map(|it| it.into_iter().flatten().collect());
     }
@@ -138,24 +156,43 @@ fn bracket(text: &str) -> Result<Step, String> {
     }
 }
 
-fn select(text: &str) -> Result<Vec<Step>, String> {
+fn select(text: &str, depth: usize) -> Result<Vec<Step>, String> {
     for operator in ["==", "!=", "<=", ">=", "<", ">"] {
         let parts: Vec<&str> = text.splitn(2, operator).collect();
         if let [path, value] = parts.as_slice() {
             let value = serde_json::from_str(value.trim()).map_err(|_| format!("{:?} is no value", value.trim()))?;
             return Ok(vec![Step::Select {
-                path: read(path.trim())?,
+                path: read(path.trim(), depth)?,
                 test: Some((operator.to_owned(), value)),
             }]);
         }
     }
     Ok(vec![Step::Select {
-        path: read(text)?,
+        path: read(text, depth)?,
         test: None,
     }])
 }
 
-fn find(steps: &[Step], root: &Value) -> Result<Vec<Address>, String> {
+/// The address with one more place, paid from the bytes that are left.
+fn extended(address: &[Place], place: Place, left: &mut usize) -> Result<Address, String> {
+    pay(address, left)?;
+    pay(std::slice::from_ref(&place), left)?;
+    Ok([address, &[place]].concat())
+}
+
+fn pay(address: &[Place], left: &mut usize) -> Result<(), String> {
+    let bytes = |place: &Place| match place {
+        Place::Index(_) => size_of::<Place>(),
+        Place::Key(key) => size_of::<Place>() + key.len(),
+    };
+    let bytes = size_of::<Address>() + address.iter().map(bytes).sum::<usize>();
+    let rest = left.checked_sub(bytes);
+    *left = rest.ok_or_else(|| format!("the expression names more than fits into {ADDRESS_BYTES_MAX} bytes"))?;
+    Ok(())
+}
+
+fn find(steps: &[Step], root: &Value, left: &mut usize) -> Result<Vec<Address>, String> {
+    pay(&[], left)?;
     let mut current: Vec<Address> = vec![vec![]];
     for step in steps {
         let mut next = Vec::new();
@@ -163,7 +200,7 @@ fn find(steps: &[Step], root: &Value) -> Result<Vec<Address>, String> {
             let Some(value) = at(root, &address) else { continue };
             match step {
                 Step::Key(key) => match value {
-                    Value::Object(_) | Value::Null => next.push([address, vec![Place::Key(key.clone())]].concat()),
+                    Value::Object(_) | Value::Null => next.push(extended(&address, Place::Key(key.clone()), left)?),
                     other => return Err(format!("expected an object but got: {other}")),
                 },
                 Step::Index(index) => match value {
@@ -174,20 +211,20 @@ fn find(steps: &[Step], root: &Value) -> Result<Vec<Address>, String> {
                             *index
                         };
                         if let Ok(place) = usize::try_from(place) {
-                            next.push([address, vec![Place::Index(place)]].concat());
+                            next.push(extended(&address, Place::Index(place), left)?);
                         }
                     }
                     Value::Null => {}
                     other => return Err(format!("expected an array but got: {other}")),
                 },
                 Step::Each => match value {
-                    Value::Array(_) | Value::Object(_) => next.extend(children(&address, value)),
+                    Value::Array(_) | Value::Object(_) => next.extend(children(&address, value, left)?),
                     Value::Null => {}
                     other => return Err(format!("cannot iterate over: {other}")),
                 },
-                Step::Descend => descend(address, value, &mut next),
+                Step::Descend => descend(address, value, &mut next, left)?,
                 Step::Select { path, test } => {
-                    let found = find(path, value)?;
+                    let found = find(path, value, left)?;
                     let holds = found.iter().any(|it| {
                         let item = at(value, it).unwrap_or(&Value::Null);
                         match test {
@@ -206,22 +243,23 @@ fn find(steps: &[Step], root: &Value) -> Result<Vec<Address>, String> {
     Ok(current)
 }
 
-fn children(address: &Address, value: &Value) -> Vec<Address> {
-    let extended = |place: Place| [address.clone(), vec![place]].concat();
+fn children(address: &Address, value: &Value, left: &mut usize) -> Result<Vec<Address>, String> {
+    let mut child = |place: Place| extended(address, place, left);
     match value {
-        Value::Array(items) => (0..items.len()).map(|it| extended(Place::Index(it))).collect(),
-        Value::Object(fields) => fields.keys().map(|it| extended(Place::Key(it.clone()))).collect(),
-        _ => vec![],
+        Value::Array(items) => (0..items.len()).map(|it| child(Place::Index(it))).collect(),
+        Value::Object(fields) => fields.keys().map(|it| child(Place::Key(it.clone()))).collect(),
+        _ => Ok(vec![]),
     }
 }
 
-fn descend(address: Address, value: &Value, out: &mut Vec<Address>) {
-    for child in children(&address, value) {
+fn descend(address: Address, value: &Value, out: &mut Vec<Address>, left: &mut usize) -> Result<(), String> {
+    for child in children(&address, value, left)? {
         if let Some(below) = child.last().and_then(|it| step_in(value, it)) {
-            descend(child.clone(), below, out);
+            descend(child, below, out, left)?;
         }
     }
     out.push(address);
+    Ok(())
 }
 
 fn compare(item: &Value, operator: &str, wanted: &Value) -> bool {
@@ -307,5 +345,35 @@ mod tests {
                 .starts_with("expected an object")
         );
         assert!(delete(&mut object.clone(), ".").is_err());
+    }
+
+    #[test]
+    fn an_expression_without_end_is_refused() {
+        let nested = |open: &str, depth: usize| format!("{}.a{}", open.repeat(depth), ")".repeat(depth));
+        let object = json!({"a": (0..100).fold(json!([]), |inner, _| json!([inner, 1]))});
+        let too_deep = "the expression nests deeper than 32 levels";
+        let table = [
+            (nested("(", DEPTH_MAX + 1), too_deep),
+            (nested("select(", DEPTH_MAX + 1), too_deep),
+            (nested("(", PATH_BYTES_MAX / 2 - 1), too_deep),
+            (
+                "(".repeat(PATH_BYTES_MAX + 1),
+                "the expression has 4097 bytes, more than 4096",
+            ),
+            (
+                [".."; 20].join("|"),
+                "the expression names more than fits into 67108864 bytes",
+            ),
+        ];
+        for (expression, message) in table {
+            assert_eq!(
+                delete(&mut object.clone(), &expression),
+                Err(message.to_owned()),
+                "{expression}"
+            );
+        }
+        let mut changed = object.clone();
+        delete(&mut changed, &nested("(", DEPTH_MAX)).unwrap();
+        assert_eq!(changed, json!({}));
     }
 }

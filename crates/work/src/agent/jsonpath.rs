@@ -1,8 +1,43 @@
 //! The JSONPath dialect of Kubernetes, as far as it names values: `.a.b[0]`, `['a']`, `[*]`, slices, unions, `..`, filters.
 //! Upstream: client-go util/jsonpath with missing keys allowed. We differ in one thing: `{range}` and text belong to
 //! printing, not to naming, and are refused when the path is read.
+//!
+//! Who writes a path may be a stranger: its length, the depth of its filters and what it looks at have bounds.
 
 use serde_json::Value;
+
+/// The longest path, in bytes. What people write has some hundred.
+pub const PATH_BYTES_MAX: usize = 4096;
+
+/// How deep filters may be in filters. Reading and walking need stack for each.
+const FILTER_DEPTH_MAX: usize = 32;
+
+/// How many values a path may look at. The largest object has fewer; `..` after `..` and filters in filters look at each
+/// again and again, and find it as often.
+const VALUES_MAX: usize = 1_000_000;
+
+/// Why a path names nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is no path, or does not fit to the object. Upstream says so, too.
+    #[error("{0}")]
+    Mistake(String),
+    /// It goes beyond our bounds, which upstream does not have.
+    #[error("{0}")]
+    Beyond(String),
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Self {
+        Self::Mistake(text)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(text: &str) -> Self {
+        Self::Mistake(text.to_owned())
+    }
+}
 
 /// A path that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +85,12 @@ enum Comparison {
 }
 
 /// Reads a path; the braces around it may be left out.
-pub fn parse(text: &str) -> Result<Path, String> {
+pub fn parse(text: &str) -> Result<Path, Fault> {
+    if text.len() > PATH_BYTES_MAX {
+        let length = text.len();
+        let text = format!("the path has {length} bytes, more than {PATH_BYTES_MAX}");
+        return Err(Fault::Beyond(text));
+    }
     let mut inner = text.trim();
     if let Some(rest) = inner.strip_prefix('{') {
         inner = rest.strip_suffix('}').ok_or("unclosed action")?.trim();
@@ -59,18 +99,20 @@ pub fn parse(text: &str) -> Result<Path, String> {
         text: inner.as_bytes(),
         at: 0,
         source: inner,
+        filters: 0,
     };
     let steps = parser.steps(false)?;
     if parser.at < parser.text.len() {
-        return Err(format!("unrecognized character in action: {:?}", parser.rest()));
+        return Err(format!("unrecognized character in action: {:?}", parser.rest()).into());
     }
     Ok(Path { steps })
 }
 
 impl Path {
     /// The values the path names, in order.
-    pub fn find<'a>(&self, root: &'a Value) -> Result<Vec<&'a Value>, String> {
-        walk(&self.steps, root, vec![root])
+    pub fn find<'a>(&self, root: &'a Value) -> Result<Vec<&'a Value>, Fault> {
+        let mut left = VALUES_MAX;
+        walk(&self.steps, root, vec![root], &mut left)
     }
 }
 
@@ -78,6 +120,8 @@ struct Parser<'t> {
     text: &'t [u8],
     at: usize,
     source: &'t str,
+    /// How many filters we are in.
+    filters: usize,
 }
 
 impl Parser<'_> {
@@ -102,7 +146,7 @@ impl Parser<'_> {
     }
 
     /// Reads steps until the end, or inside a filter until something that cannot continue a path.
-    fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, String> {
+    fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, Fault> {
         let mut steps = Vec::new();
         loop {
             match self.peek() {
@@ -135,7 +179,7 @@ impl Parser<'_> {
                 Some(_) if in_filter => return Ok(steps),
                 Some(byte) if steps.is_empty() && (byte.is_ascii_alphanumeric() || byte == b'_') => {
                     if self.rest().starts_with("range") || self.rest() == "end" {
-                        return Err("range is for printing and names no value".to_owned());
+                        return Err("range is for printing and names no value".into());
                     }
                     if let Some(step) = self.field()? {
                         steps.push(step);
@@ -147,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// What follows a dot. A dot at the very end names the object itself.
-    fn field(&mut self) -> Result<Option<Step>, String> {
+    fn field(&mut self) -> Result<Option<Step>, Fault> {
         if self.eat(b'*') {
             return Ok(Some(Step::Wildcard));
         }
@@ -172,10 +216,10 @@ impl Parser<'_> {
         }
         String::from_utf8(name)
             .map(|it| Some(Step::Field(it)))
-            .map_err(|it| it.to_string())
+            .map_err(|it| it.to_string().into())
     }
 
-    fn bracket(&mut self) -> Result<Step, String> {
+    fn bracket(&mut self) -> Result<Step, Fault> {
         if self.eat(b'?') {
             return self.filter();
         }
@@ -191,8 +235,8 @@ impl Parser<'_> {
                 break;
             }
             return Err(match self.peek() {
-                None => "unterminated array".to_owned(),
-                Some(_) => format!("invalid array index {:?}", self.rest()),
+                None => "unterminated array".into(),
+                Some(_) => format!("invalid array index {:?}", self.rest()).into(),
             });
         }
         Ok(if parts.len() == 1 {
@@ -202,7 +246,7 @@ impl Parser<'_> {
         })
     }
 
-    fn bracket_part(&mut self) -> Result<Step, String> {
+    fn bracket_part(&mut self) -> Result<Step, Fault> {
         match self.peek() {
             Some(b'*') => {
                 self.at += 1;
@@ -214,7 +258,7 @@ impl Parser<'_> {
                 if !self.eat(b':') {
                     return start
                         .map(Step::Index)
-                        .ok_or_else(|| format!("invalid array index {:?}", self.rest()));
+                        .ok_or_else(|| format!("invalid array index {:?}", self.rest()).into());
                 }
                 let end = self.integer()?;
                 let step = if self.eat(b':') {
@@ -223,14 +267,14 @@ impl Parser<'_> {
                     1
                 };
                 if step <= 0 {
-                    return Err("step must be > 0".to_owned());
+                    return Err("step must be > 0".into());
                 }
                 Ok(Step::Slice { start, end, step })
             }
         }
     }
 
-    fn integer(&mut self) -> Result<Option<i64>, String> {
+    fn integer(&mut self) -> Result<Option<i64>, Fault> {
         let from = self.at;
         self.eat(b'-');
         while self.peek().is_some_and(|it| it.is_ascii_digit()) {
@@ -242,10 +286,10 @@ impl Parser<'_> {
         }
         text.parse()
             .map(Some)
-            .map_err(|_| format!("invalid array index {text}"))
+            .map_err(|_| format!("invalid array index {text}").into())
     }
 
-    fn quoted(&mut self, quote: u8) -> Result<String, String> {
+    fn quoted(&mut self, quote: u8) -> Result<String, Fault> {
         self.at += 1;
         let mut text = Vec::new();
         loop {
@@ -256,7 +300,7 @@ impl Parser<'_> {
                 }
                 byte if byte == quote => {
                     self.at += 1;
-                    return String::from_utf8(text).map_err(|it| it.to_string());
+                    return String::from_utf8(text).map_err(|it| it.to_string().into());
                 }
                 byte => text.push(byte),
             }
@@ -264,9 +308,14 @@ impl Parser<'_> {
         }
     }
 
-    fn filter(&mut self) -> Result<Step, String> {
+    fn filter(&mut self) -> Result<Step, Fault> {
         if !self.eat(b'(') {
-            return Err("unterminated filter".to_owned());
+            return Err("unterminated filter".into());
+        }
+        self.filters += 1;
+        if self.filters > FILTER_DEPTH_MAX {
+            let text = format!("the path has filters in filters deeper than {FILTER_DEPTH_MAX} levels");
+            return Err(Fault::Beyond(text));
         }
         self.spaces();
         let left = self.operand()?;
@@ -281,8 +330,9 @@ impl Parser<'_> {
             }
         };
         if !(self.eat(b')') && self.eat(b']')) {
-            return Err("unterminated filter".to_owned());
+            return Err("unterminated filter".into());
         }
+        self.filters -= 1;
         Ok(Step::Filter(Box::new(Filter { left, test })))
     }
 
@@ -300,7 +350,7 @@ impl Parser<'_> {
         Some(comparison)
     }
 
-    fn operand(&mut self) -> Result<Operand, String> {
+    fn operand(&mut self) -> Result<Operand, Fault> {
         match self.peek().ok_or("unterminated filter")? {
             b'@' | b'$' | b'.' | b'[' => self.steps(true).map(Operand::Path),
             quote @ (b'\'' | b'"') => self.quoted(quote).map(|it| Operand::Literal(Value::String(it))),
@@ -325,27 +375,47 @@ impl Parser<'_> {
                     .ok()
                     .and_then(serde_json::Number::from_f64)
                     .map(|it| Operand::Literal(Value::Number(it)))
-                    .ok_or_else(|| format!("unrecognized identifier {text}"))
+                    .ok_or_else(|| format!("unrecognized identifier {text}").into())
             }
         }
     }
 }
 
-fn walk<'a>(steps: &[Step], root: &'a Value, mut current: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+/// Notes that so many values are looked at, of those that still may be.
+fn look(left: &mut usize, count: usize) -> Result<(), Fault> {
+    let beyond = || Fault::Beyond(format!("the path looks at more than {VALUES_MAX} values"));
+    *left = left.checked_sub(count).ok_or_else(beyond)?;
+    Ok(())
+}
+
+fn walk<'a>(
+    steps: &[Step],
+    root: &'a Value,
+    mut current: Vec<&'a Value>,
+    left: &mut usize,
+) -> Result<Vec<&'a Value>, Fault> {
     for step in steps {
         let mut next = Vec::new();
         for value in current {
             if value.is_null() && !matches!(step, Step::Root) {
                 continue;
             }
-            one(step, root, value, &mut next)?;
+            let before = next.len();
+            one(step, root, value, &mut next, left)?;
+            look(left, 1 + next.len() - before)?;
         }
         current = next;
     }
     Ok(current)
 }
 
-fn one<'a>(step: &Step, root: &'a Value, value: &'a Value, out: &mut Vec<&'a Value>) -> Result<(), String> {
+fn one<'a>(
+    step: &Step,
+    root: &'a Value,
+    value: &'a Value,
+    out: &mut Vec<&'a Value>,
+    left: &mut usize,
+) -> Result<(), Fault> {
     match step {
         Step::Root => out.push(root),
         Step::Current => out.push(value),
@@ -355,35 +425,35 @@ fn one<'a>(step: &Step, root: &'a Value, value: &'a Value, out: &mut Vec<&'a Val
             Value::Object(fields) => out.extend(fields.values()),
             _ => {}
         },
-        Step::Recursive => descend(value, out),
+        Step::Recursive => descend(value, out, left)?,
         Step::Index(index) => {
             let items = array(value)?;
             let length = items.len() as i64;
             let place = if *index < 0 { index + length } else { *index };
             if place < 0 || place >= length {
-                return Err(format!("array index out of bounds: index {place}, length {length}"));
+                return Err(format!("array index out of bounds: index {place}, length {length}").into());
             }
             out.push(&items[place as usize]);
         }
         Step::Slice { start, end, step } => {
             let items = array(value)?;
             let length = items.len() as i64;
-            let clamp = |it: i64| (if it < 0 { it + length } else { it }).clamp(0, length);
+            let clamp = |it: i64| (if it < 0 { it + length } else { it }).clamp(0, length) as usize;
             let (from, to) = (clamp(start.unwrap_or(0)), clamp(end.unwrap_or(length)));
-            let mut at = from;
-            while at < to {
-                out.push(&items[at as usize]);
-                at += step;
-            }
+            // A step past every end takes the first one alone.
+            let step = usize::try_from(*step).unwrap_or(usize::MAX);
+            out.extend(items.get(from..to).unwrap_or_default().iter().step_by(step));
         }
         Step::Union(parts) => {
             for part in parts {
-                out.extend(walk(part, root, vec![value])?);
+                out.extend(walk(part, root, vec![value], left)?);
             }
         }
         Step::Filter(filter) => {
-            for item in array(value).map_err(|it| format!("{it} and cannot be filtered"))? {
-                if holds(filter, root, item)? {
+            let items = array(value).map_err(|it| format!("{it} and cannot be filtered"))?;
+            for item in items {
+                look(left, 1)?;
+                if holds(filter, root, item, left)? {
                     out.push(item);
                 }
             }
@@ -392,45 +462,52 @@ fn one<'a>(step: &Step, root: &'a Value, value: &'a Value, out: &mut Vec<&'a Val
     Ok(())
 }
 
-fn array(value: &Value) -> Result<&Vec<Value>, String> {
-    value.as_array().ok_or_else(|| format!("{value} is not array or slice"))
+fn array(value: &Value) -> Result<&Vec<Value>, Fault> {
+    let items = value.as_array();
+    items.ok_or_else(|| format!("{value} is not array or slice").into())
 }
 
-fn descend<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
+fn descend<'a>(value: &'a Value, out: &mut Vec<&'a Value>, left: &mut usize) -> Result<(), Fault> {
+    look(left, 1)?;
     match value {
         Value::Array(items) => {
             out.push(value);
-            items.iter().for_each(|it| descend(it, out));
+            items.iter().try_for_each(|it| descend(it, out, left))
         }
         Value::Object(fields) => {
             out.push(value);
-            fields.values().for_each(|it| descend(it, out));
+            fields.values().try_for_each(|it| descend(it, out, left))
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-fn holds(filter: &Filter, root: &Value, item: &Value) -> Result<bool, String> {
-    let left = operand(&filter.left, root, item)?;
+fn holds(filter: &Filter, root: &Value, item: &Value, left: &mut usize) -> Result<bool, Fault> {
+    let found = operand(&filter.left, root, item, left)?;
     let Some((comparison, right)) = &filter.test else {
-        return Ok(!left.is_empty());
+        return Ok(!found.is_empty());
     };
-    let right = operand(right, root, item)?;
-    match (left.as_slice(), right.as_slice()) {
+    let right = operand(right, root, item, left)?;
+    match (found.as_slice(), right.as_slice()) {
         ([], _) | (_, []) => Ok(false),
-        ([left], [right]) => compare(left, *comparison, right),
-        _ => Err("can only compare one element at a time".to_owned()),
+        ([found], [right]) => compare(found, *comparison, right),
+        _ => Err("can only compare one element at a time".into()),
     }
 }
 
-fn operand<'a>(operand: &'a Operand, root: &'a Value, item: &'a Value) -> Result<Vec<&'a Value>, String> {
+fn operand<'a>(
+    operand: &'a Operand,
+    root: &'a Value,
+    item: &'a Value,
+    left: &mut usize,
+) -> Result<Vec<&'a Value>, Fault> {
     match operand {
         Operand::Literal(value) => Ok(vec![value]),
-        Operand::Path(steps) => walk(steps, root, vec![item]),
+        Operand::Path(steps) => walk(steps, root, vec![item], left),
     }
 }
 
-fn compare(left: &Value, comparison: Comparison, right: &Value) -> Result<bool, String> {
+fn compare(left: &Value, comparison: Comparison, right: &Value) -> Result<bool, Fault> {
     use std::cmp::Ordering;
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
@@ -439,7 +516,7 @@ fn compare(left: &Value, comparison: Comparison, right: &Value) -> Result<bool, 
             (Some(left), Some(right)) => Some(left.cmp(&right)),
             _ => left.as_f64().partial_cmp(&right.as_f64()),
         },
-        _ => return Err("incompatible types for comparison".to_owned()),
+        _ => return Err("incompatible types for comparison".into()),
     };
     Ok(match comparison {
         Comparison::Equal => order == Some(Ordering::Equal),
@@ -491,6 +568,8 @@ mod tests {
             (".status.conditions[-1].type", json!(["Other"])),
             (".status.conditions[0:2].n", json!([1, 2])),
             (".status.conditions[::2].n", json!([1, 3])),
+            (".status.conditions[1::9223372036854775807].n", json!([2])),
+            (".status.conditions[2:1].n", json!([])),
             (".status.conditions[0,2].n", json!([1, 3])),
             (".status.conditions[*].n", json!([1, 2, 3])),
             (".status['replicas','ready']", json!([3, true])),
@@ -518,7 +597,7 @@ mod tests {
             ("{range .items[*]}", "range is for printing and names no value"),
         ];
         for (path, message) in table {
-            let error = parse(path).unwrap_err();
+            let error = parse(path).unwrap_err().to_string();
             assert!(
                 error.contains(message) || error.starts_with("invalid array index"),
                 "{path}: {error}"
@@ -526,7 +605,11 @@ mod tests {
         }
         let object = object();
         assert_eq!(
-            parse(".status.conditions[9]").unwrap().find(&object).unwrap_err(),
+            parse(".status.conditions[9]")
+                .unwrap()
+                .find(&object)
+                .unwrap_err()
+                .to_string(),
             "array index out of bounds: index 9, length 3"
         );
         assert!(
@@ -534,7 +617,42 @@ mod tests {
                 .unwrap()
                 .find(&object)
                 .unwrap_err()
+                .to_string()
                 .ends_with("is not array or slice")
         );
+    }
+
+    #[test]
+    fn a_path_without_end_is_refused() {
+        let table = [
+            ("[?(@".repeat(FILTER_DEPTH_MAX + 1), "deeper than 32 levels"),
+            ("[?(@".repeat(PATH_BYTES_MAX / 4), "deeper than 32 levels"),
+            (
+                ".a".repeat(PATH_BYTES_MAX / 2 + 1),
+                "the path has 4098 bytes, more than 4096",
+            ),
+        ];
+        for (path, message) in table {
+            match parse(&path) {
+                Err(Fault::Beyond(error)) => assert!(error.contains(message), "{error}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        let deep = format!("{}{}", "[?(@".repeat(FILTER_DEPTH_MAX), ")]".repeat(FILTER_DEPTH_MAX));
+        let (side_by_side, item) = ("[?(@.a)]".repeat(FILTER_DEPTH_MAX + 1), json!([]));
+        for path in [&deep, &side_by_side] {
+            assert_eq!(parse(path).unwrap().find(&item), Ok(vec![]), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_finds_the_same_again_and_again_is_given_up() {
+        let nested = (0..100).fold(json!([]), |inner, _| json!([inner, 1]));
+        let list = json!({"l": vec![json!({"n": 1}); 100]});
+        let everywhere = (0..5).fold("$.l[?(@.n)]".to_owned(), |inner, _| format!("$.l[?({inner})]"));
+        for (path, object) in [("..".repeat(20), &nested), (everywhere, &list)] {
+            let text = "the path looks at more than 1000000 values".to_owned();
+            assert_eq!(parse(&path).unwrap().find(object), Err(Fault::Beyond(text)), "{path}");
+        }
     }
 }
