@@ -609,7 +609,10 @@ fn hexadecimal_float(it: f64, precision: Option<usize>) -> String {
     let mut fraction = format!("{:013x}", digits & ((1 << 52) - 1));
     match precision {
         None => fraction.truncate(fraction.trim_end_matches('0').len()),
-        Some(precision) => fraction = format!("{fraction:0<precision$}")[..precision].to_owned(),
+        Some(precision) => {
+            fraction.truncate(precision);
+            fraction.extend(std::iter::repeat_n('0', precision.saturating_sub(fraction.len())));
+        }
     }
     let point = if fraction.is_empty() { "" } else { "." };
     let (direction, power) = if exponent < 0 {

@@ -1,5 +1,9 @@
 //! Numbers and quoted strings as Go's `strconv` reads and writes them.
 
+/// More decimals, in either notation, the most exact number does not have: behind them are zeros. `format!` takes 65,535 as
+/// a width at most, where Go takes a million.
+const DECIMALS_MAX: usize = 1074;
+
 /// `strconv.FormatFloat(value, verb, precision, 64)` for the verbs `e E f g G`; a negative precision is the shortest
 /// text that reads back as the same number.
 pub fn format_float(value: f64, verb: char, precision: i32) -> String {
@@ -14,7 +18,12 @@ pub fn format_float(value: f64, verb: char, precision: i32) -> String {
         'e' => with_go_exponent(&scientific(value, precision)),
         'g' => general(value, precision),
         _ => match usize::try_from(precision) {
-            Ok(digits) => format!("{value:.digits$}"),
+            Ok(digits) => {
+                let exact = digits.min(DECIMALS_MAX);
+                let mut text = format!("{value:.exact$}");
+                text.extend(std::iter::repeat_n('0', digits - exact));
+                text
+            }
             Err(_) => format!("{value}"),
         },
     };
@@ -27,7 +36,13 @@ pub fn format_float(value: f64, verb: char, precision: i32) -> String {
 
 fn scientific(value: f64, precision: i32) -> String {
     match usize::try_from(precision) {
-        Ok(digits) => format!("{value:.digits$e}"),
+        Ok(digits) => {
+            let exact = digits.min(DECIMALS_MAX);
+            let mut text = format!("{value:.exact$e}");
+            let end = text.find('e').unwrap_or(text.len());
+            text.insert_str(end, &"0".repeat(digits - exact));
+            text
+        }
         Err(_) => format!("{value:e}"),
     }
 }
@@ -299,4 +314,32 @@ pub fn parse_float(text: &str) -> Option<f64> {
     }
     let value: f64 = lower.parse().ok()?;
     value.is_finite().then_some(sign * value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float_has_as_many_decimals_as_are_asked_for() {
+        let zeros = |count: usize| "0".repeat(count);
+        let table = [
+            (1.5, 'f', format!("1.5{}", zeros(69_999))),
+            (1.5, 'e', format!("1.5{}e+00", zeros(69_999))),
+            (-1.5, 'E', format!("-1.5{}E+00", zeros(69_999))),
+            (1.5, 'g', "1.5".to_owned()),
+            (1e-7, 'g', general(1e-7, 1000)),
+            (
+                f64::from_bits(1),
+                'f',
+                format!("{}{}", format_float(f64::from_bits(1), 'f', 1074), zeros(68_926)),
+            ),
+        ];
+        for (value, verb, expected) in table {
+            let text = format_float(value, verb, 70_000);
+            assert!(text == expected, "{value:e} {verb}: {}", text.trim_end_matches('0'));
+        }
+        // The last digit of the smallest number.
+        assert!(format_float(f64::from_bits(1), 'f', 1074).ends_with('5'));
+    }
 }

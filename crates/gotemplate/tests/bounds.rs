@@ -59,6 +59,23 @@ fn a_template_that_works_too_long_is_stopped() {
 }
 
 #[test]
+fn what_costs_no_more_than_its_text_is_made() {
+    let table = [
+        (r#"{{ repeat 2000000 "x" | wrapWith 1 "," }}"#, 3_999_999),
+        // Go writes a million decimals.
+        (r#"{{ printf "%.1000000f" 1.5 }}"#, 1_000_002),
+        (r#"{{ printf "%.1000000e" 1.5 }}"#, 1_000_006),
+        (r#"{{ printf "%.1000000x" 1.5 }}"#, 1_000_008),
+        (r#"{{ printf "%1000000.1000g" 1.5 }}"#, 1_000_000),
+    ];
+    for (template, length) in table {
+        let engine = Engine::new(Functions::helm());
+        let text = engine.parse("t", template).and_then(|it| it.render(&json!({})));
+        assert_eq!(text.unwrap().len(), length, "{template}");
+    }
+}
+
+#[test]
 fn a_map_cannot_be_put_into_itself() {
     assert!(refusal("{{ $d := dict }}{{ $_ := set $d \"x\" (list $d) }}").contains("contains the map"));
 }

@@ -359,9 +359,11 @@ fn wrap(it: &str, width: i64, line_break: &str, long_words: bool) -> Result<Stri
             continue;
         }
         let end = width + offset + 1;
-        let space = bytes[..end.min(bytes.len())].iter().rposition(|it| *it == b' ');
+        // A space before this line is no place to break it.
+        let space = bytes[offset..end.min(bytes.len())].iter().rposition(|it| *it == b' ');
         match space {
-            Some(space) if space >= offset => {
+            Some(space) => {
+                let space = space + offset;
                 out.extend_from_slice(&bytes[offset..space]);
                 out.extend_from_slice(line_break.as_bytes());
                 offset = space + 1;
