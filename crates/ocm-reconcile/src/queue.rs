@@ -14,6 +14,10 @@ use tokio::{sync::Notify, time::Instant};
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
+/// The longest appointment: a clock cannot be moved on by every number that a user may write. A plan that is looked at too
+/// early wants to be looked at again; once a day that costs nothing.
+const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A handle on the queue of one reconciler. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Queue {
@@ -62,10 +66,10 @@ impl Queue {
         }
     }
 
-    /// Asks for a run of `key` after `delay` at the latest. An earlier appointment stays.
+    /// Asks for a run of `key` after `delay` at the latest, or after a day. An earlier appointment stays.
     pub fn add_after(&self, key: impl Into<String>, delay: Duration) {
         let key = key.into();
-        let at = Instant::now() + delay;
+        let at = appointment(delay);
         let mut state = self.inner.state.lock();
         if state.due.get(&key).is_some_and(|before| *before <= at) {
             return;
@@ -142,6 +146,10 @@ impl Queue {
     }
 }
 
+fn appointment(delay: Duration) -> Instant {
+    Instant::now() + delay.min(DELAY_MAX)
+}
+
 impl State {
     // True when the key became ready now.
     fn mark(&mut self, key: String) -> bool {
@@ -183,7 +191,7 @@ impl State {
         }
         // An appointment made by somebody else during the run stays if it is earlier.
         if let Some(delay) = again {
-            let at = Instant::now() + delay;
+            let at = appointment(delay);
             if self.due.get(key).is_none_or(|before| *before > at) {
                 self.schedule(key.to_owned(), at);
             }
@@ -219,6 +227,19 @@ mod tests {
         queue.add_after("a", Duration::ZERO);
         queue.add_after("a", never);
         assert_eq!(queue.next().await, "a");
+    }
+
+    #[tokio::test]
+    async fn an_appointment_in_ages_is_one_within_a_day() {
+        let queue = Queue::new();
+        queue.add_after("a", Duration::MAX);
+        queue.add("b");
+        let key = queue.next().await;
+        queue.done(&key, Some(Duration::from_secs(i64::MAX.unsigned_abs())));
+        let latest = Instant::now() + DELAY_MAX;
+        let due = queue.inner.state.lock().due.clone();
+        assert_eq!(due.len(), 2);
+        assert!(due.values().all(|it| *it <= latest));
     }
 
     #[tokio::test]
