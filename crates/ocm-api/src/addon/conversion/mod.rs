@@ -70,6 +70,16 @@ pub enum Error {
         /// Its kind.
         kind: String,
     },
+    /// It is no object as Kubernetes has them.
+    #[error("{field} of a {kind} is {found} where a map belongs")]
+    NoMap {
+        /// The field.
+        field: &'static str,
+        /// What it is instead.
+        found: &'static str,
+        /// Its kind.
+        kind: String,
+    },
 }
 
 /// Turns an object into another version; `api_version` is `group/version`. An object of that version stays as it is.
@@ -101,6 +111,16 @@ pub fn convert(object: &mut Value, api_version: &str) -> Result<(), Error> {
     };
     let source = Version::of(&from).ok_or_else(|| unknown(&from))?;
     let target = Version::of(api_version).ok_or_else(|| unknown(api_version))?;
+    // A schema has looked at what comes from an API server; what comes straight to a webhook nobody has.
+    for (field, place) in [
+        ("metadata", "/metadata"),
+        ("metadata.annotations", "/metadata/annotations"),
+        ("spec", "/spec"),
+    ] {
+        if let Some(found) = object.pointer(place).and_then(other_than_map) {
+            return Err(Error::NoMap { field, found, kind });
+        }
+    }
     let changes = source != target;
     match kind.as_str() {
         "ClusterManagementAddOn" if changes => cluster_management_add_on::convert(object, target),
@@ -110,6 +130,17 @@ pub fn convert(object: &mut Value, api_version: &str) -> Result<(), Error> {
     }
     object["apiVersion"] = api_version.into();
     Ok(())
+}
+
+/// What a value is when it is no map; nothing when it is one, or null.
+fn other_than_map(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Null | Value::Object(_) => None,
+        Value::Bool(_) => Some("a boolean"),
+        Value::Number(_) => Some("a number"),
+        Value::String(_) => Some("a string"),
+        Value::Array(_) => Some("a list"),
+    }
 }
 
 fn typed<From: Serialize, To: DeserializeOwned>(object: &From, target: Version) -> To {

@@ -374,3 +374,40 @@ fn a_review_answers_in_its_own_version_with_all_objects_or_none() {
         );
     }
 }
+
+#[test]
+fn an_object_of_another_shape_is_refused_and_named() {
+    let text = "ManagedClusterAddOn";
+    let table = [
+        (
+            json!({"metadata": "x"}),
+            format!("metadata of a {text} is a string where a map belongs"),
+        ),
+        (
+            json!({"metadata": [1]}),
+            format!("metadata of a {text} is a list where a map belongs"),
+        ),
+        (
+            json!({"metadata": {"annotations": 3}}),
+            format!("metadata.annotations of a {text} is a number where a map belongs"),
+        ),
+        (
+            json!({"spec": true}),
+            format!("spec of a {text} is a boolean where a map belongs"),
+        ),
+    ];
+    for (parts, message) in table {
+        for (from, to) in [(ALPHA, BETA), (BETA, ALPHA)] {
+            let mut object = json!({"apiVersion": from, "kind": text, "spec": {"installNamespace": "n"}});
+            for (field, part) in parts.as_object().unwrap() {
+                object[field] = part.clone();
+            }
+            assert_eq!(convert(&mut object, to).unwrap_err().to_string(), message);
+        }
+    }
+    for missing in [Value::Null, json!({}), json!({"annotations": null})] {
+        let mut object =
+            json!({"apiVersion": ALPHA, "kind": text, "metadata": missing, "spec": {"installNamespace": "n"}});
+        convert(&mut object, BETA).unwrap();
+    }
+}
