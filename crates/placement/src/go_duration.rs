@@ -52,7 +52,7 @@ fn amount(digits: &str, unit: i128) -> Option<i128> {
     let mut part = unit;
     for digit in fraction.bytes() {
         part /= 10;
-        nanoseconds += i128::from(digit - b'0') * part;
+        nanoseconds = nanoseconds.checked_add(i128::from(digit - b'0') * part)?;
     }
     Some(nanoseconds)
 }
@@ -91,6 +91,7 @@ mod tests {
             ".s",
             "5d",
             "99999999999h",
+            "170141183460469231731687303715.9s",
             "None",
             "1h-5m",
         ] {
