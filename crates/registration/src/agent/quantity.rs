@@ -78,7 +78,7 @@ fn scaled(number: &str, scale: i128) -> Option<i128> {
     let mut unit = scale;
     for digit in fraction.chars() {
         unit /= 10;
-        value += i128::from(digit.to_digit(10)?) * unit;
+        value = value.checked_add(i128::from(digit.to_digit(10)?) * unit)?;
     }
     Some(if negative { -value } else { value })
 }
@@ -126,5 +126,7 @@ mod tests {
         check(&["1e3", "1k"], "2k");
         check(&[], "0");
         check(&["nonsense", "1"], "1");
+        // The whole number just fits, with its fraction it does not.
+        check(&["170141183460469231731687303715.9", "1"], "1");
     }
 }

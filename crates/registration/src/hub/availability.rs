@@ -115,7 +115,9 @@ impl Reconciler for Availability {
                 plan.look_again(grace);
             }
             Some(lease) => {
-                let expires = renewed(lease).unwrap_or(Timestamp::UNIX_EPOCH) + grace;
+                let renewed = renewed(lease).unwrap_or(Timestamp::UNIX_EPOCH);
+                // The clock of an agent may show any time, the last one included.
+                let expires = renewed.checked_add(grace).unwrap_or(Timestamp::MAX);
                 if seen.now < expires {
                     plan.look_again(expires.duration_since(seen.now).unsigned_abs());
                 } else {

@@ -39,6 +39,14 @@ fn a_fresh_lease_is_looked_at_exactly_when_it_would_run_out() {
 }
 
 #[test]
+fn a_lease_of_the_last_time_there_is_has_not_run_out() {
+    check(
+        &seen(Some("9999-12-30T21:59:59.000000Z"), cluster(Some("True"))),
+        "nothing to do\nagain in 251634978000.999999999s",
+    );
+}
+
+#[test]
 fn a_lease_that_ran_out_makes_the_cluster_unknown_once() {
     check(
         &seen(Some("2026-01-01T00:55:00.000000Z"), cluster(Some("True"))),
