@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ocm_addon_sdk::deploy::manifest::location_mark;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Puts every manifest that is in a namespace into this one, renames Namespaces to it, and lets bindings mean the
 /// ServiceAccounts there. Several Namespaces for one location become one.
@@ -14,8 +14,12 @@ pub fn rewrite(manifests: &mut Vec<Value>, namespace: &str) {
     let mut made = BTreeSet::new();
     manifests.retain_mut(|manifest| {
         let is_namespace = manifest["apiVersion"] == "v1" && manifest["kind"] == "Namespace";
-        if is_namespace {
-            manifest["metadata"]["name"] = namespace.into();
+        // What is no map came of a variable in its name; the work says so, where it is read.
+        let metadata = manifest.as_object_mut().filter(|_| is_namespace);
+        if let Some(metadata) = metadata.map(|it| it.entry("metadata").or_insert_with(|| json!({})))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.insert("name".to_owned(), namespace.into());
         }
         put(manifest, namespace);
         // The first Namespace stays; of a hosted add-on the first on each side.
@@ -44,9 +48,20 @@ fn put(manifest: &mut Value, namespace: &str) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn a_namespace_whose_metadata_is_no_map_is_left_for_the_work_to_refuse() {
+        let namespace = |metadata: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        for metadata in [json!("x"), json!([]), json!(1)] {
+            let mut manifests = vec![namespace(metadata.clone())];
+            rewrite(&mut manifests, "new");
+            assert_eq!(manifests, [namespace(metadata)]);
+        }
+        let mut manifests = vec![json!({"apiVersion": "v1", "kind": "Namespace"})];
+        rewrite(&mut manifests, "new");
+        assert_eq!(manifests, [namespace(json!({"name": "new"}))]);
+    }
 
     #[test]
     fn objects_namespaces_and_service_accounts_move() {

@@ -41,32 +41,36 @@ pub fn substitute(manifest: &mut Value, variables: &Variables, unknown: &mut BTr
 fn replaced(text: &str, variables: &Variables, unknown: &mut BTreeSet<String>) -> Option<String> {
     let mut rest = text;
     let mut result = None;
-    while let Some(start) = rest.find("{{") {
+    while let Some((before, name, after)) = innermost(rest) {
         let result = result.get_or_insert_with(|| String::with_capacity(text.len()));
-        let inside = &rest[start + 2..];
-        let name = inside.find("}}").map(|end| &inside[..end]);
-        let value = name.and_then(|name| match variables.get(name.trim()) {
-            Some(value) => Some((name, value.as_str())),
+        let value = match variables.get(name.trim()) {
+            Some(value) => Some(value.as_str()),
             None if is_name(name) => {
                 unknown.insert(name.to_owned());
-                Some((name, ""))
+                Some("")
             }
             None => None,
-        });
+        };
         match value {
-            Some((name, value)) => {
-                result.push_str(&rest[..start]);
+            Some(value) => {
+                result.push_str(before);
                 result.push_str(value);
-                rest = &inside[name.len() + 2..];
             }
-            // Not ours; but the second bracket may begin something that is.
-            None => {
-                result.push_str(&rest[..=start]);
-                rest = &rest[start + 1..];
-            }
+            // Not ours.
+            None => result.push_str(&rest[..rest.len() - after.len()]),
         }
+        rest = after;
     }
     result.map(|it| it + rest)
+}
+
+/// What stands between the first closing brackets and the last opening ones before them, and the text around both: as no
+/// name holds a bracket, nothing else before can be a variable. So a text is read once, however many brackets it has.
+fn innermost(text: &str) -> Option<(&str, &str, &str)> {
+    let first = text.find("{{")?;
+    let end = first + 2 + text[first + 2..].find("}}")?;
+    let start = first + text[first..end].rfind("{{")?;
+    Some((&text[..start], &text[start + 2..end], &text[end + 2..]))
 }
 
 /// What an AddOnDeploymentConfig can name a variable.
@@ -124,10 +128,26 @@ mod tests {
             "}}{{",
             "{{1a}}",
             "{{{{ x }}",
+            "{{a b}}}",
+            "{{ {{ }} }}",
         ];
         for text in texts {
             assert_eq!(after(text), (text.to_owned(), vec![]));
         }
+    }
+
+    #[test]
+    fn brackets_without_end_are_read_once() {
+        let many = 1_000_000;
+        for text in [
+            "{".repeat(many),
+            "{".repeat(many) + "}}",
+            "{".repeat(many) + &" ".repeat(many) + "}}",
+        ] {
+            assert!(after(&text) == (text, vec![]));
+        }
+        assert_eq!(after("{{ {{CLUSTER_NAME}} {{").0, "{{ cluster1 {{");
+        assert_eq!(after("{{a-b}}}} {{CLUSTER_NAME}}").0, "{{a-b}}}} cluster1");
     }
 
     #[test]
