@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser, value_parser};
 
 use crate::command;
 
@@ -35,6 +35,14 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub log: Option<String>,
+}
+
+/// The longest that a command waits, in seconds: a year, which nobody sits through, and which every clock can be moved on by.
+const WAIT_SECONDS_MAX: u64 = 365 * 24 * 60 * 60;
+
+/// Reads the `--timeout` of a command.
+pub fn wait_seconds() -> RangedU64ValueParser<u64> {
+    value_parser!(u64).range(..=WAIT_SECONDS_MAX)
 }
 
 /// Everything the binary can do, in the order of the help.
@@ -87,4 +95,35 @@ pub enum Command {
     Version(command::version::Version),
     /// Print the completion script of a shell
     Completions(command::completions::Completions),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_waits_longer_than_a_clock_runs() {
+        let commands = [
+            "init",
+            "join --deploy --cluster-name c --bootstrap-kubeconfig f",
+            "unjoin --cluster-name c",
+            "clean",
+            "accept --clusters c",
+            "delete work w --clusters c",
+        ];
+        for command in commands {
+            let wait = |seconds: u64| {
+                let line = format!("drover {command} --timeout {seconds}");
+                Cli::try_parse_from(line.split(' '))
+                    .map(drop)
+                    .map_err(|it| it.to_string())
+            };
+            assert_eq!(wait(WAIT_SECONDS_MAX), Ok(()), "{command}");
+            let error = wait(u64::MAX).unwrap_err();
+            assert!(
+                error.contains("--timeout <SECONDS>") && error.contains("0..=31536000"),
+                "{error}"
+            );
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub struct Removal {
     #[arg(long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
     /// How long to wait until everything is gone, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
     timeout: u64,
     /// Say what would be done and do nothing
     #[arg(long)]

@@ -39,7 +39,7 @@ pub struct Accept {
     #[arg(long)]
     wait: bool,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
     timeout: u64,
     /// Users beside the bootstrap identities whose requests may be approved
     #[arg(long, value_delimiter = ',', value_name = "USERS")]

@@ -32,7 +32,7 @@ pub struct Init {
     #[arg(long)]
     wait: bool,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
     timeout: u64,
     /// Say what would be done and do nothing
     #[arg(long)]

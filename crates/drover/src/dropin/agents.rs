@@ -190,7 +190,7 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
         addon_driver: driver(values)?,
         addon_token_seconds: Some(values.number("addon-token-expiration-seconds"))
             .filter(|_| values.is_given("addon-token-expiration-seconds")),
-        addon_lease_grace: settings::addon_lease_seconds()?.map(|it| Duration::from_secs(5 * it)),
+        addon_lease_grace: settings::addon_lease_seconds()?.map(|it| Duration::from_secs(it.saturating_mul(5))),
         tells_claims: values.gate("ClusterClaim"),
         tells_properties: values.gate("ClusterProperty"),
         intervals: settings::intervals()?,

@@ -31,7 +31,7 @@ pub struct Work {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
     timeout: u64,
     /// Let the hub check everything and delete nothing
     #[arg(long)]

@@ -36,6 +36,7 @@ pub struct Deploy {
         long,
         default_value_t = 300,
         value_name = "SECONDS",
+        value_parser = crate::cli::wait_seconds(),
         requires = "deploy",
         help_heading = "The Deployment"
     )]
