@@ -658,6 +658,7 @@ fn deadline(spec: &DeploymentSpec, status: &DeploymentStatus, now: Timestamp) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -767,6 +768,23 @@ mod tests {
             line,
             "4/2/3/1 Available=True/MinimumReplicasAvailable Progressing=True/ReplicaSetUpdated"
         );
+    }
+
+    #[test]
+    fn the_last_time_and_the_largest_numbers_end_no_pass() {
+        let most = i32::MAX;
+        let stuck = sets(set("d-2", most, 1, 0), vec![set("d-1", most, most, 1)], false);
+        let (_, mut status) = pass(&DeploymentStatus::default(), most, &stuck, 0);
+        for it in status.conditions.iter_mut().flatten() {
+            it.last_update_time = Some(Time("9999-12-30T21:59:59Z".parse().unwrap()));
+        }
+        let (line, status) = pass(&status, most, &stuck, 1);
+        assert_eq!(
+            line,
+            "2147483647/1/1/2147483646 Available=False/MinimumReplicasUnavailable Progressing=True/ReplicaSetUpdated"
+        );
+        let deployment = deployment(most, &status);
+        assert!(deadline(&deployment.spec, &status, at(1)).is_some());
     }
 
     #[test]
