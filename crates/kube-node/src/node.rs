@@ -245,6 +245,10 @@ impl Triggers {
         {
             run.send_replace(None);
         }
+        let takes_room = |it: &&Arc<Pod>| schedule::takes_room(it, &self.name);
+        if old.filter(takes_room).is_some() && new.filter(takes_room).is_none() {
+            self.schedule.add(schedule::everything());
+        }
         if let Some(new) = new {
             let node = new
                 .spec
@@ -252,7 +256,7 @@ impl Triggers {
                 .and_then(|it| it.node_name.as_deref())
                 .unwrap_or_default();
             if node.is_empty() {
-                self.schedule.add(key(new));
+                self.schedule.add(schedule::key(new));
             } else if node == self.name {
                 self.run(uid(new), new);
             }
@@ -285,11 +289,4 @@ impl Triggers {
             workload::nodes_changed(queue);
         }
     }
-}
-
-fn key(pod: &Pod) -> schedule::Key {
-    (
-        pod.metadata.namespace.clone().unwrap_or_default(),
-        pod.metadata.name.clone().unwrap_or_default(),
-    )
 }

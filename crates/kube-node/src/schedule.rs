@@ -14,7 +14,11 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Namespace and name of a pod; empty for all that wait.
@@ -22,6 +26,8 @@ pub type Key = (String, String);
 pub type Queue = queue::Queue<Key>;
 
 const RETRY: Duration = Duration::from_secs(1);
+/// What kube-scheduler says of a node that has as many pods as it takes.
+const FULL: &str = "Too many pods";
 
 /// The key that stands for every pod that waits.
 pub fn everything() -> Key {
@@ -44,20 +50,18 @@ pub async fn run(it: Scheduler) {
     let work = async {
         it.pods.synced().await;
         it.nodes.synced().await;
+        // Pods that were given to this node, as long as the cache does not show it.
+        let mut given = HashSet::new();
         loop {
             let key = it.queue.next().await;
             if key == everything() {
-                let waiting = it.pods.list().into_iter().filter(|it| waits(it));
-                waiting.for_each(|pod| {
-                    let name = pod.metadata.name.clone().unwrap_or_default();
-                    it.queue.add((pod.metadata.namespace.clone().unwrap_or_default(), name));
-                });
+                it.look_again(&mut given);
                 continue;
             }
             let Some(pod) = it.pods.get(&key.0, &key.1).filter(|it| waits(it)) else {
                 continue;
             };
-            match it.consider(&pod).await {
+            match it.consider(&pod, &mut given).await {
                 Ok(()) => {}
                 // Gone, or bound by another.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
@@ -83,8 +87,44 @@ fn waits(pod: &Pod) -> bool {
         && pod.metadata.deletion_timestamp.is_none()
 }
 
+/// Whether a pod takes one of a node's places.
+pub fn takes_room(pod: &Pod, node: &str) -> bool {
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    let place = pod.spec.as_ref().and_then(|it| it.node_name.as_deref());
+    place == Some(node) && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
 impl Scheduler {
-    async fn consider(&self, pod: &Arc<Pod>) -> Result<(), kube::Error> {
+    /// Queues all that wait; of those that found no place, the oldest and only as many as there are places, because there may
+    /// be thousands of them each time that one becomes free.
+    fn look_again(&self, given: &mut HashSet<Key>) {
+        let mut room = self.nodes.get("", &self.name).map_or(0, |it| self.room(&it, given));
+        let mut waiting = self.pods.list();
+        waiting.retain(|it| waits(it));
+        waiting.sort_by_key(|it| it.metadata.creation_timestamp.as_ref().map(|it| it.0));
+        for pod in waiting {
+            let said = condition(&pod).and_then(|it| it.message.as_deref());
+            if said.is_some_and(|it| it.contains(FULL)) {
+                match room.checked_sub(1) {
+                    Some(left) => room = left,
+                    None => continue,
+                }
+            }
+            self.queue.add(key(&pod));
+        }
+    }
+
+    /// How many more pods the node takes. One that does not say so takes any number.
+    fn room(&self, node: &Node, given: &mut HashSet<Key>) -> usize {
+        given.retain(|(namespace, name)| self.pods.get(namespace, name).is_some_and(|it| waits(&it)));
+        let allocatable = node.status.as_ref().and_then(|it| it.allocatable.as_ref());
+        let places = allocatable.and_then(|it| it.get("pods")?.0.parse::<usize>().ok());
+        let pods = self.pods.list();
+        let taken = pods.iter().filter(|it| takes_room(it, &self.name)).count();
+        places.map_or(usize::MAX, |it| it.saturating_sub(taken + given.len()))
+    }
+
+    async fn consider(&self, pod: &Arc<Pod>, given: &mut HashSet<Key>) -> Result<(), kube::Error> {
         // Without a Node it is not known yet what fits; its registration brings us back.
         let Some(node) = self.nodes.get("", &self.name) else {
             return Ok(());
@@ -92,7 +132,11 @@ impl Scheduler {
         let namespace = pod.metadata.namespace.clone().unwrap_or_default();
         let name = pod.metadata.name.clone().unwrap_or_default();
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
-        let Err(misfit) = fits(pod, &node) else {
+        let fitting = match fits(pod, &node) {
+            Ok(()) if self.room(&node, given) == 0 => Err(FULL),
+            other => other,
+        };
+        let Err(misfit) = fitting else {
             let binding = Binding {
                 metadata: kube::core::ObjectMeta {
                     name: Some(name.clone()),
@@ -105,6 +149,7 @@ impl Scheduler {
             let _: Value = api
                 .create_subresource("binding", &name, &PostParams::default(), &binding)
                 .await?;
+            given.insert(key(pod));
             let text = format!("Successfully assigned {namespace}/{name} to {}", self.name);
             self.recorder.tell(
                 events::reference(&**pod),
@@ -155,6 +200,14 @@ impl Scheduler {
         );
         Ok(())
     }
+}
+
+/// The key of a pod.
+pub fn key(pod: &Pod) -> Key {
+    (
+        pod.metadata.namespace.clone().unwrap_or_default(),
+        pod.metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 fn condition(pod: &Pod) -> Option<&PodCondition> {

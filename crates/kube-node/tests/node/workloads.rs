@@ -294,3 +294,34 @@ async fn pods_without_number_are_made_by_portions() {
     more.await;
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_takes_as_many_pods_as_it_says_and_the_next_when_one_goes() {
+    let world = World::new().await;
+    let sets: Api<ReplicaSet> = Api::namespaced(world.client(), "default");
+    // The image is nobody's, so that nothing runs.
+    let set = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 111, selector: {matchLabels: {app: r}}, \
+               template: {metadata: {labels: {app: r}}, spec: {containers: [{name: c, image: none}]}}}";
+    world.site.apply(set).await;
+    let on_node = |it: &&Pod| it.spec.as_ref().is_some_and(|it| it.node_name.is_some());
+    let is_full = |it: &Pod| {
+        let conditions = it.status.iter().flat_map(|it| it.conditions.iter().flatten());
+        let text = "0/1 nodes are available: 1 Too many pods.";
+        let mut conditions = conditions.into_iter();
+        conditions.any(|it| it.type_ == "PodScheduled" && it.message.as_deref() == Some(text))
+    };
+    let all = wait::until_all(&world.pods(), "one more than the node takes waits", |all| {
+        all.iter().filter(on_node).count() == 110 && all.iter().any(is_full)
+    })
+    .await;
+    let name = |it: Option<&Pod>| it.and_then(|it| it.metadata.name.clone()).unwrap();
+    let (goes, waits) = (name(all.iter().find(on_node)), name(all.iter().find(|it| is_full(it))));
+    sets.delete("r", &DeleteParams::orphan()).await.unwrap();
+    let at_once = DeleteParams::default().grace_period(0);
+    world.pods().delete(&goes, &at_once).await.unwrap();
+    let placed = |it: &Pod| it.spec.as_ref().is_some_and(|it| it.node_name.is_some());
+    world
+        .until_pod(&waits, "has the place of the one that went", placed)
+        .await;
+    world.stop().await;
+}
