@@ -342,6 +342,56 @@ async fn an_agent_is_let_in_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_writes_another_identity_into_the_status_does_not_get_it() {
+    let hub = Hub::start().await;
+    hub.enable("c1").await;
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}}";
+    hub.site.apply(map).await;
+    let context = hub.manager.context();
+    let until = async |done: &dyn Fn() -> bool| {
+        let looking = async {
+            while !done() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(wait::PATIENCE, looking).await.expect("it comes");
+    };
+    let (configs, kind) = (&context.caches.configs, ConfigKind::of::<ConfigMap>());
+    until(&|| matches!(configs.find(&kind, "default", "settings"), hub::Lookup::Found(..))).await;
+
+    let admin = Subject {
+        user: "admin".to_owned(),
+        groups: vec!["administrators".to_owned()],
+        ..Subject::default()
+    };
+    let name = hub.ask("c1", "c1", identity::CLIENT_SIGNER, &admin).await;
+    // With a configuration whose change seems to be held back, nobody puts right what it says of itself.
+    let desired = json!({"namespace": "default", "name": "settings", "specHash": "x"});
+    let lie = json!({"status": {
+        "configReferences": [{"group": "", "resource": "configmaps", "name": "settings", "desiredConfig": desired}],
+        "registrations": [{
+            "signerName": identity::CLIENT_SIGNER, "subject": {"user": "admin", "groups": ["administrators"]},
+        }],
+    }});
+    hub.addons("c1")
+        .patch_status("greeter", &PatchParams::default(), &Patch::Merge(lie))
+        .await
+        .unwrap();
+    until(&|| match context.look("c1/greeter") {
+        hub::Look::Here(it) => it.place.held().is_some() && client_subject(&it.place.addon) == admin,
+        _ => false,
+    })
+    .await;
+    until(&|| context.caches.requests.named(&name).is_some()).await;
+    let approval = hub::approval::Approval::new(context);
+    settle(&approval, &Clients::hub(hub.client.clone()), &name, 1)
+        .await
+        .unwrap();
+    hub.is_untouched(&name).await;
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
     let hub = Hub::start().await;
     hub.enable("c1").await;

@@ -69,6 +69,19 @@ impl TemplateAddOn {
         found.ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))
     }
 
+    /// The template, unless it is another add-on's. Which template a cluster has is read from a status that the cluster's agent
+    /// may write: it must not get the manifests, identity and rights of whatever template it names.
+    fn own_template(&self, place: &Place) -> Result<Arc<AddOnTemplateSpec>, Refusal> {
+        let template = self.template(place)?;
+        if template.addon_name == self.name {
+            return Ok(template);
+        }
+        Err(Refusal::new(format!(
+            "the AddOnTemplate for this cluster has addonName {:?} and is not for add-on {}",
+            template.addon_name, self.name
+        )))
+    }
+
     fn read(&self, place: &Place) -> Result<(Arc<AddOnTemplateSpec>, Arc<AddOnDeploymentConfigSpec>), Refusal> {
         let config = self.configs.of::<AddOnDeploymentConfig>(place, |it| it.spec)?;
         Ok((self.template(place)?, config.unwrap_or_default()))
@@ -86,11 +99,12 @@ impl AddOn for TemplateAddOn {
     }
 
     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+        self.own_template(place)?;
         self.rendering(place, |it| it.manifests())?
     }
 
     fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
-        let template = self.template(place)?;
+        let template = self.own_template(place)?;
         let subject = self.subject(place);
         template
             .registration
@@ -100,7 +114,7 @@ impl AddOn for TemplateAddOn {
     }
 
     fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
-        let template = self.template(place)?;
+        let template = self.own_template(place)?;
         permissions(&self.name, &template)
     }
 

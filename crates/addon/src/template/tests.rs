@@ -198,6 +198,19 @@ fn a_cluster_without_a_template_is_refused() {
 }
 
 #[test]
+fn a_template_of_another_add_on_gives_nothing() {
+    let other = TemplateAddOn::new("other");
+    let place = Place::new("cluster1", "other").with_config(&read::<AddOnTemplate>(TEMPLATE));
+    let refused = "the AddOnTemplate for this cluster has addonName \"hello\" and is not for add-on other";
+    assert_eq!(other.manifests(&place).unwrap_err().message(), refused);
+    assert_eq!(other.registrations(&place).unwrap_err().message(), refused);
+    assert_eq!(other.hub_permissions(&place).unwrap_err().message(), refused);
+    // What is there already stays where it is, such as when somebody mistypes the name.
+    let namespace = other.install_namespace(&place);
+    assert_eq!(namespace.as_deref(), Some("open-cluster-management-agent-addon"));
+}
+
+#[test]
 fn registrations_name_who_and_who_signs() {
     let registrations = hello().registrations(&place()).unwrap();
     assert_eq!(

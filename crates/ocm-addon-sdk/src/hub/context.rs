@@ -6,12 +6,12 @@ use kube::Client;
 use ocm_api::{
     addon::{
         ConfigSpecHash, KubeClientDriver,
-        v1alpha1::{AddOnTemplate, ManagedClusterAddOn, RegistrationConfig},
+        v1alpha1::{AddOnTemplate, ManagedClusterAddOn},
     },
     cluster::ManagedCluster,
     condition,
     conditions::{managed_cluster, managed_cluster_add_on},
-    identity, namespaces,
+    namespaces,
 };
 use ocm_reconcile::{Queue, cache};
 
@@ -21,7 +21,7 @@ use super::{
     configs::Lookup,
     registry::{Entry, Registry},
 };
-use crate::{AddOn, Config, Hub, Mode, Place, Refusal, Registration, Subject, place};
+use crate::{AddOn, Config, Hub, Mode, Place, place};
 
 /// What an administrator can choose.
 #[derive(Clone, Debug)]
@@ -93,36 +93,6 @@ impl Standing {
         let status = self.place.addon.status.as_ref();
         status.and_then(|it| it.kube_client_driver) == Some(KubeClientDriver::Token)
     }
-
-    /// How its agent proves who it is: as its author says, or as the agent was told last while nobody can say what the author
-    /// would say for this cluster, because a change of a configuration is held back.
-    ///
-    /// # Errors
-    /// The author's [`Refusal`].
-    pub fn registrations(&self) -> Result<Vec<Registration>, Refusal> {
-        let said = self.add_on.registrations(&self.place);
-        if self.place.held().is_none() {
-            return said;
-        }
-        let said = said.unwrap_or_default();
-        let told = self.place.addon.status.iter().flat_map(|it| &it.registrations);
-        Ok(told.map(|it| as_told(it, &said)).collect())
-    }
-}
-
-// Who signs is told to nobody; the author hardly ever changes it.
-fn as_told(told: &RegistrationConfig, said: &[Registration]) -> Registration {
-    let same = said.iter().find(|it| it.signer() == told.signer_name);
-    let registration = match same {
-        Some(same) => same.clone(),
-        None if told.signer_name == identity::CLIENT_SIGNER => Registration::kube_client(),
-        None => Registration::custom_signer(&told.signer_name),
-    };
-    registration.for_subject(Subject {
-        user: told.subject.user.clone(),
-        groups: told.subject.groups.clone(),
-        organizational_units: told.subject.organization_unit.clone(),
-    })
 }
 
 impl Context {
@@ -257,6 +227,40 @@ impl Context {
         });
         let queue = queue.clone();
         self.caches.configs.listen_for_addons(move |key| queue.add(key));
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// Over these clusters and add-ons and nothing else; nobody answers its client.
+    pub(super) fn holding(
+        clusters: ocm_reconcile::Cache<ManagedCluster>,
+        addons: ocm_reconcile::Cache<ManagedClusterAddOn>,
+    ) -> Self {
+        use ocm_reconcile::Cache;
+
+        let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let configs = super::Configs::new(client.clone(), &addons, &Cache::empty(), Default::default());
+        let caches = Caches {
+            clusters,
+            addons,
+            configs,
+            cluster_management_addons: Cache::empty(),
+            works: Cache::empty(),
+            requests: Cache::empty(),
+            roles: Cache::empty(),
+            role_bindings: Cache::empty(),
+            cluster_roles: Cache::empty(),
+            cluster_role_bindings: Cache::empty(),
+        };
+        Self {
+            client,
+            caches,
+            registry: Registry::default(),
+            options: Arc::default(),
+            hub: Place::new("", "").hub,
+            claims: Claims::default(),
+        }
     }
 }
 

@@ -41,5 +41,5 @@ pub use caches::{Caches, Shared};
 pub use configs::{ConfigKey, Configs, Lookup};
 pub use context::{Context, Look, Options, Standing};
 pub use manager::{Manager, StartError, run};
-pub use registration::{management_owner, owned_by};
+pub use registration::owned_by;
 pub use registry::{AddError, Entry, Registry};

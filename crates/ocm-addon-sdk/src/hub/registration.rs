@@ -1,6 +1,7 @@
 //! Lets the agents of add-ons in: says who they are and binds what they may do.
 //!
-//! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the RBAC objects they come to.
+//! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the ClusterManagementAddOn that owns it; the
+//! RBAC objects they come to.
 //! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace`,
 //! `healthCheck` and the condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
 //! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
@@ -19,7 +20,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use ocm_api::{
     addon::{
         ConfigGroupResource, KubeClientDriver,
-        v1alpha1::{ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
+        v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
     },
     annotations,
     condition::{self, wanted},
@@ -133,14 +134,33 @@ impl Registrations {
     }
 }
 
-/// Add-ons, and the RBAC objects of their agents when somebody changes or removes them.
+/// Add-ons, the ClusterManagementAddOns that own them when these come or go, and the RBAC objects of their agents when somebody
+/// changes or removes them.
 pub fn subscribe(context: &Context, queue: &Queue) {
     context.subscribe(queue);
     let caches = &context.caches;
+    ownership(context, queue);
     drift(&caches.roles, context, queue);
     drift(&caches.role_bindings, context, queue);
     drift(&caches.cluster_roles, context, queue);
     drift(&caches.cluster_role_bindings, context, queue);
+}
+
+// A ManagedClusterAddOn that came into sight before its owner waits for it.
+fn ownership(context: &Context, queue: &Queue) {
+    let caches = &context.caches;
+    let addons = caches.addons.clone();
+    caches.cluster_management_addons.subscribe(queue, move |old, new| {
+        let is_same = old
+            .zip(new)
+            .is_some_and(|(old, new)| old.metadata.uid == new.metadata.uid);
+        let Some(owner) = new.or(old).filter(|_| !is_same) else {
+            return Vec::new();
+        };
+        let mut all = addons.list();
+        all.retain(|it| it.metadata.name == owner.metadata.name);
+        all.iter().map(|it| key_of(&**it)).collect()
+    });
 }
 
 fn drift<K>(cache: &Cache<K>, context: &Context, queue: &Queue)
@@ -273,14 +293,16 @@ fn subject(place: &Place, published: &[RegistrationConfig]) -> Option<Subject> {
     })
 }
 
-/// The owner reference to its ClusterManagementAddOn that the manager of add-ons gave a ManagedClusterAddOn, in whatever
-/// version.
-pub fn management_owner(addon: &ManagedClusterAddOn) -> Option<&OwnerReference> {
-    let group = |it: &OwnerReference| it.api_version.split('/').next() == Some(ManagedClusterAddOn::GROUP);
-    addon
-        .owner_references()
-        .iter()
-        .find(|it| it.kind == "ClusterManagementAddOn" && it.name == addon.name_any() && group(it))
+/// Whether a ManagedClusterAddOn belongs to the ClusterManagementAddOn of its name, in whatever version it says so. Anybody who
+/// may write a ManagedClusterAddOn can name an owner that was never there: to garbage collection it is one that is gone.
+pub fn is_owned_by(addon: &ManagedClusterAddOn, management: &ClusterManagementAddOn) -> bool {
+    let (name, uid) = (addon.name_any(), management.uid().unwrap_or_default());
+    addon.owner_references().iter().any(|it| {
+        it.api_version.split('/').next() == Some(ClusterManagementAddOn::GROUP)
+            && it.kind == ClusterManagementAddOn::KIND
+            && it.name == name
+            && it.uid == uid
+    })
 }
 
 /// The owner reference of what belongs to a ManagedClusterAddOn, without being controlled by it.
@@ -296,12 +318,17 @@ pub fn owned_by(addon: &ManagedClusterAddOn) -> OwnerReference {
     }
 }
 
-fn owners(addon: &ManagedClusterAddOn, management: &OwnerReference) -> Owners {
+// Nothing of them is copied from the ManagedClusterAddOn: what all clusters share must not go because of what one says.
+fn owners(addon: &ManagedClusterAddOn, management: &ClusterManagementAddOn) -> Owners {
     Owners {
         addon: owned_by(addon),
         management: OwnerReference {
+            api_version: ocm_api::addon::v1beta1::ClusterManagementAddOn::API_VERSION.to_owned(),
+            kind: ClusterManagementAddOn::KIND.to_owned(),
+            name: management.name_any(),
+            uid: management.uid().unwrap_or_default(),
+            block_owner_deletion: Some(true),
             controller: None,
-            ..management.clone()
         },
     }
 }
@@ -317,7 +344,9 @@ impl Reconciler for Registrations {
         let decision = match &look {
             Look::Here(standing) => {
                 let addon = &standing.place.addon;
-                management_owner(addon).map(|management| decide(standing, &owners(addon, management)))
+                let offers = &self.context.caches.cluster_management_addons;
+                let owner = offers.named(&addon.name_any()).filter(|it| is_owned_by(addon, it));
+                owner.map(|it| decide(standing, &owners(addon, &it)))
             }
             _ => None,
         };

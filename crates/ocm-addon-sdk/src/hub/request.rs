@@ -161,9 +161,10 @@ pub fn check(
         return Err(format!("add-on {addon} on {cluster} is being deleted"));
     }
     requester(request, cluster, grpc_user)?;
-    let registrations = standing
-        .registrations()
-        .map_err(|refusal| refusal.message().to_owned())?;
+    // What the author says now, and nothing of the status, which the cluster's agent may write. While a change of a configuration
+    // is held back, a renewal under an identity that the change gives up waits for it: nobody else remembers that identity.
+    let registrations = standing.add_on.registrations(place);
+    let registrations = registrations.map_err(|refusal| refusal.message().to_owned())?;
     let mut of_signer = registrations
         .into_iter()
         .filter(|it| it.signer() == request.spec.signer_name)

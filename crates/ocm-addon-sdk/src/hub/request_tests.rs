@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use k8s_openapi::ByteString;
-use serde_json::Value;
+use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{AddOn, Place, Refusal, Signing};
@@ -138,6 +138,44 @@ fn why_custom(spoil: impl FnOnce(&mut Draft)) -> String {
 fn the_agent_gets_the_identity_that_it_was_given() {
     assert_eq!(judged(&draft(), &standing("c1")), Ok(()));
     assert_eq!(judged(&custom(), &standing("c1")), Ok(()));
+}
+
+/// A place whose status says this of its registrations, and that a configuration is not yet the one that the hub has. The
+/// cluster's agent may write both.
+fn told(registrations: Value) -> Standing {
+    let mut standing = standing("c1");
+    let mut place = standing.place.with_config(&ConfigMap::default());
+    place.configs[0].spec_hash = "x".to_owned();
+    let status = Arc::make_mut(&mut place.addon).status.get_or_insert_default();
+    status.registrations = serde_json::from_value(registrations).unwrap();
+    assert!(place.held().is_some());
+    standing.place = place;
+    standing
+}
+
+#[test]
+fn what_an_agent_writes_about_itself_decides_nothing() {
+    let admin = json!({"user": "admin", "groups": ["system:masters"]});
+    let other = "example.com/other";
+    let lies = [identity::CLIENT_SIGNER, SIGNER, other].map(|it| json!({"signerName": it, "subject": admin}));
+    let standing = told(json!(lies));
+    let why = |signer: &str| {
+        let mut draft = draft();
+        draft.signer = signer.to_owned();
+        draft.subject.common_name = "admin".to_owned();
+        draft.subject.organizations = vec!["system:masters".to_owned()];
+        judged(&draft, &standing).expect_err("it must not pass")
+    };
+    let wrong = "its subject is not the one that its registration names";
+    assert_eq!(why(identity::CLIENT_SIGNER), wrong);
+    assert_eq!(why(SIGNER), wrong);
+    assert_eq!(
+        why(other),
+        "add-on greeter has no registration with signer example.com/other"
+    );
+    // Who is whom its author says is let in, and signed for by its author's authority, though a change is held back.
+    assert_eq!(judged(&draft(), &standing), Ok(()));
+    assert_eq!(judged(&custom(), &standing), Ok(()));
 }
 
 #[test]
