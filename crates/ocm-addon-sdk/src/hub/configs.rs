@@ -171,10 +171,12 @@ impl Configs {
         });
     }
 
-    // These objects of a kind, without a watch.
+    // These objects of a kind, as if a watch had just listed them.
     #[cfg(test)]
-    fn hold(&self, kind: &ConfigKind, objects: impl IntoIterator<Item = DynamicObject>) {
+    pub(super) fn hold(&self, kind: &ConfigKind, objects: impl IntoIterator<Item = DynamicObject>) {
         self.prepare(kind, Cache::holding(objects));
+        let arrived = Change::Kind(kind.group.clone(), kind.resource.clone());
+        self.inner.announce(&arrived);
     }
 
     // Takes in a kind with the cache of its objects, unless there is one already.

@@ -45,7 +45,8 @@ impl OpenRequests {
         self.by_key.read().get(key).cloned().unwrap_or_default()
     }
 
-    /// Adds to `queue` the names of requests: when they change, and when the add-on or the cluster that they wait for does.
+    /// Adds to `queue` the names of requests: when they change, and when the add-on, its configuration or the cluster that they
+    /// wait for does. Until a kind of configuration has been listed for the first time, nothing can be said of those who use it.
     pub fn subscribe(self: &Arc<Self>, context: &Context, queue: &Queue) {
         context.caches.requests.subscribe(queue, |_, new| {
             let new = new.filter(|it| is_open(it))?;
@@ -61,6 +62,9 @@ impl OpenRequests {
             let all = addons.list_in(&cluster.name_any());
             all.iter().flat_map(|it| open.get(&key_of(&**it))).collect()
         });
+        let (open, queue) = (self.clone(), queue.clone());
+        let configs = &context.caches.configs;
+        configs.listen_for_addons(move |key| open.get(&key).into_iter().for_each(|it| queue.add(it)));
     }
 }
 
@@ -87,9 +91,68 @@ fn is_open(request: &CertificateSigningRequest) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::DynamicObject;
+    use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{AddOn, ConfigKind, Place, Refusal, hub::Look};
+
+    struct Greeter;
+
+    impl AddOn for Greeter {
+        fn name(&self) -> &str {
+            "greeter"
+        }
+
+        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+            Ok(Vec::new())
+        }
+
+        fn supported_configs(&self) -> Vec<ConfigKind> {
+            vec![ConfigKind::of::<ConfigMap>()]
+        }
+    }
+
+    fn holding<K>(object: Value) -> Cache<K>
+    where
+        K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        Cache::holding([serde_json::from_value(object).unwrap()])
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_open_before_the_configurations_arrive_is_looked_at_when_they_do() {
+        let desired = json!({"namespace": "default", "name": "settings", "specHash": "1"});
+        let addons = holding(json!({
+            "metadata": {"name": "greeter", "namespace": "c1"}, "spec": {},
+            "status": {"configReferences": [{"group": "", "resource": "configmaps", "desiredConfig": desired}]},
+        }));
+        let clusters = holding(json!({"metadata": {"name": "c1"}, "spec": {}}));
+        let context = Context::holding(clusters, addons);
+        context.registry.add(Arc::new(Greeter), false).unwrap();
+        // Not the context's, so that nothing but the configuration can tell the queue.
+        let (requests, queue) = (Cache::empty(), Queue::new());
+        let open = OpenRequests::of(&requests);
+        open.subscribe(&context, &queue);
+        let request = json!({
+            "metadata": {"name": "addon-1", "labels": {
+                "open-cluster-management.io/cluster-name": "c1",
+                "open-cluster-management.io/addon-name": "greeter",
+            }},
+            "spec": {"request": "", "signerName": identity::CLIENT_SIGNER, "usages": []},
+        });
+        requests.put(serde_json::from_value(request).unwrap());
+        assert!(matches!(context.look("c1/greeter"), Look::Waits(_)));
+        assert!(queue.is_empty());
+
+        let map: DynamicObject =
+            serde_json::from_value(json!({"metadata": {"namespace": "default", "name": "settings"}})).unwrap();
+        context.caches.configs.hold(&ConfigKind::of::<ConfigMap>(), [map]);
+        assert!(matches!(context.look("c1/greeter"), Look::Here(_)));
+        assert_eq!(queue.len(), 1);
+    }
 
     fn lightened(signer: &str, conditions: Value, certificate: Option<&str>) -> (bool, bool, bool) {
         let mut request: CertificateSigningRequest = serde_json::from_value(json!({
