@@ -126,9 +126,11 @@ impl Registration {
 /// Whom a certificate is issued to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The user, in the certificate its common name.
+    /// The user, in the certificate its common name; when it is empty, the cluster's agent fills in that of the add-on's agent
+    /// on its cluster, whose part of the name is the add-on's.
     pub user: String,
-    /// The groups, in the certificate its organizations.
+    /// The groups, in the certificate its organizations; when there is none, the cluster's agent fills in the group of the add-on
+    /// on its cluster.
     pub groups: Vec<String>,
     /// The organizational units.
     pub organizational_units: Vec<String>,

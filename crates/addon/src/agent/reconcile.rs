@@ -547,8 +547,11 @@ impl Reconciler for AddOnAgents {
                 .find(|it| it.signer_name == identity::CLIENT_SIGNER);
             if let Some(registration) = first {
                 // The hub acts on a token and on a change. That it is certificates from the start, as it took for granted, can
-                // go with the next word.
-                let can_wait = seen.driver != Some(KubeClientDriver::Token) && status.kube_client_driver.is_none();
+                // go with the next word; but an add-on's manager that has not said who the agent is may wait to hear it.
+                let subject = &registration.subject;
+                let can_wait = seen.driver != Some(KubeClientDriver::Token)
+                    && status.kube_client_driver.is_none()
+                    && !(subject.user.is_empty() && subject.groups.is_empty());
                 let is_alone = status.conditions == conditions(addon);
                 let is_near = seen.rights.iter().any(|it| !matches!(it.next, Next::Keep { .. }));
                 if !(can_wait && is_alone && is_near) {

@@ -185,6 +185,13 @@ fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
     assert_eq!(conclusion(&waiting), "nothing to do");
     waiting.lease = lease("2026-01-02T03:04:00.000000Z");
     assert!(conclusion(&waiting).contains("\"kubeClientDriver\":\"csr\""));
+    // One that says who the agent is only when it knows would never hear of it: the request cannot be answered before.
+    let anybody = addon(&json!({"status": {
+        "kubeClientDriver": null, "registrations": [{"signerName": identity::CLIENT_SIGNER, "subject": {}}],
+    }}));
+    let mut asking = seen(Some(anybody.clone()));
+    asking.rights = vec![decided(right(&anybody, KubeClientDriver::Csr))];
+    assert!(conclusion(&asking).contains("\"kubeClientDriver\":\"csr\""));
     // The hub has to hear of a change, or it would not say whom the certificate is for.
     let changed = addon(&json!({"status": {"kubeClientDriver": "token"}}));
     let mut seen = seen(Some(changed.clone()));

@@ -176,7 +176,7 @@ pub fn check(
         ));
     }
     let registration = of_signer
-        .find(|it| is_for(asked, &it.subject(place)))
+        .find(|it| is_for(asked, &filled(it.subject(place), cluster, addon)))
         .ok_or("its subject is not the one that its registration names")?;
     let own_name = format!("{addon}.addon.open-cluster-management.io");
     if asked.names.iter().any(|it| it.as_ref() != Some(&own_name)) {
@@ -184,6 +184,24 @@ pub fn check(
     }
     usages(request, &registration)?;
     Ok(registration)
+}
+
+// The cluster's agent fills in what a subject leaves out, ours and upstream's alike.
+fn filled(subject: Subject, cluster: &str, addon: &str) -> Subject {
+    let Subject { user, groups, .. } = &subject;
+    Subject {
+        user: if user.is_empty() {
+            identity::addon_user(cluster, addon, addon)
+        } else {
+            user.clone()
+        },
+        groups: if groups.is_empty() {
+            vec![identity::addon_cluster_group(cluster, addon)]
+        } else {
+            groups.clone()
+        },
+        ..subject
+    }
 }
 
 // Sets are compared: an organization more is as wrong as one less.

@@ -179,6 +179,52 @@ fn what_an_agent_writes_about_itself_decides_nothing() {
 }
 
 #[test]
+fn what_a_subject_leaves_out_is_what_the_clusters_agent_fills_in() {
+    struct Brief(Subject);
+    impl AddOn for Brief {
+        fn name(&self) -> &str {
+            "greeter"
+        }
+        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+            Ok(Vec::new())
+        }
+        fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+            Ok(vec![Registration::custom_signer(SIGNER).for_subject(self.0.clone())])
+        }
+    }
+    let judge = |said: &Subject, user: &str, groups: &[&str]| {
+        let mut draft = custom();
+        draft.subject.common_name = user.to_owned();
+        draft.subject.organizations = groups.iter().map(|it| (*it).to_owned()).collect();
+        draft.subject.organizational_units = said.organizational_units.clone();
+        let standing = Standing {
+            add_on: Arc::new(Brief(said.clone())),
+            ..standing("c1")
+        };
+        judged(&draft, &standing)
+    };
+    let (user, group) = (
+        "system:open-cluster-management:cluster:c1:addon:greeter:agent:greeter",
+        "system:open-cluster-management:cluster:c1:addon:greeter",
+    );
+    let unit = Subject {
+        organizational_units: vec!["north".to_owned()],
+        ..Subject::default()
+    };
+    assert_eq!(judge(&unit, user, &[group]), Ok(()));
+    let named = Subject {
+        user: "me".to_owned(),
+        ..Subject::default()
+    };
+    assert_eq!(judge(&named, "me", &[group]), Ok(()));
+    // It stays exact: what is left out is not anything.
+    assert!(judge(&unit, "me", &[group]).is_err());
+    assert!(judge(&unit, user, &["system:masters"]).is_err());
+    assert!(judge(&named, user, &[group]).is_err());
+    assert!(judge(&named, "me", &[]).is_err());
+}
+
+#[test]
 fn a_sibling_with_a_longer_name_gets_nothing() {
     let sibling = |it: &mut Draft| {
         it.user = "system:open-cluster-management:c10:x7k2p".to_owned();

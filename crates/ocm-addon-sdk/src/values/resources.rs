@@ -1,10 +1,11 @@
 //! Which containers a resource requirement is for.
 //!
-//! A requirement names containers as `type:workload:container`, each of which may be `*`. The last requirement that fits a
-//! container counts.
+//! A requirement names containers as `type:workload:container`, each of which may be `*` or a regular expression. The last
+//! requirement that fits a container counts.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use ocm_api::addon::ContainerResourceRequirements;
+use regex::Regex;
 
 /// The regular expression that charts and templates compare with `type:workload:container`.
 ///
@@ -29,15 +30,23 @@ pub fn of_container<'a>(
     container: &str,
 ) -> Option<&'a ResourceRequirements> {
     let id = [workloads, workload, container];
-    let fits = |it: &&ContainerResourceRequirements| {
-        let wanted: Vec<&str> = it.container_id.splitn(3, ':').collect();
-        wanted.len() == id.len()
-            && wanted
-                .iter()
-                .zip(id)
-                .all(|(wanted, is)| *wanted == "*" || *wanted == is)
-    };
+    let fits = |it: &&ContainerResourceRequirements| fits(&it.container_id, id);
     requirements.iter().rev().find(fits).map(|it| &it.resources)
+}
+
+fn fits(container_id: &str, id: [&str; 3]) -> bool {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | ':' | '*');
+    let parts: Vec<&str> = container_id.splitn(3, ':').collect();
+    let are_names = container_id.chars().all(is_plain) && parts.iter().all(|it| *it == "*" || !it.contains('*'));
+    // Most are names and asterisks, for which no expression has to be made for each container of each cluster.
+    let pattern = (!are_names).then(|| Regex::new(&pattern(container_id)));
+    match pattern {
+        Some(Ok(pattern)) => pattern.is_match(&id.join(":")),
+        // What is no expression can still be a name.
+        Some(Err(_)) | None => {
+            parts.len() == id.len() && parts.iter().zip(id).all(|(wanted, is)| *wanted == "*" || *wanted == is)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -76,9 +85,21 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_no_pattern() {
-        let all = [requirement("deployments:w.b:agent", "1")];
-        assert!(of_container(&all, "deployments", "web", "agent").is_none());
+    fn each_part_of_a_name_may_be_an_expression() {
+        let fits = |container_id: &str, id: [&str; 3]| {
+            let all = [requirement(container_id, "1")];
+            of_container(&all, id[0], id[1], id[2]).is_some()
+        };
+        let web = ["deployments", "web-1", "agent"];
+        assert!(fits("deployments:web-[0-9]+:agent", web));
+        assert!(fits("deployments:web.*:(agent|proxy)", web));
+        assert!(fits("*:w.b-1:agent", web));
+        assert!(!fits("deployments:web-[a-z]+:agent", web));
+        // It is the whole name, and what is no expression is a name.
+        assert!(!fits("deployments:web:agent", web));
+        assert!(!fits("deployments:we[b]:agent", web));
+        assert!(!fits("deployments:(:agent", web));
+        assert!(fits("deployments:(:*", ["deployments", "(", "agent"]));
         assert_eq!(pattern("*:*:*"), "^.+:.+:.+$");
     }
 }
