@@ -202,6 +202,74 @@ async fn feedback_follows_the_object_without_polling() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_completed_work_is_frozen_whatever_is_edited() {
+    let world = World::new().await;
+    let mut spec = works(&[config_map("job", "1")]);
+    spec["manifestConfigs"] = json!([{
+        "resourceIdentifier": {"group": "", "resource": "configmaps", "name": "*", "namespace": "default"},
+        "conditionRules": [{"type": "CEL", "condition": "Complete", "celExpressions": ["object.data.k == '1'"]}]
+    }]);
+    world.create_work("web", spec).await;
+    world.work_until("web", |it| is(it, "Complete", "True")).await;
+    // As Kubernetes removes a finished Job after its time to live.
+    world.delete_object("configmaps", "job").await;
+    world.work_until("web", |it| is(it, "Available", "False")).await;
+    world
+        .patch_work(
+            "web",
+            json!({"spec": works(&[config_map("renamed", "1"), config_map("job", "2")])}),
+        )
+        .await;
+    let work = world.work_until("web", |it| at_generation(it, "Complete", 2)).await;
+    assert!(
+        is(&work, "Complete", "True") && at_generation(&work, "Applied", 1),
+        "{work:#}"
+    );
+    let manifests = &work["status"]["resourceStatus"]["manifests"];
+    assert_eq!(manifests.as_array().map(Vec::len), Some(1));
+    assert_eq!(manifests[0]["resourceMeta"]["name"], "job");
+    for name in ["job", "renamed"] {
+        assert!(world.object("v1", "configmaps", name).await.is_none());
+    }
+    world.delete_work("web").await;
+    world.work_until_gone("web").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_work_that_is_being_deleted_goes_on_telling() {
+    let world = World::new().await;
+    let mut spec = works(&[config_map("a", "1")]);
+    spec["manifestConfigs"] = json!([{
+        "resourceIdentifier": {"group": "", "resource": "configmaps", "name": "a", "namespace": "default"},
+        "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "k", "path": ".data.k"}]}]
+    }]);
+    world.create_work("web", spec).await;
+    world.work_until("web", |it| is(it, "Available", "True")).await;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    world.patch_object("configmaps", "a", held).await;
+    world.delete_work("web").await;
+    world
+        .object_until("configmaps", "a", |it| {
+            it.is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string())
+        })
+        .await;
+    world
+        .patch_object("configmaps", "a", json!({"data": {"k": "last words"}}))
+        .await;
+    world
+        .work_until("web", |it| {
+            let values = &it["status"]["resourceStatus"]["manifests"][0]["statusFeedback"]["values"];
+            values[0]["fieldValue"]["string"] == "last words"
+        })
+        .await;
+    let let_go = json!({"metadata": {"finalizers": null}});
+    world.patch_object("configmaps", "a", let_go).await;
+    world.work_until_gone("web").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orphans_stay_and_lose_their_owner() {
     let world = World::new().await;
     world.create_work("web", works(&[config_map("a", "1")])).await;

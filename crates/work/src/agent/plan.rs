@@ -23,10 +23,10 @@ use ocm_api::{
 use ocm_reconcile::{Plan, Propagation, Site, Step, Target};
 
 use super::{
-    config::Config,
+    config::{self, Config},
     executor::{REFUSED_FOR, Refusal},
     feedback::RawJson,
-    manifest::{self, Key, Manifest, Resource, Unreadable},
+    manifest::{self, Gvk, Key, Manifest, Resource, Unreadable},
     ownership::{self, LettingGo},
     report::{Applied, Found, Looked, report},
     strategy::{self, Decision, Live, Subject, Tried, Written},
@@ -76,6 +76,7 @@ pub struct Seen {
     pub key: String,
     pub work: Option<Arc<ManifestWork>>,
     pub trace: Option<Arc<AppliedManifestWork>>,
+    /// The manifests; of a work that is complete or going, what its status lists.
     pub items: Vec<Item>,
     /// What the trace has on record and the work no longer wants, or all of it when the work goes.
     pub leaving: Vec<Leaving>,
@@ -103,6 +104,53 @@ pub struct Item {
     pub tried: Tried,
     /// Another writer keeps undoing us; wait this long before the next repair.
     pub hold: Option<Duration>,
+}
+
+impl Item {
+    /// What the status of a work that is not applied any more lists: it is looked at, and never written. The manifest stays
+    /// unread, because the spec may have changed since.
+    pub fn listed(work: &ManifestWork, meta: &ManifestResourceMeta) -> Self {
+        let why = "the work is not applied any more";
+        let gvk = Gvk {
+            group: meta.group.clone(),
+            version: meta.version.clone(),
+            kind: meta.kind.clone(),
+        };
+        let key = Key {
+            group: meta.group.clone(),
+            version: meta.version.clone(),
+            resource: meta.resource.clone(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+        };
+        let key = [&key.version, &key.resource, &key.name]
+            .iter()
+            .all(|it| !it.is_empty())
+            .then_some(key);
+        Self {
+            manifest: Err(Unreadable {
+                ordinal: usize::try_from(meta.ordinal).unwrap_or_default(),
+                gvk,
+                namespace: meta.namespace.clone(),
+                name: meta.name.clone(),
+                why: why.to_owned(),
+            }),
+            resource: Err(why.to_owned()),
+            config: key
+                .as_ref()
+                .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it)),
+            key,
+            owned: false,
+            complete: false,
+            permitted: Ok(()),
+            live: Live::Unknown,
+            unreadable: None,
+            watched: false,
+            written: None,
+            tried: Tried::default(),
+            hold: None,
+        }
+    }
 }
 
 /// An object on record that is to go.
@@ -140,7 +188,7 @@ pub enum Phase {
     Nothing,
     /// The work is wanted.
     Applying,
-    /// All its manifests are complete; only its status is kept current.
+    /// All its manifests are complete; whatever its spec says now, only the status of what was applied is kept current.
     Complete,
     /// The trace is going while the work stays: somebody deleted it, and it takes its objects along.
     Renewing,
@@ -510,7 +558,13 @@ fn set_eviction(plan: &mut Plan, trace: &AppliedManifestWork, at: Option<Timesta
 /// What to say about it when every round is over: the status of the work and of its trace, side by side.
 pub fn conclude(seen: &Seen) -> Plan {
     let mut plan = Plan::new();
-    if let (Phase::Applying | Phase::Complete, Some(work)) = (seen.phase(), &seen.work) {
+    let reported = match seen.phase() {
+        Phase::Applying | Phase::Complete => true,
+        // As long as the trace holds it, somebody may wait for what its last jobs say.
+        Phase::Leaving => seen.trace.is_some() && !seen.items.is_empty(),
+        _ => false,
+    };
+    if let (true, Some(work)) = (reported, &seen.work) {
         let mut next = (**work).clone();
         let old = next.status.take().unwrap_or_default();
         let looked: Vec<Looked> = seen.items.iter().map(|it| looked(seen, it)).collect();
@@ -535,6 +589,11 @@ pub fn conclude(seen: &Seen) -> Plan {
         next.status = match seen.phase() {
             Phase::Applying if seen.blocked.is_none() => Some(record(seen, trace)),
             Phase::Renewing | Phase::Leaving | Phase::Finishing => Some(still_there(seen, trace)),
+            // The work is there, so nothing is evicted; what is on record stays.
+            Phase::Complete => next.status.map(|it| AppliedManifestWorkStatus {
+                eviction_start_time: None,
+                ..it
+            }),
             _ => next.status,
         };
         if next.metadata.deletion_timestamp.is_none() || !seen.leaving.is_empty() {
@@ -564,7 +623,7 @@ fn looked(seen: &Seen, item: &Item) -> Looked {
 }
 
 fn applied(seen: &Seen, item: &Item) -> Applied {
-    if seen.phase() == Phase::Complete {
+    if matches!(seen.phase(), Phase::Complete | Phase::Leaving) {
         return Applied::AsBefore;
     }
     if let Some(why) = &seen.blocked {

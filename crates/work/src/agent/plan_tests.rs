@@ -323,6 +323,89 @@ fn a_complete_work_is_left_as_it_is() {
 }
 
 #[test]
+fn of_a_complete_work_only_what_was_applied_is_told_whatever_its_spec_says_now() {
+    let said = |type_: &str, reason: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": reason, "message": "m",
+            "observedGeneration": 1, "lastTransitionTime": NOON
+        })
+    };
+    let meta = json!({
+        "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+        "name": "a", "namespace": "default"
+    });
+    let complete = said("Complete", "ConditionRuleEvaluated");
+    let edited = work(json!({
+        "metadata": {"generation": 2},
+        "spec": {"workload": {"manifests": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "renamed", "namespace": "default"}}
+        ]}},
+        "status": {
+            "conditions": [said("Applied", "AppliedManifestWorkComplete"), said("Complete", "ConditionRulesAggregated")],
+            "resourceStatus": {"manifests": [
+                {"resourceMeta": meta, "conditions": [said("Applied", "AppliedManifestComplete"), complete]}
+            ]}
+        }
+    }));
+    let status = edited.status.as_ref().unwrap();
+    let listed = Item::listed(&edited, &status.resource_status.manifests[0].resource_meta);
+    let evicting = trace(json!({"status": {"evictionStartTime": NOON, "appliedResources": [record("a", "uid-a")]}}));
+    let mut it = seen(Some(edited), Some(evicting));
+    it.items = vec![Item {
+        live: Live::Absent,
+        watched: true,
+        ..listed
+    }];
+    assert!(plan(&it).is_empty());
+    let patch = |step: usize| match &conclude(&it).stages[0][step] {
+        Step::MergePatch { patch, .. } => patch["status"].clone(),
+        other => panic!("{other} is no patch"),
+    };
+    let told = patch(0);
+    let applied = |of: &Value| (of["type"].clone(), of["observedGeneration"].clone());
+    assert_eq!(applied(&told["conditions"][0]), (json!("Applied"), json!(1)));
+    let manifests = told["resourceStatus"]["manifests"].as_array().unwrap();
+    assert_eq!(manifests.len(), 1);
+    assert_eq!(manifests[0]["resourceMeta"], meta);
+    assert_eq!(manifests[0]["conditions"][1], complete);
+    // The work is there, so nothing is evicted, and what is on record stays.
+    assert_eq!(patch(1), json!({"evictionStartTime": null}));
+}
+
+#[test]
+fn the_status_of_a_work_that_goes_is_kept_current_as_long_as_its_trace_holds_it() {
+    let meta = json!({
+        "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+        "name": "a", "namespace": "default"
+    });
+    let going = work(json!({
+        "metadata": {"deletionTimestamp": NOON},
+        "status": {"resourceStatus": {"manifests": [{"resourceMeta": meta, "conditions": []}]}}
+    }));
+    let status = going.status.as_ref().unwrap();
+    let listed = Item::listed(&going, &status.resource_status.manifests[0].resource_meta);
+    let mut it = seen(
+        Some(going),
+        Some(trace(json!({"metadata": {"deletionTimestamp": NOON}}))),
+    );
+    it.leaving = vec![leaving("a", "uid-a", live("a", "t"))];
+    it.items = vec![Item {
+        live: live("a", "t"),
+        ..listed
+    }];
+    let Step::MergePatch { patch, .. } = &conclude(&it).stages[0][0] else {
+        panic!("the first step patches the work")
+    };
+    let entry = &patch["status"]["resourceStatus"]["manifests"][0];
+    assert_eq!(
+        (&entry["resourceMeta"], &entry["conditions"][0]["reason"]),
+        (&meta, &json!("ResourceAvailable"))
+    );
+    it.trace = None;
+    assert_eq!(conclude(&it), Plan::new());
+}
+
+#[test]
 fn a_work_that_goes_takes_its_objects_its_trace_and_then_its_finalizer() {
     let going = || Some(work(json!({"metadata": {"deletionTimestamp": NOON}})));
     let recorded = json!({"appliedResources": [record("a", "uid-a")]});

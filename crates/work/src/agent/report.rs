@@ -68,7 +68,9 @@ pub fn report(
         .map(|it| manifest(&old.resource_status.manifests, it, generation, raw, now))
         .collect();
     let mut conditions = old.conditions.clone();
-    if let Some(applied) = applied_of_work(&manifests) {
+    // Where nothing was tried, this generation was not applied, and the condition stays with the one that was.
+    let tried = looked.iter().any(|it| it.applied != Applied::AsBefore);
+    if let Some(applied) = applied_of_work(&manifests).filter(|_| tried) {
         condition::set(&mut conditions, applied.at_generation(generation), now);
     }
     for wanted in aggregate(&manifests) {
@@ -114,8 +116,9 @@ fn manifest(
         for wanted in rules::evaluate(&looked.conditions, &gvk, object, generation) {
             condition::set(&mut next.conditions, wanted, now);
         }
+        // Only an object that is there can prove a rule gone: a finished Job that Kubernetes has removed stays finished.
+        next.conditions.retain(|it| !is_stale_rule(it, generation));
     }
-    next.conditions.retain(|it| !is_stale_rule(it, generation));
     next
 }
 

@@ -187,6 +187,37 @@ fn rule_conditions_are_aggregated_and_go_with_their_rules() {
 }
 
 #[test]
+fn what_is_finished_and_gone_stays_finished_whatever_is_edited() {
+    let with = |found| Looked {
+        conditions: vec![ConditionRule {
+            condition: "Complete".into(),
+            r#type: ocm_api::work::ConditionRuleType::CEL,
+            cel_expressions: vec!["object.data.a == '1'".into()],
+            message: String::new(),
+            message_expression: String::new(),
+        }],
+        ..looked(0, "a", Applied::AsBefore, found)
+    };
+    let first = status(&Default::default(), &[with(present())], 1, 12);
+    for found in [Found::Absent, Found::Unreadable("no".into())] {
+        let second = status(&first, &[with(found)], 2, 13);
+        let complete = |of: &[Condition]| condition::is_true(of, "Complete");
+        assert!(complete(&second.resource_status.manifests[0].conditions));
+        assert!(complete(&second.conditions), "{}", show(&second.conditions));
+    }
+}
+
+#[test]
+fn where_nothing_was_tried_no_generation_counts_as_applied() {
+    let first = status(&Default::default(), &[looked(0, "a", Applied::Yes, present())], 1, 12);
+    let second = status(&first, &[looked(0, "a", Applied::AsBefore, present())], 2, 13);
+    assert!(
+        show(&second.conditions)
+            .contains("Applied=True AppliedManifestWorkComplete \"Apply manifest work complete\" @1 12")
+    );
+}
+
+#[test]
 fn feedback_that_changed_renews_the_time_of_its_condition() {
     let rule = FeedbackRule {
         r#type: ocm_api::work::FeedbackRuleType::JSONPaths,

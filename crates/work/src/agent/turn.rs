@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject};
 use ocm_api::{
     finalizers,
-    work::{AppliedManifestWork, ManifestWork},
+    work::{AppliedManifestWork, ManifestResourceMeta, ManifestWork},
 };
 use ocm_reconcile::{
     Cache, Clients, Done, ObserveError, Outcome, Plan, Reconciler, Site, Step, StepError,
@@ -181,7 +181,8 @@ impl WorkAgent {
         let trace = self.traces.named(key).filter(|it| is_there(it.metadata.uid.as_ref()));
         let phase = plan::phase(work.as_deref(), trace.as_deref(), &self.identity);
         let mut items = match (&work, phase) {
-            (Some(work), Phase::Applying | Phase::Complete) => self.items(work).await,
+            (Some(work), Phase::Applying) => self.items(work).await,
+            (Some(work), Phase::Complete | Phase::Leaving) => entries(work).map(|it| Item::listed(work, it)).collect(),
             _ => vec![],
         };
         let recorded = || {
@@ -214,7 +215,9 @@ impl WorkAgent {
             self.permit(work, &mut items).await;
         }
         let on_record: HashSet<Key> = recorded().map(plan::key_of_record).collect();
-        self.look_at_items(key, &mut items, tries, prepared, &on_record).await;
+        // Nothing is prepared for a complete work; looking is all that is done for it.
+        let looks = prepared || phase == Phase::Complete;
+        self.look_at_items(key, &mut items, tries, looks, &on_record).await;
         let leaving = join_all(leaving.into_iter().map(|record| self.look_at_leaving(record, tries))).await;
         Seen {
             now: Timestamp::now(),
@@ -330,7 +333,7 @@ impl WorkAgent {
         work: &str,
         items: &mut [Item],
         tries: &mut Tries,
-        prepared: bool,
+        looks: bool,
         on_record: &HashSet<Key>,
     ) {
         for item in items.iter_mut() {
@@ -344,12 +347,13 @@ impl WorkAgent {
         let unsure = std::mem::take(&mut tries.unsure);
         let reading = items.iter().enumerate().filter_map(|(at, item)| {
             let key = item.key.clone()?;
-            let blind = item.permitted.is_ok()
+            let blind = item.manifest.is_ok()
+                && item.permitted.is_ok()
                 && !item.complete
                 && item.tried.failure.is_none()
                 && !strategy::must_look_first(&item.config)
                 && !on_record.contains(&key);
-            let must = unsure.contains(&key) || (prepared && item.live == Live::Unknown && !blind);
+            let must = unsure.contains(&key) || (looks && item.live == Live::Unknown && !blind);
             must.then_some(async move { (at, self.objects.fetch(&key).await) })
         });
         for (at, answer) in join_all(reading.collect::<Vec<_>>()).await {
@@ -514,6 +518,14 @@ impl WorkAgent {
             }
         }
     }
+}
+
+/// What the status of the work lists.
+fn entries(work: &ManifestWork) -> impl Iterator<Item = &ManifestResourceMeta> {
+    let status = work.status.iter();
+    status
+        .flat_map(|it| &it.resource_status.manifests)
+        .map(|it| &it.resource_meta)
 }
 
 fn text_of(error: kube::Error) -> String {
