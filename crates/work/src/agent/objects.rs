@@ -323,7 +323,7 @@ impl Objects {
         state.entries.get_mut(&Id::from(key))?.follower(work)?.written.clone()
     }
 
-    /// Remembers a write. Writing the same content again means that somebody undid it.
+    /// Remembers a write. Writing the same content again means that somebody undid it; with other content the count starts anew.
     pub fn wrote(&self, work: &str, key: &Key, written: Written, content: bool) {
         let mut state = self.state.lock();
         let entry = state.entries.get_mut(&Id::from(key));
@@ -331,8 +331,12 @@ impl Objects {
             return;
         };
         let before = follower.written.replace(written.clone());
-        let again = |it: Written| it.hash == written.hash && it.resource_version != written.resource_version;
-        if content && before.is_some_and(again) {
+        let Some(before) = before.filter(|_| content) else {
+            return;
+        };
+        if before.hash != written.hash {
+            follower.repairs = None;
+        } else if before.resource_version != written.resource_version {
             let recent = follower.repairs.filter(|it| it.1.elapsed() <= REPAIRS_FORGOTTEN_AFTER);
             follower.repairs = Some((recent.map_or(0, |it| it.0) + 1, Instant::now()));
         }

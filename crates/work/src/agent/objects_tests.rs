@@ -98,17 +98,18 @@ async fn an_object_is_kept_as_long_as_a_work_follows_it() {
 async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
     let objects = objects();
     follow(&objects, "w", &["a"]);
-    let write = |version: u32| {
+    let write_as = |hash: &str, version: u32| {
         objects.wrote(
             "w",
             &key("a"),
             Written {
-                hash: "h".into(),
+                hash: hash.into(),
                 resource_version: version.to_string(),
             },
             true,
         );
     };
+    let write = |version: u32| write_as("h", version);
     (0..20).for_each(write);
     assert_eq!(objects.hold("w", &key("a")), None);
     (20..23).for_each(write);
@@ -117,4 +118,7 @@ async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
         held > Duration::from_secs(3) && held <= Duration::from_secs(4),
         "{held:?}"
     );
+    // Nobody has objected to other content yet.
+    write_as("edited", 23);
+    assert_eq!(objects.hold("w", &key("a")), None);
 }

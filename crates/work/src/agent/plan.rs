@@ -300,8 +300,10 @@ fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
         let Some(decision) = decide(seen, trace, item) else {
             continue;
         };
-        if let Decision::Write { step, .. } = decision {
-            match item.hold {
+        if let Decision::Write { step, hash } = decision {
+            // Only a repair can be undone once more; what the spec says anew nobody has objected to.
+            let repairs = item.written.as_ref().is_some_and(|it| it.hash == hash);
+            match item.hold.filter(|_| repairs) {
                 Some(hold) => {
                     let key = item.key.as_ref().map(ToString::to_string).unwrap_or_default();
                     plan.wait(format!(

@@ -531,15 +531,27 @@ fn a_trace_that_cannot_be_made_is_told_on_every_manifest() {
 
 #[test]
 fn a_fight_with_another_writer_is_slowed_down_and_said() {
-    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
-    it.items = vec![Item {
-        hold: Some(Duration::from_secs(3)),
-        ..item(0, "a", Live::Absent)
-    }];
+    let mut it = seen(
+        Some(work(json!({}))),
+        Some(trace(json!({"status": {"appliedResources": [record("a", "uid-a")]}}))),
+    );
+    it.items = vec![item(0, "a", Live::Absent)];
+    let hash = hash_of_write(&it, it.items[0].key.as_ref().unwrap()).unwrap();
+    let written = |hash: &str| {
+        Some(Written {
+            hash: hash.to_owned(),
+            resource_version: "1".to_owned(),
+        })
+    };
+    it.items[0].hold = Some(Duration::from_secs(3));
+    it.items[0].written = written(&hash);
     check(
         &it,
         "nothing to do\nwaits: another writer keeps changing configmaps default/a; it is repaired again in 4s\nagain in 3s",
     );
+    // What the work says anew is no repair, and does not wait for one.
+    it.items[0].written = written("what an earlier spec said");
+    check(&it, "cluster: apply ConfigMap default/a as work-agent/hub/web, force");
 }
 
 #[test]
