@@ -4,10 +4,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{ResourceExt, api::ObjectMeta};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, ObjectMeta},
+    runtime::watcher,
+};
 use ocm_api::{cluster::ManagedCluster, labels};
-use ocm_reconcile::{Plan, Site};
+use ocm_reconcile::{Cache, Plan, Queue, Site, execute::sentence};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 /// The label that marks a namespace as wanted by this hub: a hash of its address, cut to what a label can hold.
 pub(super) fn label(server: &str) -> String {
@@ -31,14 +36,74 @@ pub(super) fn wanted(cluster: &ManagedCluster) -> Vec<String> {
     names
 }
 
+/// The namespaces on the cluster that matter to a plan.
+#[derive(Debug, Default)]
+pub(super) struct Present {
+    /// Those that are wanted or carry the label.
+    pub found: BTreeMap<String, Arc<Namespace>>,
+    /// Wanted ones that could not be read, and why.
+    pub unread: BTreeMap<String, String>,
+    /// Why it is not known which carry the label.
+    pub unlisted: Option<String>,
+}
+
+/// Looks for them, one by one where it has to.
+pub(super) async fn present(client: &Client, label: &str, wanted: &[String]) -> Present {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let mut all = Present::default();
+    match api.list(&ListParams::default().labels(label)).await {
+        Ok(labelled) => all
+            .found
+            .extend(labelled.items.into_iter().map(|it| (it.name_any(), Arc::new(it)))),
+        Err(error) => all.unlisted = Some(sentence(&error.into())),
+    }
+    for name in wanted {
+        if all.found.contains_key(name) {
+            continue;
+        }
+        match api.get_opt(name).await {
+            Ok(found) => all.found.extend(found.map(|it| (name.clone(), Arc::new(it)))),
+            Err(error) => {
+                all.unread.insert(name.clone(), sentence(&error.into()));
+            }
+        }
+    }
+    all
+}
+
+/// Watches those that carry the label, so that one that is deleted or changed by another hand is put right at once.
+pub(super) fn watch(
+    client: &Client,
+    label: &str,
+    cluster: &str,
+    queue: &Queue,
+    stop: &CancellationToken,
+) -> Cache<Namespace> {
+    let selection = watcher::Config::default().labels(label);
+    let cache = Cache::start_with(Api::all(client.clone()), selection, stop.clone());
+    let key = cluster.to_owned();
+    cache.subscribe(queue, move |old: Option<&Namespace>, new: Option<&Namespace>| {
+        is_tampering(old, new).then(|| key.clone())
+    });
+    cache
+}
+
+// What appears is mostly our own doing.
+fn is_tampering(old: Option<&Namespace>, new: Option<&Namespace>) -> bool {
+    old.is_some_and(|old| new.is_none_or(|new| old.labels() != new.labels()))
+}
+
 /// Creates and labels what is wanted, and marks what is no longer: namespaces are never deleted.
-pub(super) fn plan(plan: &mut Plan, cluster: &ManagedCluster, label: &str, present: &BTreeMap<String, Arc<Namespace>>) {
+pub(super) fn plan(plan: &mut Plan, cluster: &ManagedCluster, label: &str, present: &Present) {
+    if let Some(why) = &present.unlisted {
+        plan.wait(format!("it is not known which namespaces were managed before: {why}"));
+    }
     let wanted = if cluster.metadata.deletion_timestamp.is_some() {
         Vec::new()
     } else {
         wanted(cluster)
     };
-    for name in &wanted {
+    for name in wanted.iter().filter(|it| !present.unread.contains_key(*it)) {
         let metadata = ObjectMeta {
             name: Some(name.clone()),
             labels: Some([(label.to_owned(), "true".to_owned())].into()),
@@ -48,13 +113,32 @@ pub(super) fn plan(plan: &mut Plan, cluster: &ManagedCluster, label: &str, prese
             metadata,
             ..Namespace::default()
         };
-        plan.keep(Site::Cluster, present.get(name).map(|it| &**it), &desired);
+        plan.keep(Site::Cluster, present.found.get(name).map(|it| &**it), &desired);
     }
-    for (_, namespace) in present.iter().filter(|(name, _)| !wanted.contains(name)) {
+    for (_, namespace) in present.found.iter().filter(|(name, _)| !wanted.contains(name)) {
         if namespace.labels().get(label).is_some_and(|it| it == "true") {
             let mut released = (**namespace).clone();
             released.labels_mut().insert(label.to_owned(), "false".to_owned());
             plan.change(Site::Cluster, &**namespace, &released);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_goes_or_loses_its_label_is_looked_at_and_one_that_appears_is_not() {
+        let namespace = |labels| -> Namespace {
+            serde_json::from_value(json!({"metadata": {"name": "team", "labels": labels}})).unwrap()
+        };
+        let (ours, changed) = (namespace(json!({"ours": "true"})), namespace(json!({"ours": "x"})));
+        assert!(is_tampering(Some(&ours), None));
+        assert!(is_tampering(Some(&ours), Some(&changed)));
+        assert!(!is_tampering(Some(&ours), Some(&ours)));
+        assert!(!is_tampering(None, Some(&ours)));
     }
 }

@@ -8,7 +8,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -26,7 +26,7 @@ use ocm_api::{
 };
 use ocm_reconcile::{
     Cache, Clients, EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step,
-    async_trait,
+    async_trait, execute::sentence,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ use super::{
     availability::{self, Health},
     capacity, claims,
     drive::Agent,
-    namespaces,
+    namespaces::{self, Present},
     node::Node,
 };
 use crate::status;
@@ -47,6 +47,11 @@ struct State {
     claims: Cache<ClusterClaim>,
     properties: Cache<ClusterProperty>,
     failing_since: Mutex<Option<Timestamp>>,
+    /// Tells when a namespace that this hub manages is tampered with. There is none before the hub wants one: most clusters
+    /// have none.
+    managed: OnceLock<Cache<Namespace>>,
+    queue: Queue,
+    stop: CancellationToken,
 }
 
 /// What a plan is made from.
@@ -60,16 +65,15 @@ pub(super) struct Seen {
     rotation: Option<Wanted>,
     /// `None` when the API server did not tell.
     version: Option<String>,
-    /// `None` while they have not arrived.
+    /// `None` while they are not known.
     nodes: Option<Vec<Node>>,
-    /// `None` while they have not arrived.
+    /// `None` while they are not known.
     claims: Option<Vec<ClusterClaim>>,
     custom_claims_max: usize,
     reserved_claim_suffixes: Vec<String>,
     /// The label of namespaces that this hub manages.
     label: String,
-    /// Namespaces that are wanted or carry the label.
-    namespaces: BTreeMap<String, Arc<Namespace>>,
+    namespaces: Present,
     period: Duration,
 }
 
@@ -118,6 +122,9 @@ pub(super) fn start(
         claims,
         properties,
         failing_since: Mutex::new(None),
+        managed: OnceLock::new(),
+        queue: queue.clone(),
+        stop: stop.clone(),
     };
     ocm_reconcile::spawn(state, Clients::both(hub, cluster), queue, 1, stop.clone())
 }
@@ -133,7 +140,8 @@ async fn follow_rotation(agent: Arc<Agent>, queue: Queue, stop: CancellationToke
     }
 }
 
-// What has arrived, or nothing when it cannot: a cluster may lack the kind, or not let us look.
+// What has arrived. A cluster that lacks the kind has none of it; of what we may not or cannot look at, nothing is known, and
+// what was told of it before stays.
 fn arrived<K>(cache: &Cache<K>) -> Option<Vec<K>>
 where
     K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
@@ -141,7 +149,8 @@ where
     if cache.is_synced() {
         return Some(cache.list().iter().map(|it| (**it).clone()).collect());
     }
-    cache.failure().is_some().then(Vec::new)
+    let lacks = cache.failure().is_some_and(|it| it.code == Some(404));
+    lacks.then(Vec::new)
 }
 
 #[async_trait]
@@ -165,7 +174,7 @@ impl Reconciler for State {
                 .map(|(of, others)| claims::joined(of, others)),
             custom_claims_max: self.agent.options.custom_claims_max,
             reserved_claim_suffixes: self.agent.options.reserved_claim_suffixes.clone(),
-            namespaces: BTreeMap::new(),
+            namespaces: Present::default(),
             label,
             period: self.agent.options.healthcheck_period,
             cluster,
@@ -189,7 +198,11 @@ impl Reconciler for State {
         if seen.health == Health::Ok {
             seen.version = client.apiserver_version().await.ok().map(|it| it.git_version);
             let wanted = seen.cluster.as_deref().map(namespaces::wanted).unwrap_or_default();
-            seen.namespaces = present(client, &seen.label, &wanted).await?;
+            if !wanted.is_empty() {
+                self.managed
+                    .get_or_init(|| namespaces::watch(client, &seen.label, name, &self.queue, &self.stop));
+            }
+            seen.namespaces = namespaces::present(client, &seen.label, &wanted).await;
         }
         Ok(seen)
     }
@@ -236,6 +249,9 @@ impl Reconciler for State {
         }
         if seen.health == Health::Ok {
             fill(seen, outcome, &mut new);
+            if !seen.namespaces.unread.is_empty() {
+                plan.look_again(availability::AGAIN);
+            }
         }
         plan.status(Site::Hub, cluster, &new);
         announce(cluster, &new, seen.now, &mut plan);
@@ -261,27 +277,34 @@ fn fill(seen: &Seen, outcome: &Outcome, cluster: &mut ManagedCluster) {
     if let Some(all) = &seen.claims {
         status.cluster_claims = claims::told(all, seen.custom_claims_max, &seen.reserved_claim_suffixes);
     }
-    let failure = outcome.error_text();
+    let failures = failures(seen, outcome);
     for namespace in &mut status.managed_namespaces {
-        let verdict = if failure.is_empty() {
-            let message = "Namespace successfully applied and managed";
-            wanted(
+        let verdict = match failures.get(&namespace.name) {
+            None => wanted(
                 managed_namespace::AVAILABLE,
                 true,
                 managed_namespace::reason::APPLIED,
-                message,
-            )
-        } else {
-            let message = format!("Failed to apply namespace: {failure}");
-            wanted(
+                "Namespace successfully applied and managed",
+            ),
+            Some(failure) => wanted(
                 managed_namespace::AVAILABLE,
                 false,
                 managed_namespace::reason::APPLY_FAILED,
-                message,
-            )
+                format!("Failed to apply namespace: {failure}"),
+            ),
         };
         condition::set(&mut namespace.conditions, verdict, seen.now);
     }
+}
+
+// Why a namespace is not as it should be, by its name: one that fails says nothing about the others.
+fn failures(seen: &Seen, outcome: &Outcome) -> BTreeMap<String, String> {
+    let plan = State::plan(seen);
+    let written = outcome.errors().filter_map(|(id, error)| {
+        let step = plan.stages.get(id.stage)?.get(id.step)?;
+        Some((step.target()?.name.clone(), sentence(error)))
+    });
+    seen.namespaces.unread.clone().into_iter().chain(written).collect()
 }
 
 // A change of availability is worth an event, in upstream's words and spelling.
@@ -318,28 +341,6 @@ fn announce(old: &ManagedCluster, new: &ManagedCluster, now: Timestamp, plan: &m
         reporting_controller: "klusterlet-agent".to_owned(),
         at: now,
     }));
-}
-
-async fn present(
-    client: &Client,
-    label: &str,
-    wanted: &[String],
-) -> Result<BTreeMap<String, Arc<Namespace>>, kube::Error> {
-    let api: Api<Namespace> = Api::all(client.clone());
-    let labelled = api.list(&kube::api::ListParams::default().labels(label)).await?;
-    let mut all: BTreeMap<_, _> = labelled
-        .items
-        .into_iter()
-        .map(|it| (it.name_any(), Arc::new(it)))
-        .collect();
-    for name in wanted {
-        if !all.contains_key(name)
-            && let Some(namespace) = api.get_opt(name).await?
-        {
-            all.insert(name.clone(), Arc::new(namespace));
-        }
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn seen(cluster: Value) -> Seen {
         custom_claims_max: 20,
         reserved_claim_suffixes: Vec::new(),
         label: namespaces::label("https://hub"),
-        namespaces: BTreeMap::new(),
+        namespaces: Present::default(),
         period: Duration::from_secs(60),
     }
 }
@@ -124,9 +124,78 @@ fn wanted_namespaces_are_made_and_unwanted_ones_are_only_marked() {
     let mut seen = seen(wanting);
     let old = json!({"metadata": {"name": "old", "labels": {seen.label.clone(): "true"}}});
     seen.namespaces
+        .found
         .insert("old".to_owned(), Arc::new(serde_json::from_value(old).unwrap()));
     assert_eq!(
         State::plan(&seen).to_string(),
         "cluster: create Namespace team\ncluster: patch Namespace old\n"
     );
+}
+
+#[test]
+fn a_namespace_that_fails_says_nothing_about_the_others() {
+    let mut wanting = cluster(&[ACCEPTED]);
+    wanting["status"]["managedNamespaces"] = json!([
+        {"name": "fails", "clusterSet": "blue"}, {"name": "fine", "clusterSet": "blue"}, {"name": "hidden", "clusterSet": "blue"}
+    ]);
+    let mut seen = seen(wanting);
+    let old = json!({"metadata": {"name": "old", "labels": {seen.label.clone(): "true"}}});
+    seen.namespaces
+        .found
+        .insert("old".to_owned(), Arc::new(serde_json::from_value(old).unwrap()));
+    seen.namespaces
+        .unread
+        .insert("hidden".to_owned(), "not yours".to_owned());
+    assert_eq!(
+        State::plan(&seen).to_string(),
+        "cluster: create Namespace fails\ncluster: create Namespace fine\ncluster: patch Namespace old\n"
+    );
+    let refused = |why: &str| -> Result<ocm_reconcile::Done, ocm_reconcile::StepError> {
+        let status = kube::core::Status::failure(why, "Forbidden").with_code(403).boxed();
+        Err(kube::Error::Api(status).into())
+    };
+    let mut outcome = Outcome::default();
+    outcome.stages = vec![vec![
+        refused("no room"),
+        Ok(ocm_reconcile::Done::Told),
+        refused("not now"),
+    ]];
+    let mut told = (**seen.cluster.as_ref().unwrap()).clone();
+    fill(&seen, &outcome, &mut told);
+    let said: Vec<_> = told.status.unwrap().managed_namespaces;
+    let said: Vec<_> = said
+        .iter()
+        .map(|it| format!("{} {} {}", it.name, it.conditions[0].status, it.conditions[0].message))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "fails False Failed to apply namespace: no room",
+            "fine True Namespace successfully applied and managed",
+            "hidden False Failed to apply namespace: not yours"
+        ]
+    );
+    // The rest of the status is told all the same, and what could not be read is soon looked at again.
+    assert!(concluded(&seen).ends_with("again in 5s\n"), "{}", concluded(&seen));
+}
+
+/// An API that answers every list with this code.
+async fn answering(code: u16) -> Cache<ClusterClaim> {
+    let answer = move |_: http::Request<kube::client::Body>| async move {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": code});
+        let answer = http::Response::builder().status(code);
+        answer.body(kube::client::Body::from(status.to_string().into_bytes()))
+    };
+    let client = Client::new(tower::service_fn(answer), "default");
+    let cache = Cache::start(Api::all(client), CancellationToken::new());
+    cache.until(Cache::failure).await;
+    cache
+}
+
+#[tokio::test]
+async fn claims_that_cannot_be_listed_stay_as_they_were_told() {
+    assert_eq!(arrived(&answering(500).await).map(|it| it.len()), None);
+    assert_eq!(arrived(&answering(403).await).map(|it| it.len()), None);
+    // Where the kind is not served, there are none.
+    assert_eq!(arrived(&answering(404).await).map(|it| it.len()), Some(0));
 }
