@@ -20,7 +20,9 @@ use ocm_api::{
     conditions::managed_cluster::{self, reason},
     finalizers,
 };
-use ocm_reconcile::{Note, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, async_trait};
+use ocm_reconcile::{
+    Note, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, async_trait, execute::sentence,
+};
 
 use super::Caches;
 use crate::status;
@@ -86,8 +88,12 @@ pub struct Seen {
     /// The cluster; `None` when it is gone.
     pub cluster: Option<Arc<ManagedCluster>>,
     /// The first kind of which something is left, and what that is; looked at only when the cluster has to go.
-    pub left: Option<(GarbageKind, Vec<PartialObjectMeta<DynamicObject>>)>,
+    /// Or why that is not known.
+    pub left: Result<Option<Left>, String>,
 }
+
+/// Something is left of a kind.
+pub type Left = (GarbageKind, Vec<PartialObjectMeta<DynamicObject>>);
 
 impl Garbage {
     /// Over these caches.
@@ -113,7 +119,7 @@ impl Reconciler for Garbage {
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let cluster = self.caches.clusters.named(name);
-        let mut left = None;
+        let mut left = Ok(None);
         if cluster
             .as_deref()
             .is_none_or(|it| it.metadata.deletion_timestamp.is_some())
@@ -124,10 +130,14 @@ impl Reconciler for Garbage {
                     Ok(list) => list.items,
                     // A hub without the kind has none of it.
                     Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-                    Err(error) => return Err(error.into()),
+                    Err(error) => {
+                        let why = sentence(&error.into());
+                        left = Err(format!("failed to list resource {}. err:{why}", kind.resource));
+                        break;
+                    }
                 };
                 if !items.is_empty() {
-                    left = Some((kind.clone(), items));
+                    left = Ok(Some((kind.clone(), items)));
                     break;
                 }
             }
@@ -150,7 +160,14 @@ impl Reconciler for Garbage {
             plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_RESOURCE_CLEANUP);
             return plan;
         }
-        if let Some((kind, items)) = &seen.left {
+        let left = match &seen.left {
+            Ok(left) => left,
+            Err(why) => {
+                plan.wait(why).look_again(AGAIN);
+                return plan;
+            }
+        };
+        if let Some((kind, items)) = left {
             let lowest = items.iter().map(priority).min().unwrap_or(0);
             for item in items
                 .iter()
@@ -202,7 +219,8 @@ impl Reconciler for Garbage {
                 reason::DELETING_ERROR,
                 outcome.error_text(),
             ),
-            Some((kind, items)) => {
+            Err(why) => wanted(managed_cluster::DELETING, false, reason::DELETING_ERROR, why.clone()),
+            Ok(Some((kind, items))) => {
                 let pending = items.iter().filter(|it| !it.finalizers().is_empty()).count();
                 // "remaning" is upstream's spelling, and programs compare messages.
                 let message = format!(
@@ -213,15 +231,53 @@ impl Reconciler for Garbage {
                 wanted(managed_cluster::DELETING, false, reason::RESOURCE_REMAINING, message)
             }
             // Said once; the finalizer goes in the run that this write causes.
-            None if !condition::is_true(status::conditions(cluster), managed_cluster::DELETING) => wanted(
+            Ok(None) if !condition::is_true(status::conditions(cluster), managed_cluster::DELETING) => wanted(
                 managed_cluster::DELETING,
                 true,
                 reason::NO_RESOURCE,
                 "No cleaned resource in cluster ns.",
             ),
-            None => return plan,
+            Ok(None) => return plan,
         };
         plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
         plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_fails_is_told_and_nothing_goes_before_it_is_known_what_is_left() {
+        let cluster = json!({
+            "metadata": {
+                "name": "cluster1", "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": [finalizers::CLUSTER_RESOURCE_CLEANUP]
+            },
+            "spec": {},
+            "status": {"conditions": [{
+                "type": managed_cluster::DELETING, "status": "True", "reason": reason::NO_RESOURCE, "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"
+            }]}
+        });
+        let seen = Seen {
+            now: "2026-01-02T03:04:05Z".parse().unwrap(),
+            name: "cluster1".to_owned(),
+            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            left: Err("failed to list resource manifestworks. err:no".to_owned()),
+        };
+        assert_eq!(
+            Garbage::plan(&seen).to_string(),
+            "nothing to do\nwaits: failed to list resource manifestworks. err:no\nagain in 1s\n"
+        );
+        let said = format!("{:#}", Garbage::conclude(&seen, &Outcome::default()));
+        assert!(
+            said.contains("\"reason\":\"DeletingError\",\"status\":\"False\"")
+                && said.contains("manifestworks. err:no"),
+            "{said}"
+        );
     }
 }

@@ -297,14 +297,16 @@ fn unbind(seen: &Seen, plan: &mut Plan) {
     if let Some(binding) = seen.registration_binding.as_deref() {
         plan.delete(Site::Hub, binding);
     }
+    // No watch tells when the last work is gone, and the binding may be gone before it.
+    if seen.has_works && (seen.cluster.is_some() || seen.work_binding.is_some()) {
+        plan.wait("the work agent still has works to clean up")
+            .look_again(WORKS_AGAIN);
+    }
     let Some(binding) = seen.work_binding.as_deref() else {
         return;
     };
     plan.delete(Site::Hub, binding);
-    if seen.has_works {
-        plan.wait("the work agent still has works to clean up")
-            .look_again(WORKS_AGAIN);
-    } else {
+    if !seen.has_works {
         plan.stage();
         // The deletion before moves the version on, so this patch carries none: nobody else adds finalizers here, and what
         // a race could lose is a finalizer on an object that nothing holds any more.

@@ -150,6 +150,25 @@ again in 1s",
 }
 
 #[test]
+fn a_cluster_without_bindings_waits_for_its_works_too() {
+    let mut leaving = accepted();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let waiting = Seen {
+        has_works: true,
+        ..seen(Some(leaving))
+    };
+    check(
+        &waiting,
+        "nothing to do\nwaits: the work agent still has works to clean up\nagain in 1s",
+    );
+    let gone = Seen {
+        cluster: None,
+        ..waiting
+    };
+    check(&gone, "nothing to do");
+}
+
+#[test]
 fn a_cluster_without_works_goes_when_its_rights_are_gone() {
     let mut leaving = accepted();
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
