@@ -94,9 +94,10 @@ pub enum Decision {
 }
 
 /// Whether the strategy has to know the object before it can write. All others write blindly: one round trip less.
-pub fn must_look_first(config: &Config) -> bool {
+pub fn must_look_first(config: &Config, gvk: &Gvk) -> bool {
     match config.update() {
-        UpdateStrategyType::Update | UpdateStrategyType::CreateOnly => false,
+        UpdateStrategyType::Update => is_storage_class(gvk),
+        UpdateStrategyType::CreateOnly => false,
         UpdateStrategyType::ReadOnly => true,
         UpdateStrategyType::ServerSideApply => config
             .strategy
@@ -340,6 +341,7 @@ fn body(subject: &Subject<'_>) -> Result<Value, String> {
     let gvk = &subject.resource.gvk;
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("", "Secret") => fold_string_data(&mut body)?,
+        _ if is_storage_class(gvk) => keep_default_class(&mut body, subject.live.object()),
         // The API server fills in the rules of an aggregated role; ours would only fight with it.
         ("rbac.authorization.k8s.io", "ClusterRole") if !body["aggregationRule"].is_null() => {
             body.as_object_mut().map(|it| it.remove("rules"));
@@ -356,6 +358,20 @@ fn addressed(subject: &Subject<'_>) -> Value {
         metadata_mut(&mut manifest).remove("namespace");
     }
     manifest
+}
+
+fn is_storage_class(gvk: &Gvk) -> bool {
+    gvk.group == "storage.k8s.io" && gvk.kind == "StorageClass"
+}
+
+/// Which class is the default is for the cluster to say once the class is there. Its word is repeated rather than left out:
+/// what an apply leaves out and had set before is removed.
+fn keep_default_class(body: &mut Value, live: Option<&Value>) {
+    const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
+    let said = live.and_then(|it| it["metadata"]["annotations"].get(DEFAULT));
+    if let (Some(said), Some(wanted)) = (said, body["metadata"]["annotations"].get_mut(DEFAULT)) {
+        *wanted = said.clone();
+    }
 }
 
 /// A Secret's `stringData` becomes `data` here, so that what was applied can be compared with what is there.
@@ -413,9 +429,14 @@ fn must_be_replaced(gvk: &Gvk, live: &Value, body: &Value) -> bool {
             };
             kind(live) != kind(body)
         }
-        ("storage.k8s.io", "StorageClass") => ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"]
-            .into_iter()
-            .any(differs),
+        ("storage.k8s.io", "StorageClass") => {
+            // A parameter that is no longer wanted cannot be taken away either.
+            let parameters = |it: &Value| it["parameters"].as_object().cloned().unwrap_or_default();
+            parameters(live) != parameters(body)
+                || ["provisioner", "reclaimPolicy", "volumeBindingMode"]
+                    .into_iter()
+                    .any(differs)
+        }
         ("storage.k8s.io", "CSIDriver") => differs("spec"),
         _ => false,
     }

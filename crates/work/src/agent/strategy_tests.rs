@@ -286,6 +286,52 @@ fn kinds_that_cannot_be_changed_are_made_anew() {
 }
 
 #[test]
+fn a_storage_class_loses_parameters_by_being_made_anew_and_stays_the_default_that_the_cluster_chose() {
+    const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
+    let class = |parameters: Value, default: &str| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "p", "parameters": parameters,
+            "metadata": {"name": "s", "annotations": {DEFAULT: default}}
+        })
+    };
+    let live = |parameters: Value, default: &str| {
+        let mut live = applied();
+        for (field, value) in class(parameters, default).as_object().unwrap() {
+            match field.as_str() {
+                "metadata" => live["metadata"]["annotations"] = value["annotations"].clone(),
+                _ => live[field] = value.clone(),
+            }
+        }
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "work-agent/hub/work", "operation": "Apply", "fieldsV1": {}}]);
+        present(live)
+    };
+    let shown = |manifest: Value, live: Live| {
+        show(Case {
+            manifest,
+            live,
+            ..case()
+        })
+    };
+    assert_eq!(
+        shown(
+            class(json!({"a": "1"}), "true"),
+            live(json!({"a": "1", "b": "2"}), "true")
+        ),
+        "cluster: delete StorageClass s uid object background"
+    );
+    let one = || json!({"a": "1"});
+    assert_eq!(shown(class(one(), "true"), live(one(), "false")), "agrees");
+    let absent = shown(class(one(), "true"), Live::Absent);
+    assert!(absent.contains(&format!(r#""{DEFAULT}":"true""#)), "{absent}");
+    // What is written for another reason leaves the cluster's word as it is.
+    let mut labelled = class(one(), "true");
+    labelled["metadata"]["labels"] = json!({"new": "1"});
+    let written = shown(labelled, live(one(), "false"));
+    assert!(written.contains(&format!(r#""{DEFAULT}":"false""#)), "{written}");
+}
+
+#[test]
 fn a_secrets_text_becomes_data() {
     let manifest = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"},

@@ -347,11 +347,13 @@ impl WorkAgent {
         let unsure = std::mem::take(&mut tries.unsure);
         let reading = items.iter().enumerate().filter_map(|(at, item)| {
             let key = item.key.clone()?;
-            let blind = item.manifest.is_ok()
-                && item.permitted.is_ok()
+            let blind = item.permitted.is_ok()
                 && !item.complete
                 && item.tried.failure.is_none()
-                && !strategy::must_look_first(&item.config)
+                && item
+                    .resource
+                    .as_ref()
+                    .is_ok_and(|it| !strategy::must_look_first(&item.config, &it.gvk))
                 && !on_record.contains(&key);
             let must = unsure.contains(&key) || (looks && item.live == Live::Unknown && !blind);
             must.then_some(async move { (at, self.objects.fetch(&key).await) })
