@@ -88,16 +88,17 @@ fn value_at(path: &JsonPath, object: &Value, raw: RawJson) -> Result<Option<Fiel
             path.name
         ));
     }
-    let found = jsonpath::parse(&path.path)
-        .and_then(|it| it.find(object))
-        .map_err(|error| {
-            format!(
-                "failed to parse json path {} of {} with error: {error}",
-                path.path, path.name
-            )
-        })?;
+    let parsed = jsonpath::parse(&path.path).map_err(|error| {
+        format!(
+            "failed to parse json path {} of {} with error: {error}",
+            path.path, path.name
+        )
+    })?;
+    let found = parsed
+        .find(object)
+        .map_err(|error| format!("failed to find value for {} with error: {error}", path.name))?;
     let value = match (found.as_slice(), raw) {
-        ([] | [Value::Null, ..], _) => return Ok(None),
+        ([] | [Value::Null], _) | ([Value::Null, ..], RawJson::Refused) => return Ok(None),
         ([_, _, ..], RawJson::UpTo(length_max)) => return raw_json(path, &found, length_max).map(Some),
         ([first, ..], _) => *first,
     };
@@ -123,7 +124,7 @@ fn raw_json(path: &JsonPath, value: &impl Serialize, length_max: usize) -> Resul
     let text = written.and_then(|()| String::from_utf8(text.1).ok());
     text.map(FieldValue::json_raw).ok_or_else(|| {
         let name = &path.name;
-        format!("the length of returned json raw string for {name} is larger than {length_max}")
+        format!("the length of returned json raw string for name {name} is larger than the maximum length {length_max}")
     })
 }
 
@@ -237,7 +238,35 @@ mod tests {
             ),
             r#"[{"name":"c","fieldValue":{"type":"JsonRaw","jsonRaw":"[\"A\",\"B\"]"}},{"name":"r","fieldValue":{"type":"JsonRaw","jsonRaw":"0.5"}}] []"#
         );
-        assert!(show(&paths(&[("s", ".spec")]), RawJson::UpTo(9)).contains("is larger than 9"));
+        assert!(
+            show(&paths(&[("s", ".spec")]), RawJson::UpTo(9))
+                .contains("the length of returned json raw string for name s is larger than the maximum length 9")
+        );
+    }
+
+    #[test]
+    fn of_several_hits_the_first_may_be_null_where_all_are_reported() {
+        let object = json!({"items": [{"a": null}, {"a": 1}]});
+        let several = |raw| {
+            let (values, _) = read(&paths(&[("a", ".items[*].a")]), &Gvk::default(), &object, raw);
+            serde_json::to_string(&values).unwrap()
+        };
+        assert_eq!(
+            several(RawJson::UpTo(99)),
+            r#"[{"name":"a","fieldValue":{"type":"JsonRaw","jsonRaw":"[null,1]"}}]"#
+        );
+        assert_eq!(several(RawJson::Refused), "[]");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_followed_is_told_apart_from_one_that_cannot_be_read() {
+        let said = |path| show(&paths(&[("n", path)]), RawJson::Refused);
+        assert!(
+            said(".status.conditions[7].type").contains("failed to find value for n with error: "),
+            "{}",
+            said(".status.conditions[7].type")
+        );
+        assert!(said(".status[").contains("failed to parse json path .status[ of n with error: "));
     }
 
     #[test]

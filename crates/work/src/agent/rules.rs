@@ -22,14 +22,16 @@ const COMPILED_MAX: usize = 256;
 
 /// The conditions that the rules give, in the order of the rules.
 pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: Option<i64>) -> Vec<Wanted> {
+    let mut budget = Budget::of_object();
     rules
         .iter()
-        .filter_map(|rule| one(rule, gvk, object))
+        .filter_map(|rule| one(rule, gvk, object, &mut budget))
         .map(|it| it.at_generation(generation))
         .collect()
 }
 
-fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Wanted> {
+/// The rules of an object share one budget.
+fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value, budget: &mut Budget) -> Option<Wanted> {
     let wanted = |condition: &str, status: Status, reason: &str, message: String| Wanted {
         r#type: condition.to_owned(),
         status,
@@ -38,17 +40,14 @@ fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Wanted> {
         observed_generation: None,
     };
     match rule.r#type {
-        ConditionRuleType::WellKnownConditions => {
-            let (condition, result, message) = well_known(rule, gvk, object)?;
-            let message = message_of(rule, object, result).unwrap_or(message);
-            Some(wanted(
-                condition,
-                result.into(),
-                reason::CONDITION_RULE_EVALUATED,
-                message,
-            ))
-        }
-        ConditionRuleType::CEL => Some(match all_true(&rule.cel_expressions, object) {
+        ConditionRuleType::WellKnownConditions => Some(match well_known(rule, gvk, object)? {
+            Ok((result, message)) => {
+                let message = message_of(rule, object, result).unwrap_or(message);
+                wanted(COMPLETE, result.into(), reason::CONDITION_RULE_EVALUATED, message)
+            }
+            Err(error) => wanted(COMPLETE, Status::False, reason::CONDITION_RULE_EXPRESSION_ERROR, error),
+        }),
+        ConditionRuleType::CEL => Some(match all_true(&rule.cel_expressions, object, budget) {
             Ok(result) => {
                 let message = message_of(rule, object, result).unwrap_or_else(|| {
                     let not = if result { "" } else { "not " };
@@ -71,9 +70,10 @@ fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Wanted> {
     }
 }
 
-/// Type, result and message of the built-in rule, if there is one for this kind.
-fn well_known(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<(&'static str, bool, String)> {
-    if !rule.condition.is_empty() && rule.condition != COMPLETE {
+/// Result and message of the built-in rule, if there is one for this kind and condition. Upstream's are expressions in CEL,
+/// which fail where a field is missing.
+fn well_known(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Result<(bool, String), String>> {
+    if rule.condition != COMPLETE {
         return None;
     }
     match (gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()) {
@@ -88,28 +88,26 @@ fn well_known(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<(&'stat
             } else {
                 "Job is not finished"
             };
-            Some((COMPLETE, finished, message.to_owned()))
+            Some(Ok((finished, message.to_owned())))
         }
-        ("", "v1", "Pod") => {
-            let phase = object["status"]["phase"].as_str().unwrap_or_default();
-            Some((
-                COMPLETE,
+        ("", "v1", "Pod") => Some(match object["status"]["phase"].as_str() {
+            Some(phase) => Ok((
                 matches!(phase, "Succeeded" | "Failed"),
                 format!("Pod is in phase {phase}"),
-            ))
-        }
+            )),
+            None => Err("no such key: phase".to_owned()),
+        }),
         _ => None,
     }
 }
 
-fn all_true(expressions: &[String], object: &Value) -> Result<bool, String> {
+fn all_true(expressions: &[String], object: &Value, budget: &mut Budget) -> Result<bool, String> {
     if expressions.is_empty() {
         return Ok(true);
     }
     let context = context(object);
-    let mut budget = Budget::of_object();
     for expression in expressions {
-        match run(expression, &context, &mut budget)? {
+        match run(expression, &context, budget)? {
             Cel::Bool(true) => {}
             Cel::Bool(false) => return Ok(false),
             other => return Err(format!("expected bool result, got {}", other.type_of())),
@@ -323,6 +321,30 @@ mod tests {
             known("Pod", json!({"status": {"phase": "Running"}})),
             "Complete=False ConditionRuleEvaluated Pod is in phase Running"
         );
+        assert_eq!(
+            known("Pod", json!({})),
+            "Complete=False ConditionRuleExpressionError no such key: phase"
+        );
         assert_eq!(known("ConfigMap", json!({})), "");
+        let nameless = ConditionRule {
+            r#type: ConditionRuleType::WellKnownConditions,
+            ..rule("", &[])
+        };
+        assert_eq!(show(nameless, "Job", json!({})), "");
+    }
+
+    #[test]
+    fn the_rules_of_one_object_share_a_budget() {
+        let gvk = Gvk {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+        };
+        let costly = rule("Ready", &["[1, 2, 3].all(it, it > 0)"]);
+        let mut budget = Budget::new(100, 30);
+        let mut status = || one(&costly, &gvk, &json!({}), &mut budget).unwrap().reason;
+        assert_eq!(status(), reason::CONDITION_RULE_EVALUATED);
+        let spent = (0..5).any(|_| status() == reason::CONDITION_RULE_EXPRESSION_ERROR);
+        assert!(spent);
     }
 }
