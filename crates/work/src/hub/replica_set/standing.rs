@@ -67,6 +67,11 @@ pub fn existing(work: &ManifestWork, written: Timestamp) -> Existing {
         return at(under_way, None);
     };
     let degraded = fresh(work, types::DEGRADED);
+    let conditions = work.status.iter().flat_map(|it| &it.conditions);
+    if degraded.is_none() && conditions.into_iter().any(|it| it.type_ == types::DEGRADED) {
+        // What was said of an earlier generation may hold still.
+        return at(under_way, Some(applied));
+    }
     let failed = is(degraded, Status::True);
     if !has_progressing_rule(&work.spec) && fresh(work, types::PROGRESSING).is_none() {
         let available = fresh(work, types::AVAILABLE);
@@ -146,6 +151,14 @@ mod tests {
                     ("Degraded", "True", 2, "12:08"),
                 ],
                 "Succeeded 12:07",
+            ),
+            (
+                &[
+                    applied,
+                    ("Progressing", "False", 2, "12:07"),
+                    ("Degraded", "True", 1, "12:08"),
+                ],
+                "Progressing 12:05",
             ),
         ];
         for (conditions, expected) in table {
