@@ -89,8 +89,14 @@ pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDeci
             it.metadata.labels == wanted.metadata.labels
                 && it.metadata.owner_references == wanted.metadata.owner_references
         };
-        if !head.as_ref().is_some_and(agrees) {
-            plan.keep(Site::Hub, head.as_ref(), &wanted);
+        match &head {
+            None => {
+                plan.create(Site::Hub, &wanted);
+            }
+            Some(head) if agrees(head) => {}
+            Some(head) => {
+                plan.change(Site::Hub, head, &put_right(head, wanted));
+            }
         }
     }
     written.updated = contents(placement, &places, plan);
@@ -152,6 +158,21 @@ fn bare(placement: &Placement, page: &Page) -> PlacementDecision {
         },
         ..PlacementDecision::default()
     }
+}
+
+/// The decision with the labels of its page and no others, by which programs select decisions, and our reference among its
+/// owners.
+fn put_right(head: &PlacementDecision, wanted: PlacementDecision) -> PlacementDecision {
+    let mut next = head.clone();
+    next.metadata.labels = wanted.metadata.labels;
+    let owners = next.metadata.owner_references.get_or_insert_default();
+    for ours in wanted.metadata.owner_references.into_iter().flatten() {
+        match owners.iter_mut().find(|it| it.uid == ours.uid) {
+            Some(present) => *present = ours,
+            None => owners.push(ours),
+        }
+    }
+    next
 }
 
 /// A page whose clusters change.
@@ -377,5 +398,35 @@ mod tests {
         // Of a placement of this name that is gone: it goes and comes anew.
         assert_eq!(shown("u0", "Placement"), (3, 0));
         assert_eq!(shown("u0", "Thing"), (0, 1));
+    }
+
+    #[test]
+    fn labels_of_another_hand_go_and_owners_stay() {
+        let one = page(1, &names(0..3));
+        let mut present = decision(&one, "u1");
+        let metadata = &mut Arc::make_mut(&mut present).metadata;
+        let labels = metadata.labels.get_or_insert_default();
+        labels.insert("theirs".to_owned(), "x".to_owned());
+        labels.remove(labels::DECISION_GROUP_INDEX);
+        let mut plan = Plan::new();
+        pages(&placement(), std::slice::from_ref(&one), &[present.clone()], &mut plan);
+        let [Step::MergePatch { patch, .. }] = plan.stages[0].as_slice() else {
+            panic!("{plan}")
+        };
+        assert_eq!(
+            patch["metadata"]["labels"],
+            json!({"theirs": null, labels::DECISION_GROUP_INDEX: "0"})
+        );
+        let metadata = &mut Arc::make_mut(&mut present).metadata;
+        metadata.labels = bare(&placement(), &one).metadata.labels;
+        let owners = metadata.owner_references.get_or_insert_default();
+        owners.push(OwnerReference {
+            uid: "u2".to_owned(),
+            controller: None,
+            ..owners[0].clone()
+        });
+        let mut plan = Plan::new();
+        pages(&placement(), std::slice::from_ref(&one), &[present], &mut plan);
+        assert!(plan.is_empty(), "{plan}");
     }
 }
