@@ -330,6 +330,38 @@ async fn a_restarted_agent_uses_the_credential_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_managed_namespace_that_is_deleted_comes_back_at_once() {
+    let world = World::start(true).await;
+    let agent = world.join("cluster1");
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    let wanting = json!({"status": {"managedNamespaces": [{"name": "team", "clusterSet": "prod"}]}});
+    Api::<ManagedCluster>::all(world.hub.client())
+        .patch_status("cluster1", &PatchParams::default(), &Patch::Merge(wanting))
+        .await
+        .unwrap();
+    let told = |it: &Cache<ManagedCluster>| {
+        let cluster = it.named("cluster1")?;
+        let entry = cluster.status.as_ref()?.managed_namespaces.first()?;
+        condition::is_true(&entry.conditions, "NamespaceAvailable").then_some(())
+    };
+    tokio::time::timeout(Duration::from_secs(30), world.clusters.until(told))
+        .await
+        .expect("the namespace is made");
+    let namespaces: Api<Namespace> = Api::all(world.cluster.client());
+    let first = namespaces.get("team").await.unwrap().metadata.uid;
+    namespaces.delete("team", &DeleteParams::default()).await.unwrap();
+    // The agent looks by itself once a minute: this is sooner.
+    let back = kube::runtime::wait::await_condition(namespaces, "team", |it: Option<&Namespace>| {
+        it.is_some_and(|it| it.metadata.uid != first)
+    });
+    tokio::time::timeout(Duration::from_secs(30), back)
+        .await
+        .expect("it comes back")
+        .unwrap();
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_cluster_leaves_no_rights_behind() {
     let world = World::start(true).await;
     let mut agent = world.join("cluster1");
