@@ -278,7 +278,10 @@ mod tests {
             ..Default::default()
         };
         let error = value_at(&again, &object, RawJson::UpTo(1024)).unwrap_err();
-        assert!(error.ends_with("for all is larger than 1024"), "{error}");
+        assert!(
+            error.ends_with("for name all is larger than the maximum length 1024"),
+            "{error}"
+        );
     }
 
     #[test]
