@@ -91,7 +91,7 @@ impl Asked {
         let text = STANDARD
             .decode(request.as_str().unwrap_or_default())
             .map_err(|_| not_pem())?;
-        if !pem::is_only_one(&text) {
+        if !certificate_request::is_only_one(&text) {
             return Err(not_pem());
         }
         let der = rustls_pki_types::CertificateSigningRequestDer::from_pem_slice(&text).map_err(|_| not_pem())?;
@@ -618,6 +618,5 @@ fn check_for_signer(object: &Value, asked: &Asked) -> Result<(), String> {
     }
 }
 
-mod pem;
 #[cfg(test)]
 mod tests;

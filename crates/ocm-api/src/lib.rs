@@ -17,7 +17,6 @@ mod schema;
 pub mod about;
 pub mod addon;
 pub mod annotations;
-pub mod certificate_request;
 pub mod cluster;
 pub mod condition;
 pub mod conditions;

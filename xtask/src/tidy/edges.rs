@@ -10,6 +10,7 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     // under everything
     ("allocator", &[]),
+    ("certificate-request", &[]),
     // word
     ("ocm-api", &[]),
     // machine
@@ -18,20 +19,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("kube-store", &["safe-cel"]),
     ("gotemplate", &[]),
     // stranger
-    ("ocm-addon-sdk", &["ocm-api", "ocm-reconcile", "gotemplate"]),
+    (
+        "ocm-addon-sdk",
+        &["ocm-api", "ocm-reconcile", "gotemplate", "certificate-request"],
+    ),
     // service
     ("credential", &["ocm-api", "ocm-reconcile"]),
     ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
     // domain
     ("placement", &["ocm-api", "ocm-reconcile", "safe-cel"]),
-    ("registration", &["ocm-api", "ocm-reconcile", "credential"]),
+    (
+        "registration",
+        &["ocm-api", "ocm-reconcile", "credential", "certificate-request"],
+    ),
     ("work", &["ocm-api", "ocm-reconcile", "safe-cel", "placement"]),
     (
         "addon",
         &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
     ),
     // process
-    ("kube-api", &["kube-store", "safe-cel"]),
+    ("kube-api", &["kube-store", "safe-cel", "certificate-request"]),
     ("kube-node", &[]),
     ("hub", DOMAIN_AND_BELOW),
     ("agent", DOMAIN_AND_BELOW),
@@ -51,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "placement",
             "work",
             "credential",
+            "certificate-request",
             "transport",
             // The binary is the image of the example add-ons, too.
             "addon-helloworld",

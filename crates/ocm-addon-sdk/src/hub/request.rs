@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
-use ocm_api::{annotations, certificate_request, conditions::csr, identity, labels};
+use ocm_api::{annotations, conditions::csr, identity, labels};
 use x509_parser::{
     certification_request::X509CertificationRequest,
     extensions::{GeneralName, ParsedExtension},

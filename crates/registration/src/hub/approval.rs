@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Client, ResourceExt};
 use ocm_api::{
-    annotations, certificate_request,
+    annotations,
     cluster::ManagedCluster,
     condition,
     conditions::{csr, managed_cluster},

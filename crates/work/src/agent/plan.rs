@@ -107,6 +107,36 @@ pub struct Item {
 }
 
 impl Item {
+    /// A manifest that nothing else is known of yet.
+    pub fn new(
+        work: &ManifestWork,
+        manifest: Result<Manifest, Unreadable>,
+        resource: Result<Resource, String>,
+        key: Option<Key>,
+    ) -> Self {
+        let config = key
+            .as_ref()
+            .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it));
+        let owned = key
+            .as_ref()
+            .is_some_and(|it| ownership::owned_by_work(work.spec.delete_option.as_ref(), it));
+        Self {
+            manifest,
+            resource,
+            key,
+            config,
+            owned,
+            complete: false,
+            permitted: Ok(()),
+            live: Live::Unknown,
+            unreadable: None,
+            watched: false,
+            written: None,
+            tried: Tried::default(),
+            hold: None,
+        }
+    }
+
     /// What the status of a work that is not applied any more lists: it is looked at, and never written. The manifest stays
     /// unread, because the spec may have changed since.
     pub fn listed(work: &ManifestWork, meta: &ManifestResourceMeta) -> Self {
@@ -127,28 +157,16 @@ impl Item {
             .iter()
             .all(|it| !it.is_empty())
             .then_some(key);
+        let unreadable = Unreadable {
+            ordinal: usize::try_from(meta.ordinal).unwrap_or_default(),
+            gvk,
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            why: why.to_owned(),
+        };
         Self {
-            manifest: Err(Unreadable {
-                ordinal: usize::try_from(meta.ordinal).unwrap_or_default(),
-                gvk,
-                namespace: meta.namespace.clone(),
-                name: meta.name.clone(),
-                why: why.to_owned(),
-            }),
-            resource: Err(why.to_owned()),
-            config: key
-                .as_ref()
-                .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it)),
-            key,
             owned: false,
-            complete: false,
-            permitted: Ok(()),
-            live: Live::Unknown,
-            unreadable: None,
-            watched: false,
-            written: None,
-            tried: Tried::default(),
-            hold: None,
+            ..Self::new(work, Err(unreadable), Err(why.to_owned()), key)
         }
     }
 }

@@ -27,12 +27,10 @@ use rand::RngExt;
 use tracing::{debug, warn};
 
 use super::{
-    config::{self, Config},
     discovery::Discovery,
     executor::{Executors, Wish},
     manifest::{self, Key},
     objects::Objects,
-    ownership,
     plan::{self, Identity, Item, Leaving, Phase, Seen},
     strategy::{self, Failure, Live, Tried, Written},
 };
@@ -260,27 +258,7 @@ impl WorkAgent {
                 }),
                 _ => None,
             };
-            let config = key
-                .as_ref()
-                .map_or_else(Config::default, |it| config::find(&work.spec.manifest_configs, it));
-            let owned = key
-                .as_ref()
-                .is_some_and(|it| ownership::owned_by_work(work.spec.delete_option.as_ref(), it));
-            Item {
-                manifest,
-                resource,
-                key,
-                config,
-                owned,
-                complete: false,
-                permitted: Ok(()),
-                live: Live::Unknown,
-                unreadable: None,
-                watched: false,
-                written: None,
-                tried: Tried::default(),
-                hold: None,
-            }
+            Item::new(work, manifest, resource, key)
         });
         let mut items = join_all(reading).await;
         for item in &mut items {

@@ -1,4 +1,5 @@
-//! What the text of a certificate request may look like, so that everybody reads the same one out of it.
+//! What the text of a certificate request may look like, so that everybody reads the same one out of it: who approves it, which
+//! knows nothing of the API server, and the API server, which knows nothing of who approves.
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
 const END: &str = "-----END CERTIFICATE REQUEST-----";
