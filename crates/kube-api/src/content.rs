@@ -5,6 +5,7 @@ use crate::{
     call::{Call, FieldValidation, WriteOptions},
     kinds,
     registry::Resource,
+    scale,
 };
 use kube_store::{
     object,
@@ -208,6 +209,9 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
         ));
     } else if let Some(schema) = call.resource.schema(&call.version) {
         errors.extend(validate::validate(value, old, &schema));
+    }
+    if !builtin {
+        errors.extend(scale::errors(call.served(), value));
     }
     if errors.is_empty() {
         return Ok(());

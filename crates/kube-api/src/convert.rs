@@ -68,8 +68,8 @@ pub fn ready(resource: &Resource, version: &str, object: &Object) -> Option<Byte
     }
 }
 
-/// An object that is older than its definition, with the defaults that this gives since: those of the version that is
-/// stored now, as a real API server fills them in when it reads.
+/// An object that is older than its definition, without what this knows no more and with the defaults that it gives since:
+/// those of the version that is stored now, as a real API server prunes and fills in when it reads.
 fn reread(resource: &Resource, version: &str, object: &Object) -> Bytes {
     let storage = resource.storage_version();
     let mut value = object.value();
@@ -77,6 +77,7 @@ fn reread(resource: &Resource, version: &str, object: &Object) -> Bytes {
         between_here(resource, storage, &mut value);
     }
     if value["apiVersion"] == resource.api_version(storage) {
+        content::prune_converted(resource, storage, &mut value);
         content::default_stored(resource, &mut value);
         if version != storage {
             between_here(resource, version, &mut value);

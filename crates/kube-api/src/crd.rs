@@ -6,7 +6,11 @@ use crate::{
     kinds, pipeline,
     registry::{Registry, Resource},
 };
-use kube_store::{Object, schema::structural, status::Status};
+use kube_store::{
+    Object,
+    schema::structural,
+    status::{FieldError, Status},
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,17 +44,15 @@ pub fn hold(value: &mut Value) {
 
 /// Establishes a definition, or says which of its names is taken. Upstream does this a moment later in a controller; here
 /// a definition serves as soon as its creation is answered.
+///
+/// Of the names that it asks for it gets those that are free, and keeps what it had of the others; one that serves goes on
+/// serving.
 pub fn accept(call: &Call<'_>, value: &mut Value) {
     let now = pipeline::seconds(call.now);
     let registry = call.server.registry.load();
-    let names = value["spec"]["names"].clone();
-    let conflict = conflict(&registry, value);
+    let (accepted, conflict) = settle_names(&registry, value);
     let stored = storage_version(value);
-    let accepted = if conflict.is_none() {
-        names
-    } else {
-        json!({"plural": "", "kind": ""})
-    };
+    let was_established = is_true(&value["status"], "Established");
     let status = &mut value["status"];
     if !status["storedVersions"]
         .as_array()
@@ -61,22 +63,32 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
         status["storedVersions"] = versions.into();
     }
     status["acceptedNames"] = accepted;
-    let (names_accepted, established) = match conflict {
-        None => (
-            ("True", "NoConflicts", "no conflicts found".to_owned()),
-            (
-                "True",
-                "InitialNamesAccepted",
-                "the initial names have been accepted".to_owned(),
-            ),
-        ),
-        Some((reason, message)) => (
-            ("False", reason, message),
-            ("False", "NotAccepted", "not all names are accepted".to_owned()),
-        ),
+    let is_free = conflict.is_none();
+    let names_accepted = match conflict {
+        None => ("True", "NoConflicts", "no conflicts found".to_owned()),
+        Some((reason, message)) => ("False", reason, message),
     };
     set_condition(status, "NamesAccepted", names_accepted, &now);
+    if was_established {
+        return;
+    }
+    let established = if is_free {
+        let message = "the initial names have been accepted".to_owned();
+        ("True", "InitialNamesAccepted", message)
+    } else {
+        ("False", "NotAccepted", "not all names are accepted".to_owned())
+    };
     set_condition(status, "Established", established, &now);
+}
+
+/// Whether the names of a definition are accepted. One that waits for names of others is looked at again when those go.
+pub fn has_its_names(value: &Value) -> bool {
+    is_true(&value["status"], "NamesAccepted")
+}
+
+fn is_true(status: &Value, condition: &str) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }
 
 /// Checks and defaults of a changed definition; its names are looked at again.
@@ -85,6 +97,18 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
 /// 422 with one cause per rule that it breaks.
 pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
     if call.subresource == "status" {
+        // Which names it has is not for a client to say.
+        for condition in ["NamesAccepted", "Established"] {
+            let conditions = old["status"]["conditions"].as_array().into_iter().flatten();
+            let mut before = conditions.filter(|it| it["type"] == condition).cloned();
+            put_back(&mut new["status"], condition, before.next());
+        }
+        new["status"]["acceptedNames"] = old["status"]["acceptedNames"].clone();
+        let errors = stored_version_errors(new);
+        if !errors.is_empty() {
+            return Err(call.invalid(&call.name, &errors));
+        }
+        accept(call, new);
         return Ok(());
     }
     structural::default_crd(new);
@@ -96,6 +120,50 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
         accept(call, new);
     }
     Ok(())
+}
+
+/// A version in which objects may be stored must stay, and this list says which those are.
+fn stored_version_errors(value: &Value) -> Vec<FieldError> {
+    let field = "status.storedVersions";
+    let given = &value["status"]["storedVersions"];
+    let stored = given.as_array().map(Vec::as_slice).unwrap_or_default();
+    if stored.is_empty() {
+        return vec![FieldError::invalid(
+            field,
+            given,
+            "must have at least one stored version",
+        )];
+    }
+    let mut errors = Vec::new();
+    let storage = storage_version(value);
+    if !stored.iter().any(|it| *it == storage) {
+        let detail = format!("must have the storage version {storage}");
+        errors.push(FieldError::invalid(field, given, detail));
+    }
+    let versions = value["spec"]["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    for (at, it) in stored.iter().enumerate() {
+        if !versions.iter().any(|version| version["name"] == *it) {
+            let detail = "must appear in spec.versions";
+            errors.push(FieldError::invalid(format!("{field}[{at}]"), it, detail));
+        }
+    }
+    errors
+}
+
+/// A condition as it was.
+fn put_back(status: &mut Value, kind: &str, before: Option<Value>) {
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let at = conditions.iter().position(|it| it["type"] == kind);
+    match (at, before) {
+        (Some(at), Some(before)) => conditions[at] = before,
+        (Some(at), None) => drop(conditions.remove(at)),
+        (None, Some(before)) => conditions.push(before),
+        (None, None) => {}
+    }
+    status["conditions"] = conditions.into();
 }
 
 /// Shows in a definition that its objects are about to be deleted.
@@ -132,42 +200,58 @@ fn set_condition(status: &mut Value, kind: &str, (state, reason, message): (&str
     status["conditions"] = conditions.into();
 }
 
-/// The last of its names that another resource of the group already has: what is said later goes over what was said
-/// before, as upstream.
-fn conflict(registry: &Registry, value: &Value) -> Option<(&'static str, String)> {
-    let group = registry.group(value["spec"]["group"].as_str()?)?;
-    let names = &value["spec"]["names"];
-    let text = |key: &str| names[key].as_str().unwrap_or_default();
-    let plural = text("plural");
-    let short: Vec<&str> = names["shortNames"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let in_use = |it: &str| format!("\"{it}\" is already in use");
+/// The names that a definition has from now on, and the last conflict of those that it asks for: what is said later goes over
+/// what was said before, as upstream.
+fn settle_names(registry: &Registry, value: &Value) -> (Value, Option<(&'static str, String)>) {
+    let wanted = &value["spec"]["names"];
+    let before = &value["status"]["acceptedNames"];
+    let group = value["spec"]["group"].as_str().and_then(|it| registry.group(it));
+    let plural = wanted["plural"].as_str().unwrap_or_default();
+    let others = || {
+        group
+            .into_iter()
+            .flatten()
+            .filter(|(it, _)| *it != plural)
+            .map(|it| it.1)
+    };
+    let is_name = |name: &str| {
+        others().any(|it| it.plural == name || it.singular == name || it.short_names.iter().any(|it| it == name))
+    };
+    let is_kind = |name: &str| others().any(|it| it.kind == name || it.list_kind == name);
+    let mut accepted = wanted.clone();
     let mut found = None;
-    for other in group.values().filter(|it| it.plural != plural) {
-        let taken = |name: &str| {
-            other.plural == name || other.singular == name || other.short_names.iter().any(|it| it == name)
+    for (key, reason) in [
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("shortNames", "ShortNamesConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
+    ] {
+        let names: Vec<&str> = match &wanted[key] {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            name => name.as_str().into_iter().collect(),
         };
-        if taken(plural) {
-            found = Some(("PluralConflict", in_use(plural)));
-        }
-        if taken(text("singular")) {
-            found = Some(("SingularConflict", in_use(text("singular"))));
-        }
-        if let Some(name) = short.iter().find(|it| taken(it)) {
-            found = Some(("ShortNamesConflict", in_use(name)));
-        }
-        if other.kind == text("kind") || other.list_kind == text("kind") {
-            found = Some(("KindConflict", in_use(text("kind"))));
-        }
-        if other.kind == text("listKind") || other.list_kind == text("listKind") {
-            found = Some(("ListKindConflict", in_use(text("listKind"))));
+        let is_own = |name: &&str| match &before[key] {
+            Value::Array(names) => names.iter().any(|it| it == name),
+            it => it == name,
+        };
+        let is_taken = |name: &&str| match key {
+            "kind" | "listKind" => is_kind(name),
+            _ => is_name(name),
+        };
+        let taken = names.into_iter().find(|it| !is_own(it) && is_taken(it));
+        if let Some(name) = taken {
+            found = Some((reason, format!("\"{name}\" is already in use")));
+            accepted[key] = match (&before[key], key) {
+                (Value::Null, "plural" | "kind") => "".into(),
+                (before, _) => before.clone(),
+            };
         }
     }
-    found
+    if let Some(names) = accepted.as_object_mut() {
+        names.retain(|_, it| !it.is_null());
+    }
+    (accepted, found)
 }
 
 /// Brings a registry up to date with a definition that was written or deleted (`deleted`).
@@ -176,9 +260,15 @@ pub fn register(registry: &mut Registry, converters: &Converters, object: &Objec
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match Resource::from_crd(&value) {
         Some(mut resource) if !deleted => {
+            let before = registry.by_id(&resource.id).and_then(|it| it.crd.as_ref());
+            let before = before.map(|it| (it.shape, it.since));
             if let Some(crd) = resource.crd.as_mut() {
                 crd.converter = converters.find(&resource.id, &value);
-                crd.since = object.revision;
+                // What is written to its status is no reason to read its objects anew.
+                crd.since = match before {
+                    Some((shape, since)) if shape == crd.shape => since,
+                    _ => object.revision,
+                };
             }
             registry.insert(Arc::new(resource));
         }

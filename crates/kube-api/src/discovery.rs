@@ -83,7 +83,7 @@ pub fn groups(registry: &Registry) -> Value {
 
 /// `/apis/{group}`.
 pub fn group(registry: &Registry, group: &str) -> Option<Value> {
-    if group.is_empty() || registry.group(group).is_none() {
+    if group.is_empty() || registry.versions(group).is_empty() {
         return None;
     }
     let mut entry = group_entry(registry, group);

@@ -343,23 +343,23 @@ where
     if call.id().as_ref() == "pods" && pod_logs::INTERACTIVE.contains(&call.subresource.as_str()) {
         return Err(pod_logs::refuse(&call).await?);
     }
-    let mut response = match verb {
-        "get" if call.subresource == "log" => pod_logs::log(&call).await?,
-        "get" => get(&call, form).await?,
-        "list" => list(&call, form, headers).await?,
-        "watch" => watch(&call, form)?,
+    let answered = match verb {
+        "get" if call.subresource == "log" => pod_logs::log(&call).await,
+        "get" => get(&call, form).await,
+        "list" => list(&call, form, headers).await,
+        "watch" => watch(&call, form),
         _ => {
             let media = body::media_type(headers);
             let bytes = body::read(incoming, server.fair.limits().body).await?;
-            match write(&mut call, verb, &media, bytes, form).await {
-                Ok(response) => response,
-                Err(status) => {
-                    server.shown().await;
-                    return Err(status);
-                }
+            let written = write(&mut call, verb, &media, bytes, form).await;
+            if written.is_err() {
+                server.shown().await;
             }
+            written
         }
     };
+    // What was noticed on the way is told of a request that fails, too.
+    let mut response = answered.unwrap_or_else(|status| respond::failure(&status, form));
     respond::warn(&mut response, &call.warnings);
     Ok(response)
 }
@@ -388,6 +388,15 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
         return Err(Status::method_not_allowed());
     }
     let served = resource.version(&path.version);
+    // A subresource is part of its object: it takes no other verbs, and a right to one is no right to make or delete objects.
+    let takes = match path.subresource.as_str() {
+        "status" | "scale" => matches!(verb, "get" | "patch" | "update"),
+        other => {
+            let mut rows = crate::builtin::SUBRESOURCES.iter();
+            rows.find(|it| it.0 == &*resource.id && it.1 == other)
+                .is_none_or(|it| it.5.contains(&verb))
+        }
+    };
     let known = match path.subresource.as_str() {
         "" => true,
         other if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&other) => true,
@@ -395,9 +404,10 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
         other => crate::builtin::SUBRESOURCES
             .iter()
-            .any(|it| it.0 == &*resource.id && it.1 == other && it.5.contains(&verb)),
+            .any(|it| it.0 == &*resource.id && it.1 == other),
     };
     match (known, resource.is_builtin()) {
+        (true, _) if !takes => Err(Status::method_not_allowed()),
         (true, _) => Ok(()),
         (false, true) => Err(Status::no_such_resource()),
         (false, false) => Err(Status::not_found(&resource.plural, &resource.group, &path.name)),
@@ -567,13 +577,14 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
             let options = DeleteOptions::read(call, value.get("deleteOptions"))?;
             verbs::delete::delete(call, &options).await?;
         }
-        _ => {
+        "binding" => {
             let node = value["target"]["name"].clone();
             let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": crate::pipeline::seconds(call.now)});
             let options = call.write_options("CreateOptions", false)?;
             let patch = json!({"spec": {"nodeName": node}, "status": {"conditions": [condition]}}).to_string();
             verbs::patch::patch(call, PatchType::Strategic, patch.as_bytes(), &options).await?;
         }
+        _ => return Err(Status::method_not_allowed()),
     }
     Ok(Written {
         code: 201,

@@ -56,7 +56,10 @@ impl Local {
         Ok(Call {
             server: &self.server,
             user: User::new(USER, &[MASTERS, AUTHENTICATED]),
-            version: resource.storage_version().to_owned(),
+            version: resource
+                .spoken_version()
+                .ok_or_else(Status::no_such_resource)?
+                .to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             subresource: subresource.to_owned(),

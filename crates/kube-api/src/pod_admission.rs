@@ -20,16 +20,28 @@ pub const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
+/// The ServiceAccount that every namespace has.
+const DEFAULT_ACCOUNT: &str = "default";
+
 /// Completes a new pod.
 ///
 /// # Errors
-/// 403 for a priority class that does not exist, and for another priority than that of the class.
+/// 403 for a ServiceAccount that does not exist, for a priority class that does not exist, and for another priority than that of the class.
 pub fn prepare(call: &Call<'_>, pod: &mut Value) -> Result<(), Status> {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
     };
     default_service_account(spec);
     let forbidden = |why: String| Status::forbidden("pods", "", &call.name, &why);
+    // That of the namespace comes with it, a moment later.
+    let account = spec["serviceAccountName"].as_str().unwrap_or_default();
+    let accounts = &call.server.store;
+    if account != DEFAULT_ACCOUNT && accounts.newest("serviceaccounts", &call.namespace, account).is_none() {
+        return Err(forbidden(format!(
+            "error looking up service account {}/{account}: serviceaccount {account:?} not found",
+            call.namespace
+        )));
+    }
     let named = spec
         .get("priorityClassName")
         .and_then(Value::as_str)
@@ -68,7 +80,11 @@ fn default_class(call: &Call<'_>) -> Option<Value> {
 /// A pod that names no ServiceAccount has its namespace's `default`.
 fn default_service_account(spec: &mut Map<String, Value>) {
     let text = |key: &str| spec.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = [text("serviceAccountName"), text("serviceAccount"), "default".to_owned()];
+    let name = [
+        text("serviceAccountName"),
+        text("serviceAccount"),
+        DEFAULT_ACCOUNT.to_owned(),
+    ];
     if let Some(name) = name.into_iter().find(|it| !it.is_empty()) {
         spec.insert("serviceAccountName".into(), name.clone().into());
         spec.insert("serviceAccount".into(), name.into());

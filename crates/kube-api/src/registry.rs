@@ -12,6 +12,7 @@ use kube_store::schema::{Schema, metadata::NameRule};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
+    hash::{Hash, Hasher},
     sync::{Arc, OnceLock},
 };
 
@@ -95,11 +96,11 @@ pub struct Crd {
     pub conversion: Value,
     /// The plug-in that converts its objects; it goes before what `conversion` says.
     pub converter: Option<Converter>,
-    /// Revision of the definition.
+    /// Revision of the definition as it is.
     pub since: u64,
-    /// Whether objects that are older than the definition may read otherwise than they are stored: in another version, or
-    /// with defaults that came later.
-    pub rereads: bool,
+    /// What stands for all of the definition that decides how objects are served. Two states of a definition with the same serve
+    /// the same.
+    pub shape: u64,
 }
 
 /// The verbs of an ordinary resource, in discovery's order.
@@ -138,10 +139,11 @@ impl Resource {
         }
     }
 
-    /// When an object of this revision has to be read anew: the revision of the definition, which is newer.
+    /// When an object of this revision has to be read anew: the revision of the definition, which is newer. It may be in another
+    /// version, without defaults that came later, and with fields that are known no more.
     pub fn reread_since(&self, revision: u64) -> Option<u64> {
         let crd = self.crd.as_ref()?;
-        (crd.rereads && revision < crd.since).then_some(crd.since)
+        (revision < crd.since).then_some(crd.since)
     }
 
     /// A served version by name.
@@ -152,6 +154,14 @@ impl Resource {
     /// The version in which objects are stored.
     pub fn storage_version(&self) -> &str {
         self.versions.iter().find(|it| it.storage).map_or("v1", |it| &it.name)
+    }
+
+    /// The version in which the server itself speaks of its objects: the one they are stored in, or, if that is not served,
+    /// another. `None` when none is.
+    pub fn spoken_version(&self) -> Option<&str> {
+        let served = || self.versions.iter().filter(|it| it.served);
+        let found = served().find(|it| it.storage).or_else(|| served().next());
+        found.map(|it| it.name.as_str())
     }
 
     /// `group/version`, or the version alone for the core group.
@@ -206,7 +216,14 @@ impl Resource {
         };
         let group = text(spec, "group");
         let plural = text(names, "plural");
-        if plural.is_empty() {
+        let conditions = crd["status"]["conditions"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let is_established = conditions
+            .iter()
+            .any(|it| it["type"] == "Established" && it["status"] == "True");
+        if plural.is_empty() || !is_established {
             return None;
         }
         let mut versions: Vec<Version> = Vec::new();
@@ -272,7 +289,7 @@ impl Resource {
                 conversion: spec["conversion"].clone(),
                 converter: None,
                 since: 0,
-                rereads: spec["versions"].as_array().is_some_and(|it| it.len() > 1) || has_default(&spec["versions"]),
+                shape: shape_of([spec, names]),
             }),
             builtin_converter: None,
             group,
@@ -319,12 +336,11 @@ impl Resource {
 }
 
 /// Whether a default is somewhere in there; a property of that name counts too, which costs a little and harms nothing.
-fn has_default(value: &Value) -> bool {
-    match value {
-        Value::Object(map) => map.iter().any(|(key, it)| key == "default" || has_default(it)),
-        Value::Array(list) => list.iter().any(has_default),
-        _ => false,
-    }
+/// A number for values, the same as long as they are.
+fn shape_of(values: [&Value; 2]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    values.iter().for_each(|it| it.to_string().hash(&mut hasher));
+    hasher.finish()
 }
 
 /// `group/version`, or the version alone for the core group.
@@ -414,9 +430,11 @@ impl Registry {
         self.groups.iter().find(|(it, _)| it == group).map(|(_, it)| it)
     }
 
-    /// Groups in order of preference; the core group is the empty name.
+    /// Groups of which something is served, in order of preference; the core group is the empty name.
     pub fn groups(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Resource>>)> {
-        self.groups.iter().map(|(name, it)| (name.as_str(), it))
+        let is_served = |it: &BTreeMap<String, Arc<Resource>>| it.values().any(|it| it.spoken_version().is_some());
+        let served = self.groups.iter().filter(move |(_, it)| is_served(it));
+        served.map(|(name, it)| (name.as_str(), it))
     }
 
     /// All resources.

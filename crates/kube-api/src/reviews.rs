@@ -106,10 +106,10 @@ fn token_request(deps: Deps<'_>, namespace: &str, name: &str, body: Value) -> Re
         audiences.push(ISSUER.to_owned());
     }
     let reference = &spec["boundObjectRef"];
-    let object = if reference.is_null() {
-        None
+    let objects = if reference.is_null() {
+        Vec::new()
     } else {
-        Some(bound_object(deps.store, namespace, reference)?)
+        bound_objects(deps.store, namespace, name, reference)?
     };
     let bound = tokens::Bound {
         namespace,
@@ -117,9 +117,7 @@ fn token_request(deps: Deps<'_>, namespace: &str, name: &str, body: Value) -> Re
         account_uid: &account.uid,
         audiences: &audiences,
         seconds,
-        object: object
-            .as_ref()
-            .map(|(kind, name, uid)| (*kind, name.as_str(), uid.as_str())),
+        objects: &objects,
     };
     let key = deps
         .pki
@@ -143,7 +141,13 @@ fn time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn bound_object(store: &Store, namespace: &str, reference: &Value) -> Result<(&'static str, String, String), Status> {
+/// What a token ends with, first, and what else it tells: claim, name and uid.
+fn bound_objects(
+    store: &Store,
+    namespace: &str,
+    account: &str,
+    reference: &Value,
+) -> Result<Vec<(&'static str, String, String)>, Status> {
     let (api_version, kind, name) = (
         text(reference, "apiVersion"),
         text(reference, "kind"),
@@ -160,10 +164,27 @@ fn bound_object(store: &Store, namespace: &str, reference: &Value) -> Result<(&'
         }
     };
     let uid = text(reference, "uid");
-    match store.newest(resource, namespace, name) {
-        Some(object) if uid.is_empty() || *object.uid == *uid => Ok((claim, name.to_owned(), object.uid.to_string())),
-        _ => Err(Status::not_found(resource, "", name)),
+    let found = store.newest(resource, namespace, name);
+    let Some(object) = found.filter(|it| uid.is_empty() || *it.uid == *uid) else {
+        return Err(Status::not_found(resource, "", name));
+    };
+    let mut objects = vec![(claim, name.to_owned(), object.uid.to_string())];
+    if claim == "pod" {
+        let pod = object.value();
+        let runs_as = text(&pod["spec"], "serviceAccountName");
+        if runs_as != account {
+            return Err(Status::bad_request(format!(
+                "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+            )));
+        }
+        // Where it runs is told as well, and with the node's uid, if there is that node.
+        let node = text(&pod["spec"], "nodeName");
+        if !node.is_empty() {
+            let uid = store.newest("nodes", "", node).map(|it| it.uid.to_string());
+            objects.push(("node", node.to_owned(), uid.unwrap_or_default()));
+        }
     }
+    Ok(objects)
 }
 
 fn token_review(deps: Deps<'_>, body: Value) -> Result<Value, Status> {

@@ -4,6 +4,7 @@ use crate::{
     call::{Answer, Call, WriteOptions, Written},
     convert,
     pipeline::{self, Source},
+    registry::Version,
     verbs::patch::PatchType,
 };
 use kube_store::{
@@ -19,8 +20,11 @@ struct Paths {
     selector: Option<String>,
 }
 
+fn pointer(path: &str) -> String {
+    format!("/{}", path.replace('.', "/"))
+}
+
 fn paths(call: &Call<'_>) -> Paths {
-    let pointer = |it: &str| format!("/{}", it.replace('.', "/"));
     match &call.served().scale {
         Some(it) => Paths {
             spec: pointer(&it.spec_replicas),
@@ -125,19 +129,55 @@ pub fn set_replicas(call: &Call<'_>, object: &mut Value, scale: &Value) {
 /// # Errors
 /// 422 for a negative number, 409 for a stale Scale, or what the write says.
 pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<Written, Status> {
-    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-    if replicas < 0 {
-        let error = FieldError::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
-        return Err(Status::invalid("Scale", "autoscaling", &call.name, &[error]));
-    }
-    let wanted = pipeline::metadata_text(scale, "resourceVersion").to_owned();
+    change(call, options, |_, _| Ok(scale.clone())).await
+}
+
+/// Patches the Scale of an object, again when that changes meanwhile.
+///
+/// # Errors
+/// As `write`, and what is wrong with the patch.
+pub async fn patch(
+    call: &mut Call<'_>,
+    kind: PatchType,
+    body: &[u8],
+    options: &WriteOptions,
+) -> Result<Written, Status> {
+    change(call, options, |call, object| {
+        let scale = read(call, object).or_else(|status| {
+            // A merge patch may set a number that is not there yet.
+            if kind == PatchType::Json {
+                Err(status)
+            } else {
+                Ok(json!({"metadata": {"name": call.name, "resourceVersion": object["metadata"]["resourceVersion"]}, "spec": {}}))
+            }
+        })?;
+        match kind {
+            PatchType::Json => patch::json::apply(&scale, body),
+            PatchType::Merge | PatchType::Strategic => patch::merge::apply(&scale, body),
+        }
+    })
+    .await
+}
+
+/// Writes the number of the Scale that `make` makes of an object's newest state. A Scale that names another state is stale.
+async fn change(
+    call: &mut Call<'_>,
+    options: &WriteOptions,
+    make: impl Fn(&Call<'_>, &Value) -> Result<Value, Status>,
+) -> Result<Written, Status> {
     let paths = paths(call);
     loop {
         let current = call.newest()?;
+        let old = convert::value(&call.resource, &call.version, &current).await?;
+        let scale = make(call, &old)?;
+        let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+        if replicas < 0 {
+            return Err(negative(call, replicas));
+        }
+        let wanted = pipeline::metadata_text(&scale, "resourceVersion");
         if !wanted.is_empty() && wanted != current.revision.to_string() {
             return Err(call.stale());
         }
-        let old = convert::value(&call.resource, &call.version, &current).await?;
         let mut new = old.clone();
         set(&mut new, &paths.spec, replicas.into());
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
@@ -147,41 +187,37 @@ pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
                 answer: Answer::Value(value),
             });
         }
-        if !wanted.is_empty() {
-            return Err(call.stale());
-        }
     }
 }
 
-/// Patches the Scale of an object.
-///
-/// # Errors
-/// As `write`.
-pub async fn patch(
-    call: &mut Call<'_>,
-    kind: PatchType,
-    body: &[u8],
-    options: &WriteOptions,
-) -> Result<Written, Status> {
-    let current = call.newest()?;
-    let object = convert::value(&call.resource, &call.version, &current).await?;
-    let scale = read(call, &object).or_else(|status| {
-        // A merge patch may set a number that is not there yet.
-        if kind == PatchType::Json {
-            Err(status)
-        } else {
-            Ok(json!({"metadata": {"name": call.name}, "spec": {}}))
+fn negative(call: &Call<'_>, replicas: i64) -> Status {
+    let error = FieldError::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
+    Status::invalid("Scale", "autoscaling", &call.name, &[error])
+}
+
+/// What is wrong with the numbers and the selector that the scale subresource of a custom resource reads, wherever they are
+/// written.
+pub fn errors(served: &Version, object: &Value) -> Vec<FieldError> {
+    let Some(scale) = &served.scale else { return Vec::new() };
+    let mut errors = Vec::new();
+    for path in [&scale.spec_replicas, &scale.status_replicas] {
+        let field = format!(".{path}");
+        let found = object.pointer(&pointer(path)).filter(|it| !it.is_null());
+        let Some(number) = found.and_then(Value::as_i64) else {
+            continue;
+        };
+        if number < 0 {
+            errors.push(FieldError::invalid(
+                &field,
+                &number.into(),
+                "should be a non-negative integer",
+            ));
+        } else if number > i64::from(i32::MAX) {
+            let detail = format!("should be less than or equal to {}", i32::MAX);
+            errors.push(FieldError::invalid(&field, &number.into(), detail));
         }
-    })?;
-    let mut new = match kind {
-        PatchType::Json => patch::json::apply(&scale, body)?,
-        PatchType::Merge | PatchType::Strategic => patch::merge::apply(&scale, body)?,
-    };
-    let given = pipeline::metadata_text(&new, "resourceVersion") != pipeline::metadata_text(&scale, "resourceVersion");
-    if !given {
-        pipeline::metadata(&mut new).remove("resourceVersion");
     }
-    write(call, &new, options).await
+    errors
 }
 
 /// Applies a Scale: the number belongs to its manager by the rules of any field.
@@ -201,8 +237,7 @@ pub async fn apply(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
         "metadata": {"name": call.name}});
     if let Some(replicas) = scale["spec"]["replicas"].as_i64() {
         if replicas < 0 {
-            let error = FieldError::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
-            return Err(Status::invalid("Scale", "autoscaling", &call.name, &[error]));
+            return Err(negative(call, replicas));
         }
         set(&mut config, &paths(call).spec, replicas.into());
     }

@@ -135,9 +135,12 @@ fn unknown_field(call: &Call<'_>, field: &str) -> Status {
 }
 
 fn field_value(object: &Value, field: &str) -> String {
-    let field = field
-        .strip_prefix("regarding")
-        .map_or_else(|| field.to_owned(), |it| format!("involvedObject{it}"));
+    // Events are stored under the names of the core group.
+    let field = match (field, field.strip_prefix("regarding")) {
+        (_, Some(rest)) => format!("involvedObject{rest}"),
+        ("reportingController", _) => "reportingComponent".to_owned(),
+        _ => field.to_owned(),
+    };
     let mut at = object;
     for part in field.split('.') {
         at = &at[part];
@@ -145,12 +148,15 @@ fn field_value(object: &Value, field: &str) -> String {
     match at {
         Value::String(text) => text.clone(),
         Value::Null if matches!(field.as_str(), "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
+        Value::Null if field == "source" => object["reportingComponent"].as_str().unwrap_or_default().to_owned(),
         Value::Null => String::new(),
-        Value::Object(map) => map
-            .get("component")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
+        // The source of an event; recorders of today name themselves as the reporting component only.
+        Value::Object(map) => {
+            let component = map.get("component").and_then(Value::as_str);
+            let reporting = || object["reportingComponent"].as_str();
+            let named = component.filter(|it| !it.is_empty()).or_else(reporting);
+            named.unwrap_or_default().to_owned()
+        }
         other => other.to_string(),
     }
 }

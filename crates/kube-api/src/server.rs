@@ -224,6 +224,10 @@ impl Server {
                     hooks.store(Arc::new(next));
                 }
                 wake.tell(events);
+                for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
+                    // The name of a definition is the id of its resource.
+                    wake.touch(&event.object.name);
+                }
             })
         };
         let durability = Durability::start(store.clone(), records, storage, on_publish);

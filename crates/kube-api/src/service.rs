@@ -15,8 +15,45 @@ const RANGE_SIZE: u32 = 1 << 16;
 /// # Errors
 /// 422 when the address that is asked for is taken, outside the range, or another one than before.
 pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    if let Some(old) = old {
+        drop_of_other_type(value, old);
+    }
     allocate_address(call, value, old)?;
     allocate_node_ports(call, value, old)
+}
+
+/// Takes out of a Service whose type has changed what only the type before had a use for, unless the client has changed that.
+fn drop_of_other_type(value: &mut Value, old: &Value) {
+    let is = |value: &Value, types: &[&str]| types.contains(&value["spec"]["type"].as_str().unwrap_or("ClusterIP"));
+    let mut gone: Vec<&str> = Vec::new();
+    let mut lost = |types: &[&str], fields: &[&'static str]| {
+        if is(old, types) && !is(value, types) {
+            gone.extend(fields);
+        }
+    };
+    lost(
+        &["ClusterIP", "NodePort", "LoadBalancer"],
+        &[
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ],
+    );
+    lost(
+        &["NodePort", "LoadBalancer"],
+        &["externalTrafficPolicy", "healthCheckNodePort"],
+    );
+    lost(
+        &["LoadBalancer"],
+        &["allocateLoadBalancerNodePorts", "loadBalancerClass"],
+    );
+    let (spec, before) = (value["spec"].as_object_mut(), old["spec"].as_object());
+    let (Some(spec), Some(before)) = (spec, before) else {
+        return;
+    };
+    spec.retain(|key, it| !gone.contains(&key.as_str()) || before.get(key) != Some(it));
 }
 
 /// Ports that a node would open for Services that ask for them.

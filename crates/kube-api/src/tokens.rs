@@ -131,8 +131,9 @@ pub struct Bound<'a> {
     pub account_uid: &'a str,
     pub audiences: &'a [String],
     pub seconds: i64,
-    /// `pod`, `secret` or `node`, with the object's name and uid: the token ends with that object.
-    pub object: Option<(&'static str, &'a str, &'a str)>,
+    /// `pod`, `secret` or `node`, with the object's name and uid: the token ends with the first. After a pod comes its node, with
+    /// an empty uid if there is no such object.
+    pub objects: &'a [(&'static str, String, String)],
 }
 
 /// The claims of a token from a TokenRequest.
@@ -142,8 +143,11 @@ pub fn bound_claims(bound: &Bound<'_>, now: jiff::Timestamp) -> Value {
         "namespace": bound.namespace,
         "serviceaccount": {"name": bound.account, "uid": bound.account_uid},
     });
-    if let Some((kind, name, uid)) = bound.object {
-        kubernetes[kind] = json!({"name": name, "uid": uid});
+    for (kind, name, uid) in bound.objects {
+        kubernetes[*kind] = match uid.as_str() {
+            "" => json!({"name": name}),
+            uid => json!({"name": name, "uid": uid}),
+        };
     }
     json!({
         "aud": bound.audiences,

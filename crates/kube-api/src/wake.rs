@@ -141,6 +141,13 @@ impl Watchers {
         }
     }
 
+    fn each(&self, visit: impl Fn(&Mailbox)) {
+        let named = self.namespaces.values().chain(self.objects.values());
+        let labelled = self.labels.values().flat_map(HashMap::values);
+        let all = named.chain(labelled).chain([&self.everything]);
+        all.flatten().for_each(|it| visit(it));
+    }
+
     fn tell(&self, event: &Arc<Event>) {
         let object = &event.object;
         let named = || {
@@ -241,6 +248,13 @@ impl Wake {
             resource: resource.clone(),
             scope,
             mailbox,
+        }
+    }
+
+    /// Has the watches of a resource look around, because its definition was written.
+    pub fn touch(&self, resource: &str) {
+        if let Some(watchers) = self.watchers.lock().get(resource) {
+            watchers.each(|it| it.notify.notify_one());
         }
     }
 

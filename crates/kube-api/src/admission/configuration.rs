@@ -2,7 +2,7 @@
 
 use super::{
     attributes::Attributes,
-    expressions::Condition,
+    expressions::{CONDITION_VARIABLES, Condition},
     policy::{Binding, Policy},
     rules::{Constraints, texts},
 };
@@ -73,7 +73,7 @@ impl Webhook {
         Self {
             name: webhook["name"].as_str().unwrap_or_default().to_owned(),
             constraints: Constraints::of_webhook(webhook),
-            conditions: Condition::read_all(&webhook["matchConditions"]),
+            conditions: Condition::read_all(&webhook["matchConditions"], CONDITION_VARIABLES),
             failure: Failure::read(webhook),
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             reinvocation: webhook["reinvocationPolicy"] == "IfNeeded",

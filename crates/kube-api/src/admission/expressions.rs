@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::authorizer;
 
-/// What conditions may name.
+/// What conditions of webhooks may name.
 pub const CONDITION_VARIABLES: &[&str] = &["object", "oldObject", "request", "authorizer"];
 /// What all conditions of one webhook may cost on one write, as Kubernetes has it.
 const CONDITIONS_COST_MAX: u64 = 2_500_000;
@@ -39,13 +39,13 @@ pub enum Holds {
 }
 
 impl Condition {
-    /// Reads `matchConditions`.
-    pub fn read_all(conditions: &Value) -> Vec<Self> {
+    /// Reads `matchConditions`, which may name these variables.
+    pub fn read_all(conditions: &Value, variables: &[&str]) -> Vec<Self> {
         let items = conditions.as_array().into_iter().flatten();
         let texts = items.map(|it| it["expression"].as_str().unwrap_or_default().to_owned());
         texts
             .map(|text| Self {
-                expression: library().compile(&text, CONDITION_VARIABLES),
+                expression: library().compile(&text, variables),
                 text,
             })
             .collect()

@@ -32,6 +32,16 @@ pub const VARIABLES: &[&str] = &[
     "variables",
 ];
 
+/// What the conditions of a policy may name: they are asked before its variables are looked at.
+pub const CONDITION_VARIABLES: &[&str] = &[
+    "object",
+    "oldObject",
+    "request",
+    "authorizer",
+    "params",
+    "namespaceObject",
+];
+
 /// An expression and the variables of the policy that it uses, by name.
 #[derive(Debug)]
 struct Formula {
@@ -114,7 +124,7 @@ impl Policy {
         Self {
             name: text(&policy["metadata"], "name"),
             constraints: Constraints::of_policy(&spec["matchConstraints"]),
-            conditions: Condition::read_all(&spec["matchConditions"]),
+            conditions: Condition::read_all(&spec["matchConditions"], CONDITION_VARIABLES),
             variables: items(&spec["variables"])
                 .map(|it| (text(it, "name"), Formula::read(&it["expression"])))
                 .collect(),
@@ -250,17 +260,20 @@ async fn judge(
     );
     let rbac = &passage.server.rbac;
     let mut context = expressions::context(passage.write, version, old.as_deref(), object.as_deref(), rbac);
-    match Condition::all_hold(&policy.conditions, &context) {
-        Holds::Yes => {}
-        Holds::No => return Ok(Vec::new()),
-        Holds::Unknown(why) => return Ok(failed(why)),
-    }
     context.add_variable_from_value("namespaceObject", namespace(passage));
     let mut objections = Vec::new();
     let mut budget = Budget::of_object();
     for param in params {
         let mut context = context.new_inner_scope();
         context.add_variable_from_value("params", from_json(&param));
+        match Condition::all_hold(&policy.conditions, &context) {
+            Holds::Yes => {}
+            Holds::No => continue,
+            Holds::Unknown(why) => {
+                objections.extend(failed(why));
+                continue;
+            }
+        }
         let mut evaluation = Evaluation {
             policy,
             context,

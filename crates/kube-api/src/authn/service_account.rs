@@ -77,9 +77,14 @@ fn bound(store: &Store, claims: &Value, audiences: &[String], now: jiff::Timesta
         ("node", "nodes", ""),
     ] {
         let Some(object) = kubernetes.get(kind) else { continue };
-        let (name, uid) = (text(&object["name"])?, text(&object["uid"])?);
-        // A node named beside a pod is only information; a token bound to a node alone ends with it.
-        if kind != "node" || kubernetes.get("pod").is_none() {
+        // A node named beside a pod is only information, and may have no object; a token bound to a node alone ends with it.
+        let is_aside = kind == "node" && kubernetes.get("pod").is_some();
+        let name = text(&object["name"])?;
+        let uid = match text(&object["uid"]) {
+            None if is_aside => String::new(),
+            uid => uid?,
+        };
+        if !is_aside {
             let held = store.get(resource, namespace, &name)?;
             if *held.uid != *uid || (kind != "pod" && held.terminating) {
                 return None;
@@ -88,8 +93,10 @@ fn bound(store: &Store, claims: &Value, audiences: &[String], now: jiff::Timesta
         if kind != "secret" {
             user.extra
                 .insert(format!("authentication.kubernetes.io/{kind}-name"), vec![name]);
-            user.extra
-                .insert(format!("authentication.kubernetes.io/{kind}-uid"), vec![uid]);
+            if !uid.is_empty() {
+                user.extra
+                    .insert(format!("authentication.kubernetes.io/{kind}-uid"), vec![uid]);
+            }
         }
     }
     Some(user)

@@ -50,6 +50,11 @@ impl World {
     }
 
     fn token(&self, spec: Value) -> String {
+        let reply = self.request_token(spec).unwrap();
+        reply["status"]["token"].as_str().unwrap().to_owned()
+    }
+
+    fn request_token(&self, spec: Value) -> Result<Value, Status> {
         let rbac = crate::authz::Rbac::new(self.store.clone());
         let deps = reviews::Deps {
             store: &self.store,
@@ -59,7 +64,7 @@ impl World {
             now: self.now,
         };
         let user = User::default();
-        let reply = reviews::create(
+        reviews::create(
             deps,
             &user,
             "serviceaccounts/token",
@@ -67,8 +72,6 @@ impl World {
             "robot",
             json!({"spec": spec}),
         )
-        .unwrap();
-        reply["status"]["token"].as_str().unwrap().to_owned()
     }
 
     fn peer(&self, name: &str, groups: &[&str]) -> PeerCertificate {
@@ -153,11 +156,26 @@ fn a_token_for_another_audience_or_of_another_server_is_refused() {
 
 #[test]
 fn a_token_bound_to_an_object_ends_with_it() {
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "pu"}});
-    let it = world(&[account("u"), pod]);
-    let token = it.token(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pu"}}));
+    let pod = |name: &str, account: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "n", "uid": format!("{name}u")},
+            "spec": {"serviceAccountName": account, "nodeName": "m"}})
+    };
+    let it = world(&[account("u"), pod("p", "robot"), pod("q", "other")]);
+    let bound = |name: &str| json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name}});
+    let token = it.token(bound("p"));
     let user = it.ask(&token, it.now).unwrap();
     assert_eq!(user.extra["authentication.kubernetes.io/pod-name"], ["p"]);
+    assert_eq!(user.extra["authentication.kubernetes.io/pod-uid"], ["pu"]);
+    assert_eq!(user.extra["authentication.kubernetes.io/node-name"], ["m"]);
+    assert!(!user.extra.contains_key("authentication.kubernetes.io/node-uid"));
+    let refused = it.request_token(bound("q")).unwrap_err();
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (
+            400,
+            "cannot bind token for serviceaccount \"robot\" to pod running with different serviceaccount name."
+        )
+    );
     fixture::remove(&it.store, "Pod", "n", "p");
     assert!(it.ask(&token, it.now).is_err());
 }

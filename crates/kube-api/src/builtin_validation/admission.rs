@@ -275,7 +275,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
             resources(constraints, "spec.matchConstraints", errors);
         }
     }
-    conditions(spec, "spec", policy::VARIABLES, errors);
+    conditions(spec, "spec", policy::CONDITION_VARIABLES, errors);
     let mut names = HashSet::new();
     for (at, variable) in list(spec, "/variables").iter().enumerate() {
         let field = format!("spec.variables[{at}]");

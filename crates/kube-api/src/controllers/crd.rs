@@ -1,22 +1,24 @@
-//! Deletes the instances of a CustomResourceDefinition that is being deleted, then lets it go.
+//! Deletes the instances of a CustomResourceDefinition that is being deleted, then lets it go. One that waits for a name is
+//! looked at again when another has gone.
 //!
-//! root: CustomResourceDefinition; reads and writes: deletes its instances, condition `Terminating`, finalizer
-//! `customresourcecleanup.apiextensions.k8s.io`; never: other finalizers of the definition or of its instances.
+//! root: CustomResourceDefinition; reads and writes: deletes its instances, conditions `Terminating`, `NamesAccepted` and
+//! `Established`, its accepted names, finalizer `customresourcecleanup.apiextensions.k8s.io`; never: other finalizers of the definition or of its instances.
 
 use super::{
     Controller, all,
     queue::{Key, Queue},
     seconds, tolerate,
 };
-use crate::local::Local;
+use crate::{crd, local::Local};
 use jiff::Timestamp;
 use kube_store::{
+    Object,
     status::Status,
     store::{Change, Event},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 const ID: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -34,6 +36,13 @@ impl Definitions {
             local,
             terminating: Mutex::default(),
         }
+    }
+
+    /// Definitions that ask for names of others.
+    fn waiting(&self) -> impl Iterator<Item = Arc<Object>> {
+        let all = self.local.store().list(ID, "").0;
+        all.into_iter()
+            .filter(|it| !it.terminating && !crd::has_its_names(&it.value()))
     }
 
     async fn report(&self, name: &str, crd: &Value, condition: (&str, &str, &str)) -> Result<(), Status> {
@@ -61,6 +70,8 @@ impl Controller for Definitions {
         if object.resource.as_ref() == ID {
             if event.change == Change::Deleted {
                 self.terminating.lock().remove(&object.name);
+                // Its names are free.
+                self.waiting().for_each(|it| queue.add(Key::of(&it)));
             } else if object.terminating {
                 self.terminating.lock().insert(object.name.clone());
                 queue.add(Key::of(object));
@@ -75,15 +86,26 @@ impl Controller for Definitions {
             self.terminating.lock().insert(object.name.clone());
             queue.add(Key::of(object));
         }
+        self.waiting().for_each(|it| queue.add(Key::of(&it)));
     }
 
     async fn reconcile(&self, key: &Key, _: &Queue) -> Result<Option<Duration>, Status> {
         let name = key.name.as_ref();
-        let Some(object) = self.local.store().get(ID, "", name).filter(|it| it.terminating) else {
+        let Some(object) = self.local.store().get(ID, "", name) else {
             return Ok(None);
         };
-        let crd = object.value();
-        let finalizers = crd["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let definition = object.value();
+        if !object.terminating {
+            if !crd::has_its_names(&definition) {
+                // Any write to its status has its names looked at again.
+                tolerate(self.local.merge_patch(ID, "", name, "status", json!({})).await)?;
+            }
+            return Ok(None);
+        }
+        let finalizers = definition["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         if !finalizers.iter().any(|it| it == FINALIZER) {
             return Ok(None);
         }
@@ -94,7 +116,7 @@ impl Controller for Definitions {
                 "InstanceDeletionInProgress",
                 "CustomResource deletion is in progress",
             );
-            self.report(name, &crd, progress).await?;
+            self.report(name, &definition, progress).await?;
             let live = live.into_iter().filter(|it| !it.terminating);
             let writes = live.map(|it| async move {
                 let uid = Some(it.uid.as_ref());
@@ -111,7 +133,7 @@ impl Controller for Definitions {
         }
         self.report(
             name,
-            &crd,
+            &definition,
             ("False", "InstanceDeletionCompleted", "removed all instances"),
         )
         .await?;

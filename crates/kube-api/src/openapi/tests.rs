@@ -16,7 +16,10 @@ fn registry() -> Registry {
                 }}}}},
             }],
         },
-        "status": {"acceptedNames": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}},
+        "status": {
+            "acceptedNames": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "conditions": [{"type": "Established", "status": "True"}],
+        },
     });
     registry.insert(Arc::new(Resource::from_crd(&crd).unwrap()));
     registry

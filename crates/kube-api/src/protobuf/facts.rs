@@ -92,6 +92,20 @@ pub fn is_pointer(message: &str, name: &str) -> bool {
             "replicas",
         ) => true,
         ("EndpointPort", "port") | ("CustomResourceSubresourceScale", _) => true,
+        // Pointers here, plain fields elsewhere. Without its zero some of these would get a default that says the opposite.
+        (
+            "CSIDriverSpec",
+            "attachRequired" | "podInfoOnMount" | "requiresRepublish" | "seLinuxMount" | "storageCapacity",
+        )
+        | ("CSIVolumeSource", "readOnly")
+        | ("VolumeNodeResources", "count")
+        | ("HpaScalingRules", "stabilizationWindowSeconds")
+        | ("MetricTarget" | "MetricValueStatus", "averageUtilization")
+        | ("HorizontalPodAutoscalerSpec", "targetCPUUtilizationPercentage")
+        | ("HorizontalPodAutoscalerStatus", "currentCPUUtilizationPercentage" | "observedGeneration")
+        | ("ContainerStatus", "started")
+        | ("DeploymentStatus" | "ReplicaSetStatus", "terminatingReplicas")
+        | ("WindowsSecurityContextOptions", "hostProcess") => true,
         // Served, stored and the verdicts of reviews are written even when false.
         ("CustomResourceDefinitionVersion", "served" | "storage") => true,
         _ => POINTERS.binary_search(&name).is_ok(),

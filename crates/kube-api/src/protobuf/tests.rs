@@ -69,6 +69,25 @@ fn zero_replicas_are_kept_and_plain_zeros_dropped() {
 }
 
 #[test]
+fn a_zero_whose_absence_means_another_value_is_kept() {
+    let spec = Writer::default().number(1, 0).number(2, 0).0;
+    let message = Writer::default().bytes(2, &spec).0;
+    let value = to_json(&enveloped("storage.k8s.io/v1", "CSIDriver", &message), ("", "")).unwrap();
+    assert_eq!(value["spec"], json!({"attachRequired": false, "podInfoOnMount": false}));
+    // HorizontalPodAutoscalerSpec.behavior.scaleDown.stabilizationWindowSeconds
+    let rules = Writer::default().number(3, 0).0;
+    let behavior = Writer::default().bytes(2, &rules).0;
+    let message = Writer::default().bytes(2, &Writer::default().bytes(5, &behavior).0).0;
+    let value = to_json(
+        &enveloped("autoscaling/v2", "HorizontalPodAutoscaler", &message),
+        ("", ""),
+    )
+    .unwrap();
+    let kept = &value["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"];
+    assert_eq!(*kept, json!(0), "{value}");
+}
+
+#[test]
 fn a_budget_of_zero_is_kept() {
     let zero = Writer::default().number(1, 0).number(2, 0).text(3, "").0;
     let message = Writer::default().bytes(2, &Writer::default().bytes(3, &zero).0).0;

@@ -22,6 +22,16 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
                 return Err(call.not_found());
             }
             call.check_may_create()?;
+            // Who names a uid means an object that was there: it is not made again.
+            let uid = pipeline::metadata_text(&config, "uid");
+            if !uid.is_empty() {
+                return Err(Status::conflict(
+                    &call.resource.plural,
+                    &call.resource.group,
+                    &call.name,
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+                ));
+            }
             let created = pipeline::with_context(call, &options.field_manager, |it| {
                 managed::apply(None, &config, it, options.force)
             })?;

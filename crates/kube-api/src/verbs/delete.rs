@@ -297,8 +297,8 @@ fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOption
 fn set_propagation(call: &Call<'_>, new: &mut Value, options: &DeleteOptions) {
     let propagation = match options.propagation {
         Some(it) => it,
-        // Jobs keep the default of the API version that introduced them.
-        None if call.resource.group == "batch" => Propagation::Orphan,
+        // These keep what was done before there was garbage collection.
+        None if matches!(call.id().as_ref(), "jobs.batch" | "replicationcontrollers") => Propagation::Orphan,
         None => return,
     };
     let metadata = pipeline::metadata(new);

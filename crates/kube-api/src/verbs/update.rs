@@ -30,6 +30,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
             Err(status) => {
                 if call.resource.traits.create_on_update && call.subresource.is_empty() {
                     call.check_may_create()?;
+                    check_uid(call, &value, "")?;
                     pipeline::metadata(&mut value).remove("resourceVersion");
                     return Box::pin(verbs::create::create(call, value, options)).await;
                 }
@@ -54,20 +55,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
                 &errors,
             ));
         }
-        let given_uid = pipeline::metadata_text(&value, "uid");
-        if !given_uid.is_empty() && given_uid != current.uid.as_ref() {
-            let text = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
-                 Precondition failed: UID in precondition: {given_uid}, UID in object meta: {}",
-                call.resource.plural, call.namespace, call.name, current.uid
-            );
-            return Err(Status::conflict(
-                &call.resource.plural,
-                &call.resource.group,
-                &call.name,
-                text,
-            ));
-        }
+        check_uid(call, &value, &current.uid)?;
         let old = convert::value(&call.resource, &call.version, &current).await?;
         let written = pipeline::write_update(call, &current, &old, value.clone(), options, Source::Update).await?;
         match (written, &condition) {
@@ -76,6 +64,21 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
             (None, Condition::Any) => {}
         }
     }
+}
+
+/// Who names a uid means that very object; `current` is empty when there is none.
+fn check_uid(call: &Call<'_>, value: &Value, current: &str) -> Result<(), Status> {
+    let given = pipeline::metadata_text(value, "uid");
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    let text = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+        call.resource.plural, call.namespace, call.name
+    );
+    let (plural, group) = (&call.resource.plural, &call.resource.group);
+    Err(Status::conflict(plural, group, &call.name, text))
 }
 
 /// Reads what an object says about the state it replaces.

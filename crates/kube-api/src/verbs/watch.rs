@@ -63,9 +63,21 @@ struct Watch {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
+    /// Events after this are not sent: the definition of the resource is another one then.
+    end: u64,
     /// Whether a Table was sent: the columns go with the first one only.
     columns_sent: bool,
     ended: bool,
+}
+
+/// How far a watch of a custom resource still goes when its definition has changed.
+enum Last {
+    /// The definition serves as it did when the watch began.
+    None,
+    /// Up to the change.
+    Before(u64),
+    /// The definition is gone: all that there is.
+    All,
 }
 
 /// Starts a watch.
@@ -100,12 +112,14 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     // Before anything is read, so that nothing falls between.
     let registration = call.server.wake.watch(call.id(), scope);
     let (from_start, start) = match version {
+        // Nothing of what was before is wanted.
+        "" | "0" if initial_events == Some(false) => (false, call.server.store.revision()),
         "" | "0" => (true, 0),
         text => {
             let revision = text
                 .parse::<u64>()
                 .map_err(|_| Status::new(500, "", list::no_number(text)))?;
-            (initial_events, revision)
+            (initial_events == Some(true), revision)
         }
     };
     let mut initial = VecDeque::new();
@@ -116,7 +130,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         initial = objects.into_iter().filter(|it| selection.matches(it)).collect();
         cursor = revision;
         // Without a revision and with bookmarks allowed, a real API server ends the initial events in the same way.
-        initial_bookmark = (bookmarks && (initial_events || version.is_empty())).then_some(revision);
+        initial_bookmark = (bookmarks && (initial_events == Some(true) || version.is_empty())).then_some(revision);
     }
     let now = Instant::now();
     let state = Watch {
@@ -135,6 +149,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         bookmarks,
         next_bookmark: now + BOOKMARK_INTERVAL,
         deadline: now + Duration::from_secs(seconds).min(LONGEST),
+        end: u64::MAX,
         columns_sent: false,
         ended: false,
     };
@@ -147,8 +162,8 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     .boxed())
 }
 
-/// Checks the options of WatchList; whether initial events are wanted.
-fn check_options(call: &Call<'_>) -> Result<bool, Status> {
+/// Checks the options of WatchList; whether initial events are wanted, if that is said.
+fn check_options(call: &Call<'_>) -> Result<Option<bool>, Status> {
     let query = &call.query;
     let matching = query.get("resourceVersionMatch").unwrap_or_default();
     let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
@@ -173,7 +188,7 @@ fn check_options(call: &Call<'_>) -> Result<bool, Status> {
         )),
     }
     if errors.is_empty() {
-        Ok(initial == Some(true))
+        Ok(initial)
     } else {
         Err(Status::invalid("ListOptions", "meta.k8s.io", "", &errors))
     }
@@ -197,6 +212,10 @@ impl Watch {
             if let Some(revision) = self.initial_bookmark.take() {
                 self.push_bookmark(&mut chunk, revision, true);
             }
+            let last = self.last();
+            if let Last::Before(revision) = last {
+                self.end = revision;
+            }
             if self.reading_log {
                 self.read_log(&mut chunk).await;
             } else {
@@ -204,6 +223,10 @@ impl Watch {
             }
             if self.reading_log && !self.ended && chunk.len() <= CHUNK_BYTES {
                 continue;
+            }
+            if !self.reading_log && !matches!(last, Last::None) {
+                // Who watches lists again, as with a real API server, and sees the objects as they are now.
+                self.ended = true;
             }
             if !chunk.is_empty() {
                 return Some(chunk.into());
@@ -220,7 +243,8 @@ impl Watch {
                     if now >= self.deadline {
                         self.ended = true;
                     }
-                    if self.bookmarks {
+                    // Of another definition nothing is told any more, not even how far it has come.
+                    if self.bookmarks && matches!(self.last(), Last::None) {
                         self.next_bookmark = now + BOOKMARK_INTERVAL;
                         // Also moves the cursor past what did not concern this watch.
                         self.take_events(&mut chunk).await;
@@ -229,6 +253,18 @@ impl Watch {
                     }
                 }
             }
+        }
+    }
+
+    fn last(&self) -> Last {
+        let Some(began) = &self.resource.crd else {
+            return Last::None;
+        };
+        let registry = self.server.registry.load();
+        match registry.by_id(&self.resource.id).and_then(|it| it.crd.as_ref()) {
+            Some(now) if now.shape == began.shape => Last::None,
+            Some(now) => Last::Before(now.since),
+            None => Last::All,
         }
     }
 
@@ -279,8 +315,8 @@ impl Watch {
             None => None,
         };
         for event in events {
-            if event.revision <= self.cursor {
-                // The log gave it already.
+            if event.revision <= self.cursor || event.revision > self.end {
+                // The log gave it already, or it is another watch's.
                 continue;
             }
             if let Some(status) = &failed

@@ -308,3 +308,30 @@ async fn a_mutating_admission_policy_is_a_kind_that_there_is_not() {
         .await;
     assert_eq!((answer.code, &answer.body["reason"]), (404, &json!("NotFound")));
 }
+
+#[tokio::test]
+async fn conditions_of_a_policy_know_its_parameters_and_the_namespace() {
+    let spec = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConditions": [
+            {"name": "asked", "expression": "params.data.judges == object.metadata.name"},
+            {"name": "here", "expression": "namespaceObject.metadata.name == 'default'"},
+        ],
+        "validations": [{"expression": "false"}],
+    });
+    let bound = json!({"paramRef": {"name": "rule", "parameterNotFoundAction": "Deny"}});
+    let world = World::new().await;
+    let mut rule = map("rule");
+    rule["data"] = json!({"judges": "v"});
+    world.ok(MAPS, &rule).await;
+    world.ok(POLICIES, &policy(spec.clone())).await;
+    world.ok(BINDINGS, &binding(bound)).await;
+    assert_eq!(world.map("w").await.code, 201);
+    assert_eq!(world.map("v").await.code, 422);
+    // Its variables are looked at later, and may not be named here.
+    let mut wrong = spec;
+    wrong["matchConditions"][0]["expression"] = json!("variables.x");
+    let mut wrong = policy(wrong);
+    wrong["metadata"]["name"] = json!("p2");
+    assert_eq!(world.post(POLICIES, &wrong).await.code, 422);
+}

@@ -57,6 +57,9 @@ async fn n162_warnings_reach_the_client_whatever_the_answer_is() {
         answer.warnings,
         ["299 - \"mind the gap\"", "299 - \"and \\\"this\\\"\""]
     );
+    let answer = world.map("warned-and-denied").await;
+    assert_eq!(answer.code, 400);
+    assert_eq!(answer.warnings, ["299 - \"last warning\""]);
 }
 
 #[tokio::test]

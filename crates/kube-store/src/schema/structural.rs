@@ -5,7 +5,7 @@ use super::{
     metadata::{label_1035_errors, subdomain_errors},
     structural_values,
 };
-use crate::status::FieldError;
+use crate::{jsonpath::JsonPath, status::FieldError};
 use serde_json::{Map, Value, json};
 
 /// Fills in what a CustomResourceDefinition leaves out: names derived from the kind, and the conversion.
@@ -416,6 +416,13 @@ fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(format!("{path}[{at}].JSONPath"), ""));
         } else if !json_path.starts_with('.') {
             let text = "is an invalid path: must start with .";
+            errors.push(FieldError::invalid(
+                format!("{path}[{at}].JSONPath"),
+                &json!(json_path),
+                text,
+            ));
+        } else if let Err(why) = JsonPath::parse(json_path) {
+            let text = format!("is an invalid path: {why}");
             errors.push(FieldError::invalid(
                 format!("{path}[{at}].JSONPath"),
                 &json!(json_path),

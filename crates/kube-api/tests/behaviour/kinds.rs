@@ -1,0 +1,155 @@
+//! Rules of built-in kinds that show over several requests.
+
+use super::world::{APPLY, PATIENCE, World};
+use http::Method;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+#[tokio::test]
+async fn a_service_of_another_type_loses_what_only_the_type_before_had() {
+    let world = World::new().await;
+    let service = json!({"metadata": {"name": "s"}, "spec": {
+        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}],
+    }});
+    let (code, made) = world.post(SERVICES, &service).await;
+    assert_eq!(code, 201, "{made}");
+    let address = &made["spec"]["clusterIP"];
+    let path = format!("{SERVICES}/s");
+    let (code, plain) = world.merge(&path, json!({"spec": {"type": "ClusterIP"}})).await;
+    assert_eq!((code, &plain["spec"]["clusterIP"]), (200, address));
+    for gone in [
+        "externalTrafficPolicy",
+        "allocateLoadBalancerNodePorts",
+        "healthCheckNodePort",
+    ] {
+        assert_eq!(plain["spec"].get(gone), None, "{plain}");
+    }
+    assert_eq!(plain["spec"]["ports"][0].get("nodePort"), None);
+    let (code, named) = world
+        .merge(
+            &path,
+            json!({"spec": {"type": "ExternalName", "externalName": "ex.io"}}),
+        )
+        .await;
+    assert_eq!(code, 200, "{named}");
+    for gone in [
+        "clusterIP",
+        "clusterIPs",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "internalTrafficPolicy",
+    ] {
+        assert_eq!(named["spec"].get(gone), None, "{named}");
+    }
+    // What the client says itself is still refused.
+    let said = json!({"spec": {"clusterIP": "10.0.0.77"}});
+    assert_eq!(world.merge(&path, said).await.0, 422);
+}
+
+#[tokio::test]
+async fn events_are_found_by_who_reported_them_under_both_names() {
+    let world = World::new().await;
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "ex.io/c", "reportingInstance": "i", "action": "A", "reason": "R", "type": "Normal",
+        "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
+    });
+    let (code, made) = world.post(EVENTS, &event).await;
+    assert_eq!(code, 201, "{made}");
+    let core = "/api/v1/namespaces/default/events";
+    for (path, selector) in [
+        (EVENTS, "reportingController=ex.io/c"),
+        (core, "reportingComponent=ex.io/c"),
+        (core, "source=ex.io/c"),
+        (EVENTS, "regarding.name=p"),
+    ] {
+        let (code, list) = world.get(&format!("{path}?fieldSelector={selector}")).await;
+        let count = list["items"].as_array().map(Vec::len);
+        assert_eq!((code, count), (200, Some(1)), "{selector}: {list}");
+    }
+}
+
+#[tokio::test]
+async fn a_cron_job_takes_its_jobs_with_it_and_a_job_leaves_its_pods() {
+    let world = World::new().await;
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    let of_job = json!({"spec": {"template": {"spec": pod}}});
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let crons = "/apis/batch/v1/namespaces/default/cronjobs";
+    let cron = json!({"metadata": {"name": "c"}, "spec": {"schedule": "0 0 1 1 *", "jobTemplate": of_job}});
+    let owned = |kind: &str, owner: &Value| {
+        let metadata = &owner["metadata"];
+        json!({"name": "owned", "ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": kind, "name": metadata["name"], "uid": metadata["uid"]},
+        ]})
+    };
+    let (code, cron) = world.post(crons, &cron).await;
+    assert_eq!(code, 201, "{cron}");
+    let mut job = of_job.clone();
+    job["metadata"] = owned("CronJob", &cron);
+    let (code, job) = world.post(jobs, &job).await;
+    assert_eq!(code, 201, "{job}");
+    let (code, made) = world
+        .post(PODS, &json!({"metadata": owned("Job", &job), "spec": pod}))
+        .await;
+    assert_eq!(code, 201, "{made}");
+    let pod = format!("{PODS}/owned");
+    assert_eq!(world.delete(&format!("{jobs}/owned")).await.0, 200);
+    world
+        .until(&pod, |_, it| it["metadata"].get("ownerReferences").is_none())
+        .await;
+    let mut job = of_job;
+    job["metadata"] = owned("CronJob", &cron);
+    assert_eq!(world.post(jobs, &job).await.0, 201);
+    assert_eq!(world.delete(&format!("{crons}/c")).await.0, 200);
+    world.until(&format!("{jobs}/owned"), |code, _| code == 404).await;
+}
+
+#[tokio::test]
+async fn a_pod_does_not_run_as_an_account_that_is_not_there() {
+    let world = World::new().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "serviceAccountName": "nope", "containers": [{"name": "c", "image": "i"}],
+    }});
+    let (code, answer) = world.post(PODS, &pod).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        answer["message"],
+        "pods \"p\" is forbidden: error looking up service account default/nope: serviceaccount \"nope\" not found"
+    );
+    let account = json!({"metadata": {"name": "nope"}});
+    assert_eq!(
+        world
+            .post("/api/v1/namespaces/default/serviceaccounts", &account)
+            .await
+            .0,
+        201
+    );
+    assert_eq!(world.post(PODS, &pod).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_watch_that_wants_nothing_of_before_begins_now() {
+    let world = World::new().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    assert_eq!(world.post(maps, &map("before")).await.0, 201);
+    let options = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = world
+        .open(Method::GET, &format!("{maps}?{options}"), "", &Value::Null)
+        .await
+        .into_body();
+    let applied = format!("{maps}/after?fieldManager=m");
+    assert_eq!(world.ask(Method::PATCH, &applied, APPLY, &map("after")).await.0, 201);
+    let first = tokio::time::timeout(PATIENCE, watch.frame()).await.expect("an event");
+    let frame = first.unwrap().unwrap();
+    let event: Value = serde_json::from_slice(frame.data_ref().unwrap()).unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("after"))
+    );
+}

@@ -1,0 +1,5 @@
+//! What clients see of things that change, in this process: requests in, answers and watches out.
+
+mod definitions;
+mod kinds;
+mod world;
