@@ -92,7 +92,9 @@ async fn a_name_that_is_taken_takes_nothing_from_a_definition_that_serves() {
     // Whose the name was goes, and it is free.
     assert_eq!(world.delete(&format!("{DEFINITIONS}/gadgets.ex.io")).await.0, 200);
     let settled = world
-        .until(&path, |_, it| condition(it, "NamesAccepted") == ("True", "NoConflicts"))
+        .until(DEFINITIONS, &path, |_, it| {
+            condition(it, "NamesAccepted") == ("True", "NoConflicts")
+        })
         .await;
     assert_eq!(settled["status"]["acceptedNames"]["shortNames"], json!(["w", "g"]));
 }
@@ -107,7 +109,7 @@ async fn a_definition_serves_when_its_name_has_become_free() {
     let objects = "/apis/ex.io/v1/widgetry";
     assert_eq!(world.get(objects).await.0, 404);
     assert_eq!(world.delete(&format!("{DEFINITIONS}/widgets.ex.io")).await.0, 200);
-    world.until(objects, |code, _| code == 200).await;
+    world.until(DEFINITIONS, objects, |code, _| code == 200).await;
 }
 
 #[tokio::test]
@@ -233,7 +235,7 @@ async fn objects_of_a_storage_version_that_is_not_served_are_cleaned_up() {
     let orphan = "/api/v1/namespaces/default/configmaps/owner?propagationPolicy=Orphan";
     assert_eq!(world.delete(orphan).await.0, 200);
     let is_orphan = |_: u16, it: &Value| it["metadata"].get("ownerReferences").is_none();
-    world.until(&format!("{WIDGETS}/a"), is_orphan).await;
+    world.until(WIDGETS, &format!("{WIDGETS}/a"), is_orphan).await;
 }
 
 #[tokio::test]

@@ -100,13 +100,13 @@ async fn a_cron_job_takes_its_jobs_with_it_and_a_job_leaves_its_pods() {
     let pod = format!("{PODS}/owned");
     assert_eq!(world.delete(&format!("{jobs}/owned")).await.0, 200);
     world
-        .until(&pod, |_, it| it["metadata"].get("ownerReferences").is_none())
+        .until(PODS, &pod, |_, it| it["metadata"].get("ownerReferences").is_none())
         .await;
     let mut job = of_job;
     job["metadata"] = owned("CronJob", &cron);
     assert_eq!(world.post(jobs, &job).await.0, 201);
     assert_eq!(world.delete(&format!("{crons}/c")).await.0, 200);
-    world.until(&format!("{jobs}/owned"), |code, _| code == 404).await;
+    world.until(jobs, &format!("{jobs}/owned"), |code, _| code == 404).await;
 }
 
 #[tokio::test]

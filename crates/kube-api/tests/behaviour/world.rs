@@ -64,14 +64,17 @@ impl World {
         self.ask(Method::DELETE, path, "", &Value::Null).await
     }
 
-    pub async fn until(&self, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
+    /// Waits until what is at a path holds; whatever happens in a collection is a reason to look again.
+    pub async fn until(&self, collection: &str, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
+        let watched = format!("{collection}?watch=1");
+        let mut watch = self.open(Method::GET, &watched, "", &Value::Null).await.into_body();
         let waiting = async {
             loop {
                 let (code, value) = self.get(path).await;
                 if holds(code, &value) {
                     return value;
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                watch.frame().await.expect("the watch goes on").unwrap();
             }
         };
         tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about")
