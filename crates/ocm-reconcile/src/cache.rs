@@ -392,6 +392,17 @@ where
         let _ = self.inner.synced.subscribe().wait_for(|it| *it).await;
     }
 
+    /// Ends when the first list has arrived, or when the API server has said that we may not look; says whether it arrived. For
+    /// what one can do without: a watch that becomes allowed later arrives later.
+    pub async fn arrived_or_forbidden(&self) -> bool {
+        let forbidden = |it: &Self| it.failure().filter(|it| it.code == Some(403));
+        tokio::select! {
+            biased;
+            () = self.synced() => true,
+            _ = self.until(forbidden) => false,
+        }
+    }
+
     /// Whether the first list has arrived.
     pub fn is_synced(&self) -> bool {
         *self.inner.synced.borrow()

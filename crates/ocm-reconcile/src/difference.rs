@@ -30,6 +30,25 @@ pub fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
+/// Lays a JSON merge patch (RFC 7386) over a document.
+pub fn apply_merge_patch(document: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *document = patch.clone();
+        return;
+    };
+    if !document.is_object() {
+        *document = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = document else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            apply_merge_patch(fields.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
 /// The merge patch that brings everything `desired` says into `current`, leaving what it does not mention; `None` when
 /// `current` [contains](contains) it already.
 pub fn patch_to_contain(current: &Value, desired: &Value) -> Option<Value> {
@@ -119,6 +138,18 @@ mod tests {
             &json!({"b": {"c": 1, "d": 3}, "e": [1]}),
         );
         assert_eq!(patch, Some(json!({"a": null, "b": {"d": 3}, "e": [1]})));
+    }
+
+    #[test]
+    fn a_patch_laid_over_the_old_document_gives_the_new_one() {
+        let old = json!({"a": 1, "b": {"c": 1, "d": {"e": 2}}, "l": [1, 2]});
+        let new = json!({"b": {"d": {"e": 3, "f": {"g": 1}}}, "l": [2], "n": {"o": "p"}});
+        let mut document = old.clone();
+        apply_merge_patch(&mut document, &merge_patch(&old, &new).unwrap());
+        assert_eq!(document, new);
+        // What is no map gives way to one, and a null in what is new takes nothing.
+        apply_merge_patch(&mut document, &json!({"l": {"x": 1, "y": null}}));
+        assert_eq!(document["l"], json!({"x": 1}));
     }
 
     #[test]

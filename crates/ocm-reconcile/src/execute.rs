@@ -1,10 +1,14 @@
 //! Carries out a plan. The only place that calls write verbs, and it makes no choices.
 
+pub mod lacks;
+
 use futures::StreamExt;
-use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, Client, Resource,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
+        PropagationPolicy,
+    },
 };
 use rand::RngExt;
 use serde::de::DeserializeOwned;
@@ -13,11 +17,15 @@ use tracing::{debug, warn};
 
 use crate::plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target};
 
+use lacks::Lacks;
+
 /// One client per site.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Clients {
     hub: Option<Client>,
     cluster: Option<Client>,
+    /// What they may not do, as far as was found out. Clones share it.
+    lacks: Lacks,
 }
 
 impl Clients {
@@ -25,15 +33,15 @@ impl Clients {
     pub fn hub(client: Client) -> Self {
         Self {
             hub: Some(client),
-            cluster: None,
+            ..Self::default()
         }
     }
 
     /// For reconcilers that only ever write to the managed cluster.
     pub fn cluster(client: Client) -> Self {
         Self {
-            hub: None,
             cluster: Some(client),
+            ..Self::default()
         }
     }
 
@@ -42,6 +50,7 @@ impl Clients {
         Self {
             hub: Some(hub),
             cluster: Some(cluster),
+            ..Self::default()
         }
     }
 
@@ -262,16 +271,19 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
                 api.patch(&target.name, &params, &Patch::Apply(object)).await?,
             )))
         }
-        Step::MergePatch { subresource, patch, .. } => {
-            let params = PatchParams::default();
-            let patch = Patch::Merge(patch);
-            let patched = match subresource {
-                Some(subresource) => {
-                    api.patch_subresource(subresource, &target.name, &params, &patch)
-                        .await?
-                }
-                None => api.patch(&target.name, &params, &patch).await?,
-            };
+        Step::MergePatch {
+            subresource: Some(subresource),
+            patch,
+            ..
+        } => {
+            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            let patched = api
+                .patch_subresource(subresource, &target.name, &params, &patch)
+                .await?;
+            Ok(Done::Object(Box::new(patched)))
+        }
+        Step::MergePatch { patch, .. } => {
+            let patched = clients.lacks.merge_patch(&api, target, patch).await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::Delete { uid, propagation, .. } => {
@@ -300,11 +312,15 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
 }
 
 async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
-    let api: Api<Event> = Api::namespaced(clients.at(step.site)?.clone(), &step.namespace);
+    let client = clients.at(step.site)?;
+    let of = |group: &str| {
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Event"), "events");
+        Api::namespaced_with(client.clone(), &step.namespace, &resource)
+    };
     // The name must be new each time; upstream uses the time in nanoseconds, which two writers can share.
     let name = step.regarding.get("name").and_then(Value::as_str).unwrap_or("event");
     let suffix: u64 = rand::rng().random();
-    let event = serde_json::from_value::<Event>(json!({
+    let event = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": { "name": format!("{name}.{suffix:016x}"), "namespace": step.namespace },
@@ -317,9 +333,8 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
         "related": step.related,
         "reportingController": step.reporting_controller,
         "reportingInstance": step.reporting_controller,
-    }))
-    .map_err(StepError::Malformed)?;
-    if let Err(error) = api.create(&PostParams::default(), &event).await {
+    });
+    if let Err(error) = clients.lacks.event(step.site, of, &event).await {
         warn!(reason = %step.reason, %error, "event not sent");
     }
     Ok(Done::Told)

@@ -107,10 +107,10 @@ impl Caches {
         self.cluster_management_addons.synced().await;
         self.works.synced().await;
         self.requests.synced().await;
-        arrived(&self.roles).await;
-        arrived(&self.role_bindings).await;
-        arrived(&self.cluster_roles).await;
-        arrived(&self.cluster_role_bindings).await;
+        self.roles.arrived_or_forbidden().await;
+        self.role_bindings.arrived_or_forbidden().await;
+        self.cluster_roles.arrived_or_forbidden().await;
+        self.cluster_role_bindings.arrived_or_forbidden().await;
     }
 }
 
@@ -124,15 +124,4 @@ where
         ..Watching::default()
     };
     Cache::start_watching(Api::all(client.clone()), watching, cancel.clone())
-}
-
-async fn arrived<K>(cache: &Cache<K>)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    let forbidden = |it: &Cache<K>| it.failure().filter(|it| it.code == Some(403));
-    tokio::select! {
-        () = cache.synced() => {}
-        _ = cache.until(forbidden) => {}
-    }
 }
