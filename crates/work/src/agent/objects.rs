@@ -65,6 +65,15 @@ struct State {
     entries: HashMap<Id, Entry>,
     /// What each work follows. In order, and no more room than they take: there are many, of a few objects each.
     followed: HashMap<String, Box<[Key]>>,
+    /// Where the agent may create and update, and not patch.
+    unpatchable: HashSet<Place>,
+}
+
+/// Group, plural and namespace: rights are mostly the same within it.
+type Place = (String, String, String);
+
+fn place(key: &Key) -> Place {
+    (key.group.clone(), key.resource.clone(), key.namespace.clone())
 }
 
 struct Watch {
@@ -307,6 +316,22 @@ impl Objects {
         // A list that was asked for before our write may not have it yet; its silence proves nothing.
         if let Some(watch) = state.watches.get_mut(&served) {
             watch.awaited.remove(&Id::from(key));
+        }
+    }
+
+    /// Whether objects like this one are written whole, because patching them was refused and that was not.
+    pub fn must_be_whole(&self, key: &Key) -> bool {
+        let state = self.state.lock();
+        !state.unpatchable.is_empty() && state.unpatchable.contains(&place(key))
+    }
+
+    /// Remembers whether objects like this one are to be written whole, so that not every pass begins with a refusal.
+    pub fn set_must_be_whole(&self, key: &Key, must: bool) {
+        let mut state = self.state.lock();
+        if must {
+            state.unpatchable.insert(place(key));
+        } else {
+            state.unpatchable.remove(&place(key));
         }
     }
 

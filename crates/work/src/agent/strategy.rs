@@ -50,7 +50,8 @@ pub struct Written {
 pub struct Tried {
     /// The answer of the API server, when it said no.
     pub failure: Option<Failure>,
-    /// Whether the API server could not read the manifest as typed fields, so that it is written the plain way.
+    /// Whether it is written the plain way, whole: because the API server could not read the manifest as typed fields, or because
+    /// the agent may not patch what it may create and update.
     pub plain: bool,
     /// How many writes failed.
     pub failures: u32,

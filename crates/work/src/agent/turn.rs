@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject};
 use ocm_api::{
     finalizers,
-    work::{AppliedManifestWork, ManifestResourceMeta, ManifestWork},
+    work::{AppliedManifestWork, ManifestResourceMeta, ManifestWork, UpdateStrategyType},
 };
 use ocm_reconcile::{
     Cache, Clients, Done, ObserveError, Outcome, Plan, Reconciler, Site, Step, StepError,
-    execute::{sentence, together},
+    execute::{lacks, sentence, together},
     run::RunError,
 };
 use parking_lot::Mutex;
@@ -73,6 +73,8 @@ struct Tries {
     by_key: HashMap<Key, Tried>,
     /// Objects whose state must be read before the next decision.
     unsure: HashSet<Key>,
+    /// Objects that were not to be patched.
+    unpatchable: HashSet<Key>,
     /// Objects on record that could not be removed.
     problems: HashMap<Key, String>,
     /// Work and trace that went with our last write, though a cache may still show them.
@@ -88,6 +90,7 @@ impl Tries {
             since: Instant::now(),
             by_key: HashMap::new(),
             unsure: HashSet::new(),
+            unpatchable: HashSet::new(),
             problems: HashMap::new(),
             gone: HashSet::new(),
             blocked: None,
@@ -321,6 +324,7 @@ impl WorkAgent {
             item.written = self.objects.written(work, key);
             item.hold = self.objects.hold(work, key);
             item.tried = tries.by_key.get(key).cloned().unwrap_or_default();
+            item.tried.plain |= self.objects.must_be_whole(key);
         }
         let unsure = std::mem::take(&mut tries.unsure);
         let reading = items.iter().enumerate().filter_map(|(at, item)| {
@@ -449,6 +453,10 @@ impl WorkAgent {
                     self.objects.learn(&key, remains(&object).then_some(value));
                     return;
                 }
+                let is_whole = matches!(step, Step::Create { .. } | Step::Replace { .. });
+                if is_whole && tries.unpatchable.remove(&key) {
+                    self.objects.set_must_be_whole(&key, true);
+                }
                 if let (Some(hash), Some(version)) =
                     (plan::hash_of_write(seen, &key), &object.metadata.resource_version)
                 {
@@ -485,12 +493,21 @@ impl WorkAgent {
                 if code == Some(404) && is_unserved(&message) {
                     self.discovery.forget(&key.group, &key.version);
                 }
+                if !applies && code == Some(403) {
+                    // The rights have changed: the next pass begins as if nothing were known.
+                    self.objects.set_must_be_whole(&key, false);
+                }
                 let tried = tries.by_key.entry(key.clone()).or_default();
                 tried.failures += 1;
                 let raced = matches!(code, Some(404 | 409)) && !applies && tried.failures < CONFLICTS_MAX;
-                let untyped = applies && !tried.plain && is_untyped(&message);
-                if untyped {
+                let unpatchable = lacks::is_right(code, &message, "patch");
+                // Who chose server-side apply is told that it cannot be.
+                let may_be_plain = applies && !tried.plain && updates(seen, &key);
+                if may_be_plain && (unpatchable || is_untyped(&message)) {
                     tried.plain = true;
+                    if unpatchable {
+                        tries.unpatchable.insert(key.clone());
+                    }
                 } else if !raced || matches!(step, Step::Create { .. }) {
                     tried.failure = Some(Failure { code, message });
                 }
@@ -498,6 +515,12 @@ impl WorkAgent {
             }
         }
     }
+}
+
+/// Whether the manifest of this object has the strategy `Update`, whose writes may be made in more than one way.
+fn updates(seen: &Seen, key: &Key) -> bool {
+    let item = seen.items.iter().find(|it| it.key.as_ref() == Some(key));
+    item.is_some_and(|it| it.config.update() == UpdateStrategyType::Update)
 }
 
 /// What the status of the work lists.
