@@ -52,7 +52,7 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Seen> {
         set: set.map(Arc::new),
         placements: Vec::new(),
         members: Vec::new(),
-        revisions: Vec::new(),
+        revisions: None,
         strangers: BTreeSet::new(),
         failed: BTreeSet::new(),
     };
@@ -85,7 +85,7 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Seen> {
         let revisions: Api<ControllerRevision> = Api::namespaced(hub.client.clone(), namespace);
         let revisions = revisions.list(&its).await;
         let revisions = revisions.map_err(|error| hub.explain("could not list the templates before", &error))?;
-        seen.revisions = revisions.items.into_iter().map(Arc::new).collect();
+        seen.revisions = Some(revisions.items.into_iter().map(Arc::new).collect());
         let named = ListParams::default().fields(&format!("metadata.name={}", names::work_name(&set)));
         let others: Api<ManifestWork> = Api::all(hub.client.clone());
         let others = others.list(&named).await;

@@ -53,6 +53,11 @@ pub fn sentences(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<String> {
             "It has the annotation {}=true, and there is no template before this one.",
             annotations::ROLL_BACK
         )),
+        Is::Unkept => said.push(format!(
+            "It has the annotation {}=true, and the templates before this one are not known: there is no right to list \
+             ControllerRevisions. Nothing changes meanwhile.",
+            annotations::ROLL_BACK
+        )),
     }
     for place in &scene.places {
         said.extend(of_place(&scene, place, seen));

@@ -26,8 +26,13 @@ use ocm_api::{
     labels,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
-use ocm_reconcile::{Cache, Clients, Queue, Running, cache::key_of, spawn};
+use ocm_reconcile::{
+    Cache, Clients, Queue, Running,
+    cache::{Watching, key_of},
+    spawn,
+};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use board::Board;
 use fleet::{Change, Fleet};
@@ -55,7 +60,7 @@ pub struct Caches {
     pub works: Cache<ManifestWork>,
     pub placements: Cache<Placement>,
     pub decisions: Cache<PlacementDecision>,
-    /// The templates that sets had.
+    /// The templates that sets had; it never arrives where nobody may look at them.
     pub revisions: Cache<ControllerRevision>,
     pub(crate) fleet: Fleet,
 }
@@ -64,7 +69,12 @@ pub struct Caches {
 pub async fn controllers(hub: Client, shared: Shared, cancel: CancellationToken) -> Vec<Running> {
     let ours = watcher::Config::default().labels(labels::MANIFEST_WORK_REPLICA_SET);
     let sets = Cache::start(Api::all(hub.clone()), cancel.clone());
-    let revisions = Cache::start_with(Api::all(hub.clone()), ours, cancel.clone());
+    let watching = Watching {
+        selection: ours,
+        forbidden_at_first: true,
+        ..Watching::default()
+    };
+    let revisions = Cache::start_watching(Api::all(hub.clone()), watching, cancel.clone());
     start(hub, shared, sets, revisions, cancel).await
 }
 
@@ -80,7 +90,13 @@ async fn start(
         () = cancel.cancelled() => return Vec::new(),
         () = async {
             sets.synced().await;
-            revisions.synced().await;
+            // Upstream's role for this part knows nothing of them; all but going back works without.
+            if !revisions.arrived_or_forbidden().await {
+                warn!(
+                    "there is no right to list ControllerRevisions, so the templates that sets had are not kept and roll-back \
+                     is held up; list, watch, create, patch and delete are wanted"
+                );
+            }
             shared.works.synced().await;
             shared.placements.synced().await;
             shared.decisions.synced().await;

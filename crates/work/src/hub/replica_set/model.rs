@@ -89,7 +89,7 @@ impl Model {
             set: Some(Arc::new(self.set.clone())),
             placements: references.map(|it| self.chosen(&it.name)).collect(),
             members: self.members(),
-            revisions: self.revisions.iter().cloned().map(Arc::new).collect(),
+            revisions: Some(self.revisions.iter().cloned().map(Arc::new).collect()),
             strangers: Default::default(),
             failed: Default::default(),
         }

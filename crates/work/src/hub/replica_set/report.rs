@@ -279,8 +279,13 @@ fn rolled_out(verdict: &Verdict, all: &Counts) -> Wanted {
         Is::Present => String::new(),
         Is::Before(_) => format!("rolled back to the template before, as {} says", annotations::ROLL_BACK),
         Is::Unknown => format!("{} has nothing to go back to", annotations::ROLL_BACK),
+        Is::Unkept => format!(
+            "{} is held up, and nothing changes: the hub has no right to keep ControllerRevisions",
+            annotations::ROLL_BACK
+        ),
     };
-    let message = match (verdict.is_paused && !is_done, back.is_empty()) {
+    let is_paused = verdict.is_paused && verdict.is != Is::Unkept;
+    let message = match (is_paused && !is_done, back.is_empty()) {
         (false, _) => back,
         (true, true) => format!("paused, as {} says", annotations::ROLLOUT_PAUSED),
         (true, false) => format!("{back}; paused, as {} says", annotations::ROLLOUT_PAUSED),

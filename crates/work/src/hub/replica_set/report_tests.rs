@@ -121,6 +121,14 @@ fn what_upstream_has_no_word_for_is_said_in_a_message() {
     );
     it.annotate(annotations::ROLL_BACK, Some("true"));
     assert!(show(&it).contains("has nothing to go back to; paused"), "{}", show(&it));
+    let mut seen = it.seen();
+    seen.revisions = None;
+    let rolled_out = rolled_out(&Verdict::of(&it.set, &seen, &[]), &Counts::default());
+    assert_eq!(
+        rolled_out.message,
+        "work.open-cluster-management.io/roll-back is held up, and nothing changes: the hub has no right to keep \
+         ControllerRevisions"
+    );
     it.set.metadata.name = Some("a".repeat(60));
     let verdict = it.verdict();
     let status = status(&it.set, &verdict, &[], it.now);

@@ -45,10 +45,12 @@ pub enum Is {
     Before(i64),
     /// What the set says, although an annotation wants what it said before: nobody knows that.
     Unknown,
+    /// The same, because the hub has no right to keep what sets said before.
+    Unkept,
 }
 
-/// What the works of a set shall say.
-pub fn template<'s>(set: &'s ManifestWorkReplicaSet, revisions: &[Arc<ControllerRevision>]) -> Template<'s> {
+/// What the works of a set shall say. There are no revisions at all where the hub may not look at them.
+pub fn template<'s>(set: &'s ManifestWorkReplicaSet, revisions: Option<&[Arc<ControllerRevision>]>) -> Template<'s> {
     let spec = &set.spec.manifest_work_template;
     let mut template = Template {
         spec: Cow::Borrowed(spec),
@@ -58,6 +60,10 @@ pub fn template<'s>(set: &'s ManifestWorkReplicaSet, revisions: &[Arc<Controller
     if !names::says(set, annotations::ROLL_BACK) {
         return template;
     }
+    let Some(revisions) = revisions else {
+        template.is = Is::Unkept;
+        return template;
+    };
     template.is = Is::Unknown;
     let present = name(set, template.fingerprint);
     for before in of(set, revisions).into_iter().filter(|it| it.name_any() != present) {
@@ -167,7 +173,7 @@ mod tests {
 
     /// Plays what a pass over the set writes down; returns what the works say.
     fn pass(set: &ManifestWorkReplicaSet, revisions: &mut Vec<Arc<ControllerRevision>>) -> String {
-        let template = template(set, revisions);
+        let template = template(set, Some(revisions));
         let mut plan = Plan::new();
         record(&mut plan, set, &template, revisions);
         for step in plan.stages.into_iter().flatten() {

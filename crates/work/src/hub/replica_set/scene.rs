@@ -23,7 +23,7 @@ use super::{
     fingerprint::Fingerprint,
     fleet::Member,
     names,
-    revision::{self, Template},
+    revision::{self, Is, Template},
 };
 
 /// Everything that is known of a set.
@@ -36,8 +36,8 @@ pub struct Seen {
     pub placements: Vec<Chosen>,
     /// Its works, by cluster and name.
     pub members: Vec<Member>,
-    /// The templates it had.
-    pub revisions: Vec<Arc<ControllerRevision>>,
+    /// The templates it had; `None` where nobody may keep them.
+    pub revisions: Option<Vec<Arc<ControllerRevision>>>,
     /// The clusters where somebody else's work has the name of ours.
     pub strangers: BTreeSet<String>,
     /// The clusters where something just failed; they are not tried again at once.
@@ -107,15 +107,18 @@ impl<'s> Scene<'s> {
             .enumerate()
             .map(|(position, (reference, chosen))| place(position, reference, chosen, &mut places_by_cluster))
             .collect();
+        let template = revision::template(set, seen.revisions.as_deref());
+        // Who wants to go back does not want the template to go any further while nobody knows what was before.
+        let is_stuck = template.is == Is::Unkept;
         let mut scene = Self {
             set,
-            template: revision::template(set, &seen.revisions),
+            template,
             places,
             places_by_cluster,
             kept: BTreeMap::new(),
             spare: Vec::new(),
             leaving: BTreeSet::new(),
-            is_paused: names::says(set, annotations::ROLLOUT_PAUSED),
+            is_paused: names::says(set, annotations::ROLLOUT_PAUSED) || is_stuck,
         };
         for member in &seen.members {
             if member.is_leaving() {

@@ -80,7 +80,7 @@ impl Spread {
 
     /// Sees at once what it has written, without waiting for the watches.
     fn learn(&self, key: &str, set: &ManifestWorkReplicaSet, seen: &Seen, plan: &Plan, outcome: &Outcome) {
-        let wanted = revision::template(set, &seen.revisions).fingerprint;
+        let wanted = revision::template(set, seen.revisions.as_deref()).fingerprint;
         let steps = plan.stages.iter().flatten();
         for (step, answer) in steps.zip(outcome.stages.iter().flatten()) {
             let Some(target) = step.target() else { continue };
@@ -136,14 +136,15 @@ impl Reconciler for Spread {
             set: self.caches.sets.get(namespace, name),
             placements: Vec::new(),
             members: Vec::new(),
-            revisions: Vec::new(),
+            revisions: None,
             strangers: BTreeSet::new(),
             failed: BTreeSet::new(),
         };
         if let Some(set) = seen.set.clone() {
             seen.placements = self.chosen(&set);
             seen.members = self.caches.fleet.members(&names::label_value(&set));
-            seen.revisions = self.caches.revisions.list_in(namespace);
+            let revisions = &self.caches.revisions;
+            seen.revisions = revisions.is_synced().then(|| revisions.list_in(namespace));
             seen.strangers = self
                 .board
                 .strangers(key, |cluster, name| self.caches.works.get(cluster, name));
@@ -172,7 +173,9 @@ impl Reconciler for Spread {
             return plan;
         }
         let scene = Scene::of(set, seen);
-        revision::record(&mut plan, set, &scene.template, &seen.revisions);
+        if let Some(revisions) = &seen.revisions {
+            revision::record(&mut plan, set, &scene.template, revisions);
+        }
         let mut writer = Writer {
             scene: &scene,
             seen,

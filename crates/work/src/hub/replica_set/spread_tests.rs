@@ -239,6 +239,26 @@ fn rolling_back_returns_every_work_to_the_template_before() {
 }
 
 #[test]
+fn without_a_right_to_keep_templates_all_but_going_back_goes_on() {
+    let mut it = Model::new(json!([{"name": "p"}]), "1");
+    it.choose("p", &["c1", "c2"]);
+    let unkept = |it: &Model| {
+        let mut seen = it.seen();
+        seen.revisions = None;
+        Spread::plan(&seen)
+    };
+    let name = names::work_name(&it.set);
+    assert_eq!(
+        unkept(&it).to_string(),
+        format!("hub: create ManifestWork c1/{name}\nhub: create ManifestWork c2/{name}\n")
+    );
+    // Works that are as the template was before stay so: the template that was to be left does not come back over them.
+    it.pass();
+    it.change("2").annotate(ROLL_BACK, Some("true"));
+    assert!(unkept(&it).is_empty(), "{}", unkept(&it));
+}
+
+#[test]
 fn a_set_goes_when_its_works_are_asked_to_go_or_when_they_are_gone() {
     for (policy, after) in [
         (
