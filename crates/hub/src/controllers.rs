@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A part of a hub that can be a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
-    /// Clusters and their sets (upstream: `registration controller`).
+    /// Clusters and their sets, and what they and their add-ons say of each other (upstream: `registration controller`).
     Registration,
     /// Works on the hub's side (upstream: `work manager`).
     Work,
@@ -50,9 +50,16 @@ pub async fn start(watches: &Watches, component: Component, options: &Options) -
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     match component {
         Component::Registration => {
+            // A hub without the kinds of add-ons has clusters all the same, so nobody waits for these.
+            let of_add_ons = tokio::spawn(add_ons_of_clusters(
+                client.clone(),
+                watches.of_clusters(),
+                cancel.clone(),
+            ));
             let running =
                 registration::hub::controllers(client, watches.registration(), options.registration.clone(), cancel);
-            running.await.into_iter().map(|it| it.finished).collect()
+            let running = running.await.into_iter().map(|it| it.finished);
+            running.chain([of_add_ons]).collect()
         }
         Component::Work => finished(work::hub::controllers(client, watches.of_works(), options.works, cancel).await),
         Component::Placement => {
@@ -65,6 +72,18 @@ pub async fn start(watches: &Watches, component: Component, options: &Options) -
 
 fn finished(running: Vec<Running>) -> Vec<JoinHandle<()>> {
     running.into_iter().map(|it| it.finished).collect()
+}
+
+/// Runs what upstream's registration controller does about add-ons, until `cancel`.
+async fn add_ons_of_clusters(client: Client, caches: addon::hub::OfClusters, cancel: CancellationToken) {
+    let started = tokio::select! {
+        () = cancel.cancelled() => return,
+        started = addon::hub::of_clusters(client, &caches, cancel.clone()) => started,
+    };
+    for running in finished(started) {
+        // It can only have panicked, which was told.
+        let _ = running.await;
+    }
 }
 
 async fn add_ons(watches: &Watches, options: &Options) -> Vec<JoinHandle<()>> {
@@ -171,6 +190,13 @@ impl Watches {
             set_bindings: self.get(&self.set_bindings),
             placements: self.get(&self.placements),
             decisions: self.get(&self.decisions),
+        }
+    }
+
+    fn of_clusters(&self) -> addon::hub::OfClusters {
+        addon::hub::OfClusters {
+            clusters: self.get(&self.clusters),
+            addons: self.get(&self.addons),
         }
     }
 

@@ -18,11 +18,11 @@ use ocm_api::{
 };
 use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, async_trait, cache};
 
-use super::{Caches, facts};
+use super::{OfClusters, facts};
 
 /// The reconciler.
 pub struct Availability {
-    caches: Caches,
+    caches: OfClusters,
 }
 
 /// What a plan is made from.
@@ -37,13 +37,13 @@ pub struct Seen {
 
 impl Availability {
     /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
+    pub fn new(caches: &OfClusters) -> Self {
         Self { caches: caches.clone() }
     }
 }
 
 /// Clusters that fall silent, and add-ons of clusters that are.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
+pub fn subscribe(caches: &OfClusters, queue: &Queue) {
     let all = caches.clone();
     caches.clusters.subscribe(queue, move |old, new| {
         let Some(new) = new.filter(|it| silence(it).is_some()) else {

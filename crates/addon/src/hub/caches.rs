@@ -40,6 +40,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Those that tie add-ons to the state of their clusters.
+    pub fn of_clusters(&self) -> OfClusters {
+        OfClusters {
+            clusters: self.clusters.clone(),
+            addons: self.addons.clone(),
+        }
+    }
+
     /// Those that the SDK's manager of add-ons reads too.
     pub fn of_sdk(&self) -> ocm_addon_sdk::hub::Shared {
         ocm_addon_sdk::hub::Shared {
@@ -49,6 +57,14 @@ impl Shared {
             works: Some(self.works.clone()),
         }
     }
+}
+
+/// The watches of what ties add-ons to the state of their clusters.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub struct OfClusters {
+    pub clusters: Cache<ManagedCluster>,
+    pub addons: Cache<ManagedClusterAddOn>,
 }
 
 /// All watches and the indexes.

@@ -17,14 +17,14 @@ use ocm_api::{
 };
 use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
 
-use super::{Caches, facts};
+use super::{OfClusters, facts};
 
 /// How long the part of a label's key behind the slash may be.
 const NAME_MAX: usize = 63;
 
 /// The reconciler.
 pub struct Feature {
-    caches: Caches,
+    caches: OfClusters,
 }
 
 /// What a plan is made from.
@@ -37,13 +37,13 @@ pub struct Seen {
 
 impl Feature {
     /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
+    pub fn new(caches: &OfClusters) -> Self {
         Self { caches: caches.clone() }
     }
 }
 
 /// Clusters whose labels change or that become known, and add-ons that come, go, or change their health.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
+pub fn subscribe(caches: &OfClusters, queue: &Queue) {
     caches.clusters.subscribe(queue, |old, new| {
         let new = new?;
         let same = old.is_some_and(|it| it.metadata.labels == new.metadata.labels && is_known(it) == is_known(new));

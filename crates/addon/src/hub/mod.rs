@@ -20,14 +20,14 @@ use kube::Client;
 use ocm_reconcile::{Clients, Queue, Reconciler, Running, spawn};
 use tokio_util::sync::CancellationToken;
 
-pub use caches::{Caches, Shared};
+pub use caches::{Caches, OfClusters, Shared};
 pub use facts::is_managed;
 pub use templates::Templates;
 
 /// How many keys one controller works on at a time. Upstream has 2; ours share nothing between keys.
 const WORKERS: usize = 4;
 
-/// Starts every hub controller for add-ons, when the caches have arrived. They stop with `cancel`. `templates` runs the add-ons that
+/// Starts the hub's controllers for add-ons but those of [`of_clusters`], when the caches have arrived. They stop with `cancel`. `templates` runs the add-ons that
 /// are made of a template; without it nobody does.
 pub async fn controllers(
     client: Client,
@@ -55,10 +55,6 @@ pub async fn controllers(
         start.go(token_infrastructure::TokenInfrastructure::new(caches), |queue| {
             token_infrastructure::subscribe(caches, queue);
         }),
-        start.go(availability::Availability::new(caches), |queue| {
-            availability::subscribe(caches, queue)
-        }),
-        start.go(feature::Feature::new(caches), |queue| feature::subscribe(caches, queue)),
     ];
     if let Some(templates) = templates {
         running.push(start.go(templates::TemplateStarts::new(caches, templates), |queue| {
@@ -66,6 +62,20 @@ pub async fn controllers(
         }));
     }
     running
+}
+
+/// Starts what registration says of add-ons and has add-ons say of clusters, when the caches have arrived: upstream runs these in its
+/// registration controller, with that one's rights, and not in its add-on manager. They stop with `cancel`.
+pub async fn of_clusters(client: Client, caches: &OfClusters, cancel: CancellationToken) -> Vec<Running> {
+    caches.clusters.synced().await;
+    caches.addons.synced().await;
+    let start = Start { client, cancel };
+    vec![
+        start.go(availability::Availability::new(caches), |queue| {
+            availability::subscribe(caches, queue);
+        }),
+        start.go(feature::Feature::new(caches), |queue| feature::subscribe(caches, queue)),
+    ]
 }
 
 struct Start {

@@ -61,7 +61,8 @@ impl World {
         }
         let caches = Caches::start(shared.clone(), &client, &stop);
         let templates: Arc<dyn Templates> = Arc::new(InManager(manager.clone()));
-        addon::hub::controllers(client, &caches, Some(templates), stop.clone()).await;
+        addon::hub::controllers(client.clone(), &caches, Some(templates), stop.clone()).await;
+        addon::hub::of_clusters(client, &shared.of_clusters(), stop.clone()).await;
         Self {
             site,
             shared,
@@ -219,9 +220,9 @@ impl World {
                 page(&owner::Owner::new(caches), &addons),
                 page(&annotation::Annotation::new(caches), &addons),
                 page(&progressing::Progressing::new(caches), &addons),
-                page(&availability::Availability::new(caches), &addons),
+                page(&availability::Availability::new(&self.shared.of_clusters()), &addons),
                 page(&token_infrastructure::TokenInfrastructure::new(caches), &addons),
-                page(&feature::Feature::new(caches), &clusters),
+                page(&feature::Feature::new(&self.shared.of_clusters()), &clusters),
             ];
             pages.concat().is_empty().then_some(())
         })
