@@ -34,7 +34,7 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{
     AddOnAgentOptions, AddOns, Side, health,
@@ -435,7 +435,11 @@ impl Reconciler for AddOnAgents {
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        let (_, steps) = steps(seen);
+        let (plan, steps) = steps(seen);
+        for place in not_ours_to_clean(&plan, outcome) {
+            info!(addon = %seen.name, namespace = %place, "may not delete the lease that was left there, leaves it");
+            self.forget(&seen.name, place);
+        }
         let mut memory = self.memory.lock();
         // What is under way for a registration that is gone is nobody's.
         let wanted = |secret: &str| seen.rights.iter().any(|it| it.right.registration.secret == secret);
@@ -695,6 +699,16 @@ fn clean(plan: &mut Plan, seen: &Seen) {
             plan.delete(Site::Cluster, &**secret);
         }
     }
+}
+
+// Where a lease was left that we may not delete: upstream's role has no such right, because it only looks at leases.
+fn not_ours_to_clean<'p>(plan: &'p Plan, outcome: &Outcome) -> Vec<&'p str> {
+    let forbidden = outcome.errors().filter(|(_, error)| error.is_forbidden());
+    let targets = forbidden.filter_map(|(id, _)| plan.stages.get(id.stage)?.get(id.step)?.target());
+    targets
+        .filter(|it| it.api_resource.kind == "Lease")
+        .filter_map(|it| it.namespace.as_deref())
+        .collect()
 }
 
 // What to say about the credentials: of each condition one word, and of several the first that tells of a failure.

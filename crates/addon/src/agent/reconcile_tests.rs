@@ -230,6 +230,25 @@ fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_
 }
 
 #[test]
+fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
+    let mut gone = seen(None);
+    gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
+    let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
+    gone.left = vec![serde_json::from_value(lease).unwrap()];
+    let plan = super::steps(&gone).0;
+    let forbidden = || {
+        let status = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
+        let status: Box<kube::core::Status> = serde_json::from_value(status).unwrap();
+        Err(kube::Error::Api(status).into())
+    };
+    let mut outcome = Outcome::default();
+    outcome.stages = vec![vec![forbidden(), forbidden()]];
+    assert_eq!(not_ours_to_clean(&plan, &outcome), ["home"]);
+    outcome.stages = vec![vec![Ok(Done::Gone), forbidden()]];
+    assert!(not_ours_to_clean(&plan, &outcome).is_empty());
+}
+
+#[test]
 fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
