@@ -3,7 +3,7 @@
 //! Plain functions: an embedded API server calls them in process, a webhook server wraps them in AdmissionReviews. What the
 //! requester may do is asked through a closure, so that nothing here needs a client.
 //! Upstream: ocm `pkg/registration/webhook/v1/{managedcluster_mutating,managedcluster_validating}.go`. We differ in one
-//! thing: a cluster's name is checked whether or not client configs are given.
+//! thing: the name of a new cluster, and of one that is to be accepted, is checked whether or not client configs are given.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -27,7 +27,7 @@ pub enum Operation<'a, K> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
-    /// 400 for a wrong object, 403 for a missing right, 500 when the right could not be checked.
+    /// 400 for a wrong object, 403 for a missing right, or when the right could not be checked.
     pub code: u16,
     /// What the user reads.
     pub message: String,
@@ -100,12 +100,18 @@ pub fn validate_managed_cluster(
         }
     }
     let name = cluster.name_any();
-    check_name(&name)?;
     let accepted_before = match operation {
         Operation::Create => false,
         Operation::Update(old) => old.spec.hub_accepts_client,
     };
-    if cluster.spec.hub_accepts_client && !accepted_before {
+    let is_accepted_now = cluster.spec.hub_accepts_client && !accepted_before;
+    let has_configs = !cluster.spec.managed_cluster_client_configs.is_empty();
+    let is_new = matches!(operation, Operation::Create);
+    // One that is there with such a name all the same, from before these rules held, can be written otherwise, and go.
+    if (is_new || is_accepted_now || has_configs) && cluster.metadata.deletion_timestamp.is_none() {
+        check_name(&name)?;
+    }
+    if is_accepted_now {
         accept(user, &name, world)?;
     }
     let set_of = |it: &ManagedCluster| it.labels().get(labels::CLUSTER_SET).cloned().unwrap_or_default();
@@ -136,11 +142,13 @@ pub fn validate_set_binding(
         ));
     }
     if let Operation::Create = operation
-        && !may_on_set("bind", set, world)?
+        && !may_on_set("bind", BIND, set, world)?
     {
-        return Err(forbidden(format!(
-            "user \"{user}\" is not allowed to bind cluster set \"{set}\""
-        )));
+        return Err(forbidden(
+            BIND,
+            set,
+            &format!("user \"{user}\" is not allowed to bind cluster set \"{set}\""),
+        ));
     }
     Ok(())
 }
@@ -156,23 +164,22 @@ pub fn check_name(name: &str) -> Result<(), Denial> {
     // The group of the agents of a cluster of this name would be that of all agents.
     if identity::cluster_group(name) == identity::MANAGED_CLUSTERS_GROUP {
         return Err(bad(format!(
-            "metadata.name \"{name}\" stands for all clusters: use another name"
+            "metadata.name format is not correct: \"{name}\" stands for all clusters, use another name"
         )));
     }
     if fits {
         return Ok(());
     }
     Err(bad(format!(
-        "metadata.name \"{name}\" is not a valid namespace name: use at most 63 lower case letters, digits and '-', and begin \
-         and end with a letter or digit"
+        "metadata.name format is not correct: \"{name}\" is not a valid namespace name, use at most 63 lower case letters, \
+         digits and '-', and begin and end with a letter or digit"
     )))
 }
 
 fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
-    if world.is_terminating(name).map_err(internal)? {
-        return Err(forbidden(format!(
-            "user \"{user}\" cannot update the HubAcceptsClient field: the namespace \"{name}\" is terminating"
-        )));
+    let refused = |why: String| forbidden(ACCEPT, name, &why);
+    if world.is_terminating(name).map_err(refused)? {
+        return Err(refused(format!("cluster namespace \"{name}\" is terminating")));
     }
     let attributes = Attributes {
         verb: "update".to_owned(),
@@ -182,24 +189,26 @@ fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
         namespace: None,
         name: Some(name.to_owned()),
     };
-    if world.may(&attributes).map_err(internal)? {
+    if world.may(&attributes).map_err(refused)? {
         return Ok(());
     }
-    Err(forbidden(format!(
+    Err(refused(format!(
         "user \"{user}\" cannot update the HubAcceptsClient field"
     )))
 }
 
 fn join(user: &str, set: &str, world: &impl World) -> Result<(), Denial> {
-    if may_on_set("join", set, world)? {
+    if may_on_set("join", JOIN, set, world)? {
         return Ok(());
     }
-    Err(forbidden(format!(
-        "user \"{user}\" cannot add/remove a ManagedCluster to/from ManagedClusterSet \"{set}\""
-    )))
+    Err(forbidden(
+        JOIN,
+        set,
+        &format!("user \"{user}\" cannot add/remove a ManagedCluster to/from ManagedClusterSet \"{set}\""),
+    ))
 }
 
-fn may_on_set(subresource: &str, set: &str, world: &impl World) -> Result<bool, Denial> {
+fn may_on_set(subresource: &str, resource: &str, set: &str, world: &impl World) -> Result<bool, Denial> {
     let attributes = Attributes {
         verb: "create".to_owned(),
         group: ManagedCluster::GROUP.to_owned(),
@@ -208,7 +217,7 @@ fn may_on_set(subresource: &str, set: &str, world: &impl World) -> Result<bool, 
         namespace: None,
         name: Some(set.to_owned()),
     };
-    world.may(&attributes).map_err(internal)
+    world.may(&attributes).map_err(|why| forbidden(resource, set, &why))
 }
 
 fn same(before: &Taint, now: &Taint) -> bool {
@@ -219,12 +228,18 @@ fn bad(message: String) -> Denial {
     Denial { code: 400, message }
 }
 
-fn forbidden(message: String) -> Denial {
-    Denial { code: 403, message }
-}
+/// What a refusal is about, as upstream's sentences begin. That of bindings names the group `apps`, which has nothing to do with it:
+/// upstream takes it from the wrong package, and there are programs that compare whole sentences.
+const ACCEPT: &str = "managedclusters/accept.cluster.open-cluster-management.io";
+const JOIN: &str = "managedclustersets/join.cluster.open-cluster-management.io";
+const BIND: &str = "managedclustersets/bind.apps";
 
-fn internal(message: String) -> Denial {
-    Denial { code: 500, message }
+/// Also where the question could not be asked: upstream says so with the same code.
+fn forbidden(resource: &str, name: &str, why: &str) -> Denial {
+    Denial {
+        code: 403,
+        message: format!("{resource} \"{name}\" is forbidden: {why}"),
+    }
 }
 
 #[cfg(test)]

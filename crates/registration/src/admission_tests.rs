@@ -97,7 +97,8 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
             Operation::Update(&bare()),
             &NOBODY
         )),
-        "403 user \"eve\" cannot update the HubAcceptsClient field"
+        "403 managedclusters/accept.cluster.open-cluster-management.io \"cluster1\" is forbidden: user \"eve\" cannot update the \
+         HubAcceptsClient field"
     );
     assert_eq!(
         validate_managed_cluster("admin", &accepted, Operation::Update(&bare()), &ADMIN),
@@ -111,14 +112,15 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
         rights: ADMIN.rights,
         terminating: true,
     };
-    assert!(
+    assert_eq!(
         message(validate_managed_cluster(
             "admin",
             &accepted,
             Operation::Create,
             &terminating
-        ))
-        .starts_with("403 ")
+        )),
+        "403 managedclusters/accept.cluster.open-cluster-management.io \"cluster1\" is forbidden: cluster namespace \"cluster1\" is \
+         terminating"
     );
 }
 
@@ -147,7 +149,8 @@ fn moving_between_sets_needs_the_right_to_join_both() {
             Operation::Update(&red),
             &ADMIN
         )),
-        "403 user \"admin\" cannot add/remove a ManagedCluster to/from ManagedClusterSet \"red\""
+        "403 managedclustersets/join.cluster.open-cluster-management.io \"red\" is forbidden: user \"admin\" cannot add/remove a \
+         ManagedCluster to/from ManagedClusterSet \"red\""
     );
 }
 
@@ -166,6 +169,34 @@ fn a_client_url_must_be_https_and_a_name_a_dns_label() {
 }
 
 #[test]
+fn a_cluster_from_before_these_rules_can_be_written_and_go_whatever_its_name() {
+    let of = |value: Value| {
+        let mut whole = json!({"metadata": {"name": "edge.example"}, "spec": {}});
+        for (key, value) in value.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        cluster(whole)
+    };
+    let check = |new: &ManagedCluster, operation| validate_managed_cluster("admin", new, operation, &ADMIN);
+    let wrong = "400 metadata.name format is not correct: \"edge.example\" is not a valid namespace name, use at most 63 lower \
+                 case letters, digits and '-', and begin and end with a letter or digit";
+    let old = of(json!({}));
+    assert_eq!(message(check(&old, Operation::Create)), wrong);
+    assert_eq!(check(&old, Operation::Update(&old)), Ok(()));
+    // It cannot become what needs a namespace.
+    let accepted = of(json!({"spec": {"hubAcceptsClient": true}}));
+    assert_eq!(message(check(&accepted, Operation::Update(&old))), wrong);
+    // As upstream has it for all.
+    let reached = of(json!({"spec": {"managedClusterClientConfigs": [{"url": "https://edge.example"}]}}));
+    assert_eq!(message(check(&reached, Operation::Update(&old))), wrong);
+    let leaving = of(json!({
+        "metadata": {"name": "edge.example", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"managedClusterClientConfigs": [{"url": "https://edge.example"}]},
+    }));
+    assert_eq!(check(&leaving, Operation::Update(&reached)), Ok(()));
+}
+
+#[test]
 fn a_binding_has_the_name_of_its_set_and_needs_the_right_to_bind_it() {
     let binding = |name: &str| -> ManagedClusterSetBinding {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"clusterSet": "blue"}}))
@@ -178,7 +209,7 @@ fn a_binding_has_the_name_of_its_set_and_needs_the_right_to_bind_it() {
     );
     assert_eq!(
         message(validate_set_binding("u", &binding("blue"), Operation::Create, &NOBODY)),
-        "403 user \"u\" is not allowed to bind cluster set \"blue\""
+        "403 managedclustersets/bind.apps \"blue\" is forbidden: user \"u\" is not allowed to bind cluster set \"blue\""
     );
     assert_eq!(
         validate_set_binding("u", &binding("blue"), Operation::Update(&binding("blue")), &NOBODY),

@@ -20,6 +20,9 @@ const CLUSTER_MUTATORS: &str = "managedclustermutators.admission.cluster.open-cl
 const CLUSTER_VALIDATORS: &str = "managedclustervalidators.admission.cluster.open-cluster-management.io";
 const SET_BINDING_VALIDATORS: &str = "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io";
 
+/// How long the Lease of a cluster lasts that does not say, as the kind's own default is.
+const LEASE_SECONDS: i32 = 60;
+
 /// The rules of registration.
 pub struct Registration {
     /// Whether a cluster that names no set is put into the set `default`.
@@ -58,6 +61,10 @@ pub fn fill_cluster(object: &mut Value, old: Option<&Value>, default_sets: bool)
     }
     if !changed.spec.taints.is_empty() {
         object["spec"]["taints"] = serde_json::json!(changed.spec.taints);
+    }
+    // Upstream's webhook leaves out what is zero, and then the default of the kind takes its place.
+    if object["spec"]["leaseDurationSeconds"] == 0 {
+        object["spec"]["leaseDurationSeconds"] = LEASE_SECONDS.into();
     }
     Ok(())
 }
