@@ -30,8 +30,8 @@ pub struct Parts {
 /// How works are carried out.
 #[derive(Clone, Debug)]
 pub struct Works {
-    /// Tells this agent's traces from those of others; `None` for what the agent's namespace says.
-    pub agent_id: Option<String>,
+    /// Tells this agent's traces from those of others.
+    pub agent_id: AgentId,
     /// How long the objects of a work that vanished from the hub stay.
     pub eviction_grace: Duration,
     /// What to do with feedback that is neither text, whole number nor boolean.
@@ -40,10 +40,21 @@ pub struct Works {
     pub workers: Option<usize>,
 }
 
+/// By what an agent knows the traces of works as its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentId {
+    /// The uid of the namespace in which it keeps its credential: it outlives the credential and the hub's address.
+    OfNamespace,
+    /// The id that is part of its name on the hub.
+    OfRegistration,
+    /// This one.
+    Given(String),
+}
+
 impl Default for Works {
     fn default() -> Self {
         Self {
-            agent_id: None,
+            agent_id: AgentId::OfNamespace,
             eviction_grace: EVICTION_GRACE,
             raw_feedback: RawJson::Refused,
             workers: None,

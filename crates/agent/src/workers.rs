@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use work::agent::{WorkAgentOptions, hub_hash};
 
-use crate::{Parts, Works};
+use crate::{AgentId, Parts, Works};
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(30);
@@ -84,8 +84,9 @@ async fn work(session: &HubSession, ground: &Ground, works: &Works, stop: Cancel
     options.workers = works.workers.unwrap_or(options.workers);
     let id = async {
         match &works.agent_id {
-            Some(id) => id.clone(),
-            None => agent_id(ground).await,
+            AgentId::Given(id) => id.clone(),
+            AgentId::OfRegistration => session.agent.clone(),
+            AgentId::OfNamespace => namespace_uid(ground).await,
         }
     };
     tokio::select! {
@@ -116,7 +117,7 @@ async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) 
 /// and the hub's address, or works of the old address would never be cleaned up; upstream's operator passes the uid of its
 /// Klusterlet, and ours is the uid of the namespace in which the agent keeps its credential. Guessing another
 /// one would make strangers of our own works, so this waits until it can be read.
-async fn agent_id(ground: &Ground) -> String {
+async fn namespace_uid(ground: &Ground) -> String {
     let namespaces: Api<Namespace> = Api::all(ground.management.clone());
     let mut pause = RETRY_FIRST;
     loop {

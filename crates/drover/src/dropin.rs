@@ -4,6 +4,7 @@
 
 mod agents;
 mod api;
+mod certificate_files;
 mod debug_page;
 mod drivers;
 mod flags;
@@ -14,7 +15,7 @@ mod operator_config;
 mod read;
 mod rounds;
 pub mod serving;
-mod settings;
+pub mod settings;
 pub mod webhooks;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
@@ -32,33 +33,61 @@ pub struct Program {
     name: &'static str,
     about: &'static str,
     subcommands: &'static [Subcommand],
+    /// Those of upstream's that are not here, each with the reason and what to use.
+    absent: &'static [(&'static str, &'static str)],
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program {
         name: "registration",
         about: "Spoke agent and hub controllers for cluster registration",
         subcommands: flags::REGISTRATION,
+        absent: &[],
     },
     Program {
         name: "work",
         about: "Spoke agent and hub controllers for works",
         subcommands: flags::WORK,
+        absent: &[],
     },
     Program {
         name: "placement",
         about: "Hub controller that chooses clusters",
         subcommands: flags::PLACEMENT,
+        absent: &[],
     },
     Program {
         name: "addon",
         about: "Hub controllers for add-ons",
         subcommands: flags::ADDON,
+        absent: &[],
     },
     Program {
         name: "registration-operator",
         about: "Spoke agent: registration and works in one process",
         subcommands: flags::OPERATOR,
+        absent: &[
+            (
+                "hub",
+                "nothing acts on ClusterManagers here; `drover init` puts a hub on a Kubernetes as a Deployment, `drover manifests` \
+                 writes the same as YAML, and `drover clean` takes it off again",
+            ),
+            (
+                "klusterlet",
+                "nothing acts on Klusterlets here; `drover join --deploy` puts an agent on a cluster as a Deployment, and \
+                 `drover unjoin` takes it off again",
+            ),
+        ],
+    },
+    Program {
+        name: "server",
+        about: "Nothing: there is no gRPC server",
+        subcommands: &[],
+        absent: &[(
+            "grpc",
+            "hub and agents meet at the hub's Kubernetes API, and there is no gRPC server between them; give agents a kubeconfig \
+             of the hub's API that they can reach",
+        )],
     },
 ];
 
@@ -75,8 +104,9 @@ pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {
         let is_path = arguments[1].len() > program.name.len();
         // `drover addon enable` and its like are ours, and older.
         let is_ours = program.name == "addon" && !is_path && {
-            let word = rest.first().and_then(|it| it.to_str()).unwrap_or_default();
-            !program.subcommands.iter().any(|it| it.name == word)
+            let words: Vec<String> = rest.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+            let word = read::word(&words).map(|at| words[at].as_str());
+            !program.subcommands.iter().any(|it| Some(it.name) == word)
         };
         (!is_ours).then_some((program, rest))
     };
@@ -95,11 +125,14 @@ impl Program {
             return match word.as_str() {
                 "help" => self.help(arguments.get(at + 1)),
                 "completion" => self.completion(arguments.get(at + 1)),
-                _ => self.unknown(word),
+                word => match self.absent.iter().find(|(name, _)| *name == word) {
+                    Some((_, why)) => self.is_not_here(word, why),
+                    None => self.unknown(word),
+                },
             };
         };
         let others: Vec<String> = [&arguments[..at], &arguments[at + 1..]].concat();
-        if at > 0 && others.iter().any(|it| it == "--version") {
+        if others.iter().any(|it| it == "--version") {
             return self.version();
         }
         let values = match read::read(self.name, subcommand, &others) {
@@ -129,6 +162,12 @@ impl Program {
             std::env::var("DROVER_LOG").ok().as_deref(),
             log_filter(values.number("v")),
         )?;
+        if let Some(name) = unused_proxy(|name| std::env::var(name).ok()) {
+            tracing::warn!(
+                variable = name,
+                "proxies of the environment are not used; write proxy-url into the kubeconfigs where one is to be gone through"
+            );
+        }
         credential::connection::install_crypto_provider();
         match (self.name, subcommand) {
             ("registration", "controller") => command::long(hubs::registration(values)),
@@ -195,11 +234,24 @@ impl Program {
         }
     }
 
+    fn is_not_here(self, word: &str, why: &str) -> ExitCode {
+        eprintln!("error: {} {word} is not supported: {why}", self.name);
+        ExitCode::FAILURE
+    }
+
     fn unknown(self, word: &str) -> ExitCode {
         let why = format!("unknown command {word:?} for {:?}", self.name);
         eprintln!("Error: {why}\nRun '{} --help' for usage.\n{why}", self.name);
         ExitCode::FAILURE
     }
+}
+
+/// A variable by which programs in Go would go through a proxy.
+fn unused_proxy(says: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let names = ["HTTPS_PROXY", "https_proxy"];
+    names
+        .into_iter()
+        .find(|it| says(it).is_some_and(|it| !it.trim().is_empty()))
 }
 
 /// klog's levels in our words. kube logs what it also returns, and what it returns is told in a sentence.
@@ -230,11 +282,24 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_of_the_environment_is_noticed() {
+        let of = |name: &'static str, value: &'static str| move |asked: &str| (asked == name).then(|| value.to_owned());
+        assert_eq!(
+            unused_proxy(of("https_proxy", "http://proxy:3128")),
+            Some("https_proxy")
+        );
+        assert_eq!(unused_proxy(of("HTTPS_PROXY", " ")), None);
+        assert_eq!(unused_proxy(of("HTTP_PROXY", "http://proxy:3128")), None);
+    }
+
+    #[test]
     fn our_own_commands_for_add_ons_stay_ours() {
         assert_eq!(found(&["drover", "addon", "enable"]), None);
         assert_eq!(found(&["drover", "addon"]), None);
         assert_eq!(found(&["drover", "addon", "manager"]), Some(("addon", 1)));
         assert_eq!(found(&["drover", "addon", "webhook-server"]), Some(("addon", 1)));
+        assert_eq!(found(&["drover", "addon", "--v=2", "manager"]), Some(("addon", 2)));
+        assert_eq!(found(&["drover", "addon", "--help"]), None);
         assert_eq!(found(&["drover", "/addon", "enable"]), Some(("addon", 1)));
         assert_eq!(found(&["addon", "enable"]), Some(("addon", 1)));
     }

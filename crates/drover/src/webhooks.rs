@@ -18,11 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::certificate::Keeper;
-use crate::dropin::{serving, webhooks};
+use crate::dropin::{serving, settings, webhooks};
 
-/// How often it is looked whether the certificate was renewed by another process, and whether the API server still knows.
-/// Upstream's operator looks as often.
-const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
 /// After a look that failed.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -99,7 +96,8 @@ impl Flags {
             (None, Some(url)) => Reached::Url(url.clone()),
             (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
         };
-        let keeper = Keeper::new(hub.clone(), reached.names()?);
+        let times = settings::serving_certificate()?;
+        let keeper = Keeper::new(hub.clone(), reached.names()?, times.life);
         let held = keeper.hold(Timestamp::now()).await?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
@@ -108,31 +106,36 @@ impl Flags {
         let pages = webhooks::of_hub(hub, options);
         tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
         configurations::configure(hub, &reached, &held.authorities).await?;
-        let follow = follow(hub.clone(), reached, keeper, held.authorities, tls, stop.clone());
-        tokio::spawn(follow);
+        let kept = Kept {
+            reached,
+            keeper,
+            look_again: times.look_again,
+        };
+        tokio::spawn(follow(hub.clone(), kept, held.authorities, tls, stop.clone()));
         Ok(())
     }
 }
 
-/// Renews the certificate in time, takes up what another process has renewed, and tells the API server again.
-async fn follow(
-    hub: Client,
+/// What is looked after.
+struct Kept {
     reached: Reached,
     keeper: Keeper,
-    mut told: String,
-    tls: Arc<ArcSwap<ServerConfig>>,
-    stop: CancellationToken,
-) {
-    let mut pause = LOOK_AGAIN;
+    /// How often it is looked whether the certificate was renewed by another process, and whether the API server still knows.
+    look_again: Duration,
+}
+
+/// Renews the certificate in time, takes up what another process has renewed, and tells the API server again.
+async fn follow(hub: Client, kept: Kept, mut told: String, tls: Arc<ArcSwap<ServerConfig>>, stop: CancellationToken) {
+    let mut pause = kept.look_again;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
         let looked = async {
-            let held = keeper.hold(Timestamp::now()).await?;
+            let held = kept.keeper.hold(Timestamp::now()).await?;
             // What the API server trusts comes first: it holds the authority of the certificate before, too.
-            configurations::configure(&hub, &reached, &held.authorities).await?;
+            configurations::configure(&hub, &kept.reached, &held.authorities).await?;
             if held.authorities != told {
                 tls.store(held.config);
                 told = held.authorities;
@@ -141,7 +144,7 @@ async fn follow(
             anyhow::Ok(())
         };
         pause = match looked.await {
-            Ok(()) => LOOK_AGAIN,
+            Ok(()) => kept.look_again,
             Err(error) => {
                 warn!(
                     error = format!("{error:#}"),
@@ -216,6 +219,7 @@ mod tests {
             let keeper = Keeper::new(
                 client.clone(),
                 Reached::Service("drover-hub-webhook".to_owned()).names()?,
+                Duration::from_secs(30 * 24 * 3600),
             );
             let later = Timestamp::now() + jiff::SignedDuration::from_hours(29 * 24);
             keeper.hold(later).await.map(drop)

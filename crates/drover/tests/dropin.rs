@@ -21,7 +21,7 @@ use kube_api::pki::Pki;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     cluster::{ManagedCluster, ManagedClusterSet, PlacementDecision},
-    work::ManifestWork,
+    work::{AppliedManifestWork, ManifestWork},
 };
 use serde_json::{Value, json};
 use testkit::{World, objects, wait};
@@ -156,6 +156,22 @@ fn what_upstream_refuses_is_refused_in_its_words_with_its_exit_code() {
             &["addon", "manager", "--tls-min-version=1"],
             "error: unknown tls version \"1\"\n",
         ),
+        (
+            &["registration-operator", "hub"],
+            "error: registration-operator hub is not supported: nothing acts on ClusterManagers here; `drover init` puts a hub",
+        ),
+        (
+            &["/registration-operator", "klusterlet", "--enable-sync-labels=true"],
+            "error: registration-operator klusterlet is not supported: nothing acts on Klusterlets here; `drover join --deploy`",
+        ),
+        (
+            &[
+                "/server",
+                "grpc",
+                "--server-config=/var/run/secrets/hub/grpc/config/config.yaml",
+            ],
+            "error: server grpc is not supported: hub and agents meet at the hub's Kubernetes API",
+        ),
         // Before anything is asked of a server, which is not there.
         (
             &[
@@ -206,6 +222,7 @@ fn what_upstream_refuses_is_refused_in_its_words_with_its_exit_code() {
         "no sub-command is a failure"
     );
     assert!(output(&["registration", "--version"]).status.success());
+    assert!(output(&["registration", "controller", "--version"]).status.success());
 }
 
 const PLACEMENT: &str = "
@@ -517,22 +534,24 @@ async fn open_hub(stop: &CancellationToken) -> Bare {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs() {
+async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs_and_stays_there() {
     let stop = CancellationToken::new();
     let (first, second) = (open_hub(&stop).await, open_hub(&stop).await);
     let cluster = Bare::new().await;
     let directory = cluster.folder.path().join("hub").display().to_string();
-    let mut agent = cluster.run(&[
+    let files = [&first, &second].map(|it| format!("--bootstrap-kubeconfigs={}", it.kubeconfig));
+    let words = [
         "registration",
         "agent",
         "--feature-gates=MultipleHubs=true",
-        &format!("--bootstrap-kubeconfigs={}", first.kubeconfig),
-        &format!("--bootstrap-kubeconfigs={}", second.kubeconfig),
+        &files[0],
+        &files[1],
         "--spoke-cluster-name=edge",
         "--hub-kubeconfig-dir",
         &directory,
         "--disable-leader-election",
-    ]);
+    ];
+    let mut agent = cluster.run(&words);
     let joined = async |hub: &Bare| {
         let clusters: Api<ManagedCluster> = Api::all(hub.client());
         wait::until(&clusters, "edge", "joined", |it| {
@@ -551,6 +570,53 @@ async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs() {
     // The work agent beside it finds the new hub where it has found the old one.
     agent.says("wrote the hub's credential");
     assert_eq!(agent.stops(), Some(0));
+
+    // In a new pod the directory is empty; the first hub would take the cluster again, and the cluster stays where it is.
+    let accept = json!({"spec": {"hubAcceptsClient": true}});
+    clusters
+        .patch("edge", &PatchParams::default(), &Patch::Merge(&accept))
+        .await
+        .unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let mut agent = cluster.run(&words);
+    let chosen = agent.says("hub chosen");
+    assert!(chosen.contains(&second.world.hub.address.to_string()), "{chosen}");
+    assert_eq!(agent.stops(), Some(0));
+    stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_both_halves_marks_works_with_its_id_of_registration() {
+    let stop = CancellationToken::new();
+    let (hub, cluster) = (open_hub(&stop).await, Bare::new().await);
+    let kinds = ocm_api::crds::managed_cluster();
+    ocm_reconcile::install::install_crds(&cluster.client(), kinds)
+        .await
+        .unwrap();
+    let directory = cluster.folder.path().join("hub").display().to_string();
+    let agent = cluster.run(&[
+        "registration-operator",
+        "agent",
+        "--bootstrap-kubeconfig",
+        &hub.kubeconfig,
+        "--spoke-cluster-name=edge",
+        "--hub-kubeconfig-dir",
+        &directory,
+        "--disable-leader-election",
+    ]);
+    agent.says("wrote the hub's credential");
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "a", "namespace": "edge"},
+        "spec": {"workload": {"manifests": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}},
+        ]}},
+    });
+    hub.world.hub.apply(&work.to_string()).await;
+    let traces: Api<AppliedManifestWork> = Api::all(cluster.client());
+    let traces = wait::until_all(&traces, "the work's trace", |it| it.len() == 1).await;
+    let name = std::fs::read_to_string(Path::new(&directory).join("agent-name")).unwrap();
+    assert_eq!(traces[0].spec.agent_id, name);
     stop.cancel();
 }
 
@@ -646,7 +712,8 @@ async fn a_webhook_server_judges_with_the_hubs_rules_and_takes_up_a_renewed_cert
     assert_eq!(answer["response"]["status"]["code"], 403);
     assert_eq!(
         answer["response"]["status"]["message"],
-        "user \"jane\" cannot update the HubAcceptsClient field"
+        "managedclusters/accept.cluster.open-cluster-management.io \"c\" is forbidden: user \"jane\" cannot update the \
+         HubAcceptsClient field"
     );
     // Who may is for the API server to say.
     bare.world
@@ -676,7 +743,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
         .unwrap();
     assert_eq!(
         answer["response"]["status"]["message"],
-        "user \"jane\" is not allowed to bind cluster set \"a\""
+        "managedclustersets/bind.apps \"a\" is forbidden: user \"jane\" is not allowed to bind cluster set \"a\""
     );
 
     // An API server that is told of it asks it, and passes its words on.

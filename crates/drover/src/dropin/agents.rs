@@ -2,13 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use agent::{Ended, Parts, Works};
+use agent::{AgentId, Ended, Parts, Works};
 use anyhow::{Result, anyhow, bail};
 use credential::KubeconfigSource;
 use ocm_api::{addon::KubeClientDriver, namespaces};
 use registration::agent::AgentOptions;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 use work::agent::{WorkAgentOptions, feedback::RawJson, hub_hash};
 
 use super::{
@@ -163,6 +163,10 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     let (cluster, is_hosted) = managed(values, &ground).await?;
     let directory = values.text("hub-kubeconfig-dir");
     let component_namespace = api::pod_namespace().unwrap_or_else(|| namespaces::AGENT.to_owned());
+    let management = &ground.home.client;
+    let secret = values.text("hub-kubeconfig-secret");
+    // Before a hub is chosen: the one that the cluster is joined to goes first.
+    let written = hub_files::restore(management.clone(), &component_namespace, secret, directory.as_ref()).await?;
     let Some(bootstrap) = bootstrap(values, &ground.stop).await else {
         return Ok(());
     };
@@ -170,14 +174,14 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     let external_server_urls = values.list("spoke-external-server-urls");
     let options = AgentOptions {
         is_hosted,
-        management: ground.home.client.clone(),
+        management: management.clone(),
         cluster_name: cluster_name(values),
         agent_id: values
             .some("agent-id")
             .map(str::to_owned)
             .or_else(|| api::word_in(directory, "agent-name")),
         component_namespace: component_namespace.clone(),
-        hub_kubeconfig_secret: values.text("hub-kubeconfig-secret").to_owned(),
+        hub_kubeconfig_secret: secret.to_owned(),
         external_ca_bundle: cluster.ca.clone().filter(|_| !external_server_urls.is_empty()),
         external_server_urls,
         cluster_annotations: values.pairs("cluster-annotations"),
@@ -201,8 +205,9 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     let files = hub_files::keep(
         options.management.clone(),
         &component_namespace,
-        values.text("hub-kubeconfig-secret"),
+        secret,
         PathBuf::from(directory),
+        written,
         stop.clone(),
     );
     let mut sessions = options.sessions.subscribe();
@@ -247,7 +252,11 @@ fn works(values: &Values) -> Result<Works> {
     }
     let longest = usize::try_from(values.number("max-json-raw-length")).unwrap_or_default();
     Ok(Works {
-        agent_id: values.some("agent-id").map(str::to_owned),
+        // Upstream's two halves share what registration has come to be called; a work agent alone goes by its hub.
+        agent_id: match values.some("agent-id") {
+            Some(id) => AgentId::Given(id.to_owned()),
+            None => AgentId::OfRegistration,
+        },
         eviction_grace: values.duration("appliedmanifestwork-eviction-grace-period"),
         raw_feedback: match values.gate("RawFeedbackJsonString") {
             true => RawJson::UpTo(longest),
@@ -276,6 +285,9 @@ fn source(values: &Values) -> PathBuf {
 async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
     let (cluster, _) = managed(values, &ground).await?;
     let works = works(values)?;
+    if cluster_name(values).is_none() {
+        info!("no --spoke-cluster-name, waits for the name to come with the hub's kubeconfig");
+    }
     let mut settling = tokio::spawn(async {});
     while !ground.stop.is_cancelled() {
         let Some(hub) = api::reach_when_there(&source(values), &ground.stop).await else {
@@ -290,7 +302,7 @@ async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
         let hash = hub_hash(&hub.server);
         let client = ground.guard.over(hub.client);
         let mut options = WorkAgentOptions {
-            agent_id: works.agent_id.clone().unwrap_or_default(),
+            agent_id: values.text("agent-id").to_owned(),
             eviction_grace: works.eviction_grace,
             raw_feedback: works.raw_feedback,
             ..WorkAgentOptions::new(client, cluster.client.clone(), &name, &hash)

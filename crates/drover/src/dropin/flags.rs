@@ -44,6 +44,9 @@ pub struct Subcommand {
     pub about: &'static str,
     pub flags: &'static [&'static [Flag]],
     pub gates: &'static [Gate],
+    /// Gates for what this sub-command would do and does not: they may be off. The same gate is taken where it means nothing, because
+    /// upstream's operator gives one list to all programs of a component.
+    pub absent: &'static [&'static str],
 }
 
 const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
@@ -501,7 +504,7 @@ const WORK_AGENT: &[Flag] = &[
         "workload-agent-workers",
         Int,
         "10",
-        "How many works are looked at at the same time",
+        "How many works are looked at at the same time; 32 when the flag is not there",
     ),
     flag(
         "workload-source-config",
@@ -558,27 +561,27 @@ const SINGLETON_GATES: &[Gate] = &[
     alpha("V1beta1CSRAPICompatibility", false),
 ];
 
-/// Switches of upstream's for what is not here: they may be off.
-pub const ABSENT: &[&str] = &["CloudEventsDrivers", "ClusterImporter"];
-
 pub const REGISTRATION: &[Subcommand] = &[
     Subcommand {
         name: "controller",
         about: "Look after clusters and their sets on the hub",
         flags: &[CONTROLLER, REGISTRATION_CONTROLLER],
         gates: HUB_REGISTRATION_GATES,
+        absent: &["ClusterImporter"],
     },
     Subcommand {
         name: "agent",
         about: "Join a cluster to a hub, and keep it joined",
         flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT],
         gates: AGENT_REGISTRATION_GATES,
+        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Answer a hub's API server about clusters and bindings of sets",
         flags: &[WEBHOOK],
         gates: HUB_REGISTRATION_GATES,
+        absent: &[],
     },
 ];
 
@@ -588,18 +591,21 @@ pub const WORK: &[Subcommand] = &[
         about: "Look after works on the hub: sets of them, and those that are complete",
         flags: &[CONTROLLER, WORK_MANAGER],
         gates: HUB_WORK_GATES,
+        absent: &["CloudEventsDrivers"],
     },
     Subcommand {
         name: "agent",
         about: "Carry out a hub's works on a cluster",
         flags: &[CONTROLLER, AGENT, WORK_AGENT],
         gates: AGENT_WORK_GATES,
+        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Answer a hub's API server about works",
         flags: &[WEBHOOK, WORK_WEBHOOK],
         gates: HUB_WORK_GATES,
+        absent: &[],
     },
 ];
 
@@ -609,12 +615,14 @@ pub const PLACEMENT: &[Subcommand] = &[
         about: "Choose clusters for placements",
         flags: &[CONTROLLER],
         gates: &[],
+        absent: &[],
     },
     Subcommand {
         name: "debug",
         about: "Show what a placement would choose, step by step",
         flags: &[CONTROLLER],
         gates: &[],
+        absent: &[],
     },
 ];
 
@@ -624,12 +632,14 @@ pub const ADDON: &[Subcommand] = &[
         about: "Look after add-ons on the hub",
         flags: &[CONTROLLER],
         gates: &[],
+        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Convert add-on objects between their versions for a hub's API server",
         flags: &[WEBHOOK],
         gates: &[],
+        absent: &[],
     },
 ];
 
@@ -638,4 +648,5 @@ pub const OPERATOR: &[Subcommand] = &[Subcommand {
     about: "Join a cluster to a hub, and carry out the hub's works on it",
     flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT, WORK_AGENT],
     gates: SINGLETON_GATES,
+    absent: &[],
 }];

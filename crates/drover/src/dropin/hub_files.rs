@@ -2,13 +2,13 @@
 //! Upstream: ocm `pkg/registration/spoke/spokeagent.go`, `DumpSecret`.
 
 use std::{
-    collections::BTreeMap,
     fs,
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
+use anyhow::{Context, Result};
 use credential::hub_secret;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, runtime::watcher};
@@ -16,14 +16,38 @@ use ocm_reconcile::Cache;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// Writes each key of a Secret into a file of the directory, as often as they change. Files whose key has gone stay, as
-/// upstream has it: somebody may be reading them.
-pub async fn keep(client: Client, namespace: &str, name: &str, directory: PathBuf, stop: CancellationToken) {
+/// Writes each key of a Secret into a file of the directory, once, and returns what was written. Which hub the cluster is joined to
+/// is told by these files alone, and in a new pod the directory is empty.
+///
+/// # Errors
+/// When the Secret cannot be read. That it is not there, or cannot be written, is none: [`keep`] sees to both.
+pub async fn restore(client: Client, namespace: &str, name: &str, directory: &Path) -> Result<hub_secret::Data> {
+    let api: Api<Secret> = Api::namespaced(client, namespace);
+    let found = api.get_opt(name).await;
+    let found = found.with_context(|| format!("could not read Secret {namespace}/{name}"))?;
+    let Some(data) = found.as_ref().map(hub_secret::data) else {
+        return Ok(hub_secret::Data::new());
+    };
+    Ok(match write(directory, &data, &hub_secret::Data::new()) {
+        Ok(_) => data,
+        Err(_) => hub_secret::Data::new(),
+    })
+}
+
+/// Writes each key of a Secret into a file of the directory, as often as they change from what was `written` before. Files whose key
+/// has gone stay, as upstream has it: somebody may be reading them.
+pub async fn keep(
+    client: Client,
+    namespace: &str,
+    name: &str,
+    directory: PathBuf,
+    mut written: hub_secret::Data,
+    stop: CancellationToken,
+) {
     let api: Api<Secret> = Api::namespaced(client, namespace);
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let secrets = Cache::start_with(api, only, stop.clone());
     let mut changes = secrets.changes();
-    let mut written = BTreeMap::new();
     let mut said = String::new();
     loop {
         changes.borrow_and_update();

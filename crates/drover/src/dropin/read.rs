@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::flags::{ABSENT, Flag, Gate, Kind, LOGGING, Subcommand};
+use super::flags::{Flag, Gate, Kind, LOGGING, Subcommand};
 
 /// The flag of the gates, where there are any.
 const FEATURE_GATES: Flag = Flag {
@@ -117,7 +117,7 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
     for flag in all_flags(subcommand) {
         let typed: Vec<String> = matches.get_many(flag.name).into_iter().flatten().cloned().collect();
         for value in &typed {
-            check(flag, subcommand.gates, value).map_err(|why| {
+            check(flag, subcommand, value).map_err(|why| {
                 let name = if flag.name == "v" {
                     "-v, --v".to_owned()
                 } else {
@@ -140,7 +140,7 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
         };
         read.values.insert(flag.name, values);
     }
-    read.gates = gates(subcommand.gates, &read.pairs(FEATURE_GATES.name));
+    read.gates = gates(subcommand, &read.pairs(FEATURE_GATES.name));
     Ok(read)
 }
 
@@ -176,7 +176,7 @@ fn refusal(error: &clap::Error, arguments: &[String]) -> Refusal {
 }
 
 /// What Go says of a value that it cannot read.
-fn check(flag: &Flag, known: &[Gate], value: &str) -> Result<(), String> {
+fn check(flag: &Flag, subcommand: &Subcommand, value: &str) -> Result<(), String> {
     let integer = |bits: u32| {
         let read: Result<i64, _> = match value.strip_prefix("0x") {
             Some(hex) => i64::from_str_radix(hex, 16),
@@ -208,11 +208,11 @@ fn check(flag: &Flag, known: &[Gate], value: &str) -> Result<(), String> {
             Some(it) => Err(format!("{it} must be formatted as key=value")),
             None => Ok(()),
         },
-        Kind::Gates => elements(value).iter().try_for_each(|it| gate(it, known)),
+        Kind::Gates => elements(value).iter().try_for_each(|it| gate(it, subcommand)),
     }
 }
 
-fn gate(text: &str, known: &[Gate]) -> Result<(), String> {
+fn gate(text: &str, subcommand: &Subcommand) -> Result<(), String> {
     let Some((name, value)) = text.split_once('=') else {
         return Err(format!("missing bool value for {}", text.trim()));
     };
@@ -221,25 +221,25 @@ fn gate(text: &str, known: &[Gate]) -> Result<(), String> {
         let why = format!("strconv.ParseBool: parsing {value:?}: invalid syntax");
         return Err(format!("invalid value of {name}={value}, err: {why}"));
     };
-    if !["AllAlpha", "AllBeta"].contains(&name) && !known.iter().any(|it| it.name == name) {
+    if !["AllAlpha", "AllBeta"].contains(&name) && !subcommand.gates.iter().any(|it| it.name == name) {
         return Err(format!("unrecognized feature gate: {name}"));
     }
-    if on && ABSENT.contains(&name) {
+    if on && subcommand.absent.contains(&name) {
         return Err(format!("{name} is not there to be turned on"));
     }
     Ok(())
 }
 
 /// A gate that is not named follows its stage, if that is, and upstream's default otherwise.
-fn gates(known: &'static [Gate], typed: &BTreeMap<String, String>) -> BTreeMap<&'static str, bool> {
+fn gates(subcommand: &Subcommand, typed: &BTreeMap<String, String>) -> BTreeMap<&'static str, bool> {
     let said = |name: &str| typed.get(name).and_then(|it| boolean(it.trim()));
     let value = |it: &Gate| {
         // A whole stage turns on what there is of it.
-        let stage =
-            said(if it.is_beta { "AllBeta" } else { "AllAlpha" }).filter(|on| !on || !ABSENT.contains(&it.name));
+        let stage = said(if it.is_beta { "AllBeta" } else { "AllAlpha" })
+            .filter(|on| !on || !subcommand.absent.contains(&it.name));
         said(it.name).or(stage).unwrap_or(it.default)
     };
-    known.iter().map(|it| (it.name, value(it))).collect()
+    subcommand.gates.iter().map(|it| (it.name, value(it))).collect()
 }
 
 /// What Go's strconv.ParseBool takes.

@@ -23,7 +23,7 @@ fn every_table_is_one_that_clap_takes_and_every_default_is_a_value_of_its_flag()
         command("program", subcommand).debug_assert();
         for flag in all_flags(subcommand) {
             if !flag.default.is_empty() {
-                assert_eq!(check(flag, subcommand.gates, flag.default), Ok(()), "{}", flag.name);
+                assert_eq!(check(flag, subcommand, flag.default), Ok(()), "{}", flag.name);
             }
         }
     }
@@ -98,6 +98,26 @@ fn a_stage_of_gates_turns_what_is_not_named() {
     )
     .unwrap();
     assert!(!it.gate("ResourceCleanup") && it.gate("ClusterProfile"));
+}
+
+#[test]
+fn a_gate_for_what_is_not_here_is_refused_where_it_would_do_something_and_nowhere_else() {
+    for (subcommands, gate) in [(REGISTRATION, "ClusterImporter"), (WORK, "CloudEventsDrivers")] {
+        let typed = format!("--feature-gates={gate}=true");
+        for subcommand in subcommands
+            .iter()
+            .filter(|it| it.gates.iter().any(|it| it.name == gate))
+        {
+            match subcommand.name {
+                "webhook-server" => assert!(of(subcommand, &typed).is_ok(), "{gate}"),
+                _ => assert!(
+                    of(subcommand, &typed)
+                        .unwrap_err()
+                        .ends_with("is not there to be turned on")
+                ),
+            }
+        }
+    }
 }
 
 #[test]

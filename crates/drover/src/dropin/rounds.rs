@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::{
     api::{self, Reached},
+    certificate_files::CertificateFiles,
     operator_config::OperatorConfig,
     read::Values,
     serving::{self, Page, Site, Tls},
@@ -237,14 +238,19 @@ async fn serve(
         }
         Err(error) => return Err(anyhow!(error).context(format!("could not listen on {address}"))),
     };
-    let config = match certificate {
-        Some((certificate, key)) => tls.with_files(certificate.as_ref(), key.as_ref())?,
+    let named = certificate.map(|(certificate, key)| CertificateFiles::new(certificate, key));
+    let files = named.or_else(CertificateFiles::usual);
+    let config = match &files {
+        Some(files) => files.read(tls)?,
         None => tls.self_signed()?,
     };
     let address = listener.local_addr().unwrap_or(address);
     info!(%address, "health and metrics");
-    let tls = Arc::new(ArcSwap::from(config));
-    tokio::spawn(serving::serve(listener, tls, Arc::new(site), stop.clone()));
+    let current = Arc::new(ArcSwap::from(config));
+    if let Some(files) = files {
+        tokio::spawn(files.follow(tls.clone(), current.clone(), stop.clone()));
+    }
+    tokio::spawn(serving::serve(listener, current, Arc::new(site), stop.clone()));
     Ok(())
 }
 

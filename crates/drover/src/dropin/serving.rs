@@ -121,11 +121,13 @@ async fn answer(request: Request<Incoming>, pages: Arc<dyn Pages>) -> Response<F
     response
 }
 
-/// `/healthz` and its sisters: a process that answers is healthy. `None` for any other path.
+/// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. `None` for any other path.
 pub fn health(path: &str, query: &str) -> Option<Answer> {
-    let name = ["healthz", "livez", "readyz"]
-        .into_iter()
-        .find(|it| path.trim_matches('/') == *it)?;
+    let path = path.trim_matches('/');
+    let name = ["healthz", "livez", "readyz"].into_iter().find(|it| {
+        let rest = path.strip_prefix(it);
+        rest.is_some_and(|it| it.is_empty() || it == "/ping")
+    })?;
     let is_verbose = query.split('&').any(|it| it.split('=').next() == Some("verbose"));
     Some(Answer::text(
         200,
@@ -218,6 +220,7 @@ impl Pages for Site {
 }
 
 /// Which TLS to serve with.
+#[derive(Clone)]
 pub struct Tls {
     versions: Vec<&'static SupportedProtocolVersion>,
     provider: Arc<CryptoProvider>,
@@ -340,6 +343,8 @@ mod tests {
             body("/readyz/", "verbose"),
             Some("[+]ping ok\nreadyz check passed\n".to_owned())
         );
+        assert_eq!(body("/healthz/ping", ""), Some("ok".to_owned()));
+        assert_eq!(body("/healthz/etcd", ""), None);
         assert_eq!(body("/metrics", ""), None);
     }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -20,17 +20,17 @@ use kube::{Api, Client};
 use ocm_api::addon::conversion;
 use ocm_reconcile::access::{self, Attributes, Subject};
 use parking_lot::Mutex;
-use rustls::ServerConfig;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{
     api,
+    certificate_files::CertificateFiles,
     read::Values,
     serving::{self, Answer, Asked, Pages, Tls},
 };
@@ -63,8 +63,6 @@ pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {
 
 /// A prober that takes longer to ask is none.
 const PROBE_DEADLINE: Duration = Duration::from_secs(5);
-/// How often the certificate is looked at. It is two small files.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A rule that asks more than this asks in circles.
 const QUESTIONS_MAX: usize = 16;
 
@@ -130,7 +128,8 @@ async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken)
             listener.with_context(|| format!("could not listen on {address}"))?,
         ))
     };
-    let tls = Arc::new(ArcSwap::from(read(&rules, &directory)?));
+    let files = CertificateFiles::in_directory(&directory);
+    let tls = Arc::new(ArcSwap::from(files.read(&rules)?));
     let Some(listener) = bind("port").await? else {
         return Ok(());
     };
@@ -147,44 +146,10 @@ async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken)
             (path == "/metrics").then(serving::all_metrics)
         }));
     }
-    tokio::spawn(follow(rules, directory, tls.clone(), stop.clone()));
+    tokio::spawn(files.follow(rules, tls.clone(), stop.clone()));
     info!(address = %listener.local_addr()?, "answers reviews");
     serving::serve(listener, tls, pages, stop).await;
     Ok(())
-}
-
-fn read(rules: &Tls, directory: &Path) -> Result<Arc<ServerConfig>> {
-    rules.with_files(&directory.join("tls.crt"), &directory.join("tls.key"))
-}
-
-/// Takes up a renewed certificate. One that cannot be used, or whose key has not come yet, leaves the old one in place.
-async fn follow(rules: Tls, directory: PathBuf, tls: Arc<ArcSwap<ServerConfig>>, stop: CancellationToken) {
-    let contents = || ["tls.crt", "tls.key"].map(|it| std::fs::read(directory.join(it)).unwrap_or_default());
-    let (mut used, mut tried) = (contents(), None);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-        }
-        let now = contents();
-        if now == used || tried.as_ref() == Some(&now) {
-            continue;
-        }
-        match read(&rules, &directory) {
-            Ok(config) => {
-                tls.store(config);
-                used = now;
-                info!("took up the renewed certificate");
-            }
-            Err(error) => {
-                warn!(
-                    error = format!("{error:#}"),
-                    "the renewed certificate cannot be used, the old one stays"
-                );
-                tried = Some(now);
-            }
-        }
-    }
 }
 
 /// Answers plain HTTP, one short request for each connection.
@@ -379,7 +344,7 @@ impl Reviews {
                     of_works::check_replica_set
                 };
                 if let Some(question) = check(rules, user, operation, object, old)?
-                    && !self.may(&subject, &question.attributes).await?
+                    && !may(&self.hub, &subject, &question.attributes).await?
                 {
                     return Err(question.denial.into());
                 }
@@ -402,16 +367,16 @@ impl Reviews {
             };
             match question {
                 Question::May(attributes) => {
-                    let answer = self.may(subject, &attributes).await?;
-                    known.rights.insert(attributes, answer);
+                    let answer = access::may(&self.hub, subject, &attributes).await;
+                    known.rights.insert(attributes, answer.map_err(|it| it.to_string()));
                 }
                 Question::Terminating(namespace) => {
                     let found = Api::<Namespace>::all(self.hub.clone()).get_opt(&namespace).await;
-                    let found = found.map_err(|error| internal(&error))?;
-                    let phase = found.and_then(|it| it.status?.phase);
-                    known
-                        .terminating
-                        .insert(namespace, phase.as_deref() == Some("Terminating"));
+                    let answer = found.map(|it| {
+                        let phase = it.and_then(|it| it.status?.phase);
+                        phase.as_deref() == Some("Terminating")
+                    });
+                    known.terminating.insert(namespace, answer.map_err(|it| it.to_string()));
                 }
             }
         }
@@ -420,25 +385,21 @@ impl Reviews {
             message: "the rules have too many questions".to_owned(),
         })
     }
-
-    async fn may(&self, subject: &Subject, attributes: &Attributes) -> Result<bool, Denial> {
-        let may = access::may(&self.hub, subject, attributes).await;
-        may.map_err(|error| internal(&error))
-    }
 }
 
-fn internal(error: &kube::Error) -> Denial {
-    Denial {
-        code: 500,
+/// Whether somebody may do what a work wants. Upstream calls the request bad when that cannot be found out.
+async fn may(hub: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, Denial> {
+    access::may(hub, subject, attributes).await.map_err(|error| Denial {
+        code: 400,
         message: error.to_string(),
-    }
+    })
 }
 
 /// What is known of the hub so far, and what a rule wanted to know beyond that.
 #[derive(Default)]
 struct Known {
-    rights: BTreeMap<Attributes, bool>,
-    terminating: BTreeMap<String, bool>,
+    rights: BTreeMap<Attributes, Result<bool, String>>,
+    terminating: BTreeMap<String, Result<bool, String>>,
     open: Mutex<Option<Question>>,
 }
 
@@ -457,14 +418,14 @@ impl Known {
 impl World for Known {
     fn may(&self, attributes: &Attributes) -> Result<bool, String> {
         match self.rights.get(attributes) {
-            Some(may) => Ok(*may),
+            Some(may) => may.clone(),
             None => self.wonder(Question::May(attributes.clone())),
         }
     }
 
     fn is_terminating(&self, namespace: &str) -> Result<bool, String> {
         match self.terminating.get(namespace) {
-            Some(it) => Ok(*it),
+            Some(it) => it.clone(),
             None => self.wonder(Question::Terminating(namespace.to_owned())),
         }
     }
@@ -487,7 +448,8 @@ fn subject(user: &Value) -> Subject {
 /// The difference in what the rules may fill in.
 fn patch(before: &Value, after: &Value) -> Option<Value> {
     let differs = |pointer: &&str| before.pointer(pointer) != after.pointer(pointer);
-    let steps = ["/metadata/labels", "/spec/taints"].into_iter().filter(differs);
+    let filled = ["/metadata/labels", "/spec/taints", "/spec/leaseDurationSeconds"];
+    let steps = filled.into_iter().filter(differs);
     // Where there was something, "add" takes its place.
     let steps: Vec<Value> = steps
         .map(|pointer| json!({"op": "add", "path": pointer, "value": after.pointer(pointer)}))

@@ -84,6 +84,20 @@ async fn a_cluster_is_filled_in_by_a_patch() {
     let set = json!({"cluster.open-cluster-management.io/clusterset": "default"});
     assert_eq!(patch, json!([{"op": "add", "path": "/metadata/labels", "value": set}]));
 
+    let mut brief = cluster.clone();
+    brief["metadata"]["labels"] = set.clone();
+    brief["spec"]["leaseDurationSeconds"] = json!(0);
+    let answer = reviews
+        .answer(asked("POST", MUTATE_CLUSTER, reviewed(&brief, Some(&cluster))))
+        .await;
+    let response = read_answer(&answer)["response"].clone();
+    let patch = BASE64_STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+    let patch: Value = serde_json::from_slice(&patch).unwrap();
+    assert_eq!(
+        patch,
+        json!([{"op": "add", "path": "/spec/leaseDurationSeconds", "value": 60}])
+    );
+
     let mut tainted = cluster.clone();
     tainted["spec"]["taints"] = json!([{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]);
     let answer = reviews
@@ -95,6 +109,39 @@ async fn a_cluster_is_filled_in_by_a_patch() {
     assert_eq!(
         response["status"]["message"],
         "It is not allowed to set TimeAdded of Taint \"a\"."
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_about_is_refused_as_upstream_refuses_it() {
+    // Nobody answers.
+    let of_clusters = reviews(Rules::Clusters { default_sets: true });
+    let cluster = json!({
+        "apiVersion": API, "kind": "ManagedCluster", "metadata": {"name": "c"}, "spec": {"hubAcceptsClient": true},
+    });
+    let answer = of_clusters
+        .answer(asked("POST", VALIDATE_CLUSTER, reviewed(&cluster, None)))
+        .await;
+    let status = read_answer(&answer)["response"]["status"].clone();
+    assert_eq!((&status["code"], &status["reason"]), (&json!(403), &json!("Forbidden")));
+    let said = status["message"].as_str().unwrap();
+    let prefix = "managedclusters/accept.cluster.open-cluster-management.io \"c\" is forbidden: ";
+    assert!(said.starts_with(prefix) && said.len() > prefix.len(), "{said}");
+
+    let of_works = reviews(Rules::Works(of_works::Rules::default()));
+    let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
+    let work = json!({
+        "metadata": {"namespace": "c", "name": "w"},
+        "spec": {"workload": {"manifests": [map]}, "executor": executor},
+    });
+    let answer = of_works
+        .answer(asked("POST", VALIDATE_WORK, reviewed(&work, None)))
+        .await;
+    let status = read_answer(&answer)["response"]["status"].clone();
+    assert_eq!(
+        (&status["code"], &status["reason"]),
+        (&json!(400), &json!("BadRequest"))
     );
 }
 

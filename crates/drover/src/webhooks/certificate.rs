@@ -1,6 +1,6 @@
 //! The certificate that the webhooks show, in a Secret that all processes of a hub share.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Timestamp;
@@ -22,8 +22,6 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
 
-/// Upstream's live 30 days.
-const LIFE_SECONDS: i64 = 30 * 24 * 3600;
 /// Upstream renews when four fifths of its life are over.
 const LIFE_USED: f64 = 0.8;
 /// How many authorities are trusted at once: that of the certificate, and the one before, whose certificate another process
@@ -43,13 +41,16 @@ pub struct Held {
 pub struct Keeper {
     secrets: Api<Secret>,
     names: Vec<String>,
+    /// How long a certificate lives.
+    life: Duration,
 }
 
 impl Keeper {
-    pub fn new(hub: Client, names: Vec<String>) -> Self {
+    pub fn new(hub: Client, names: Vec<String>, life: Duration) -> Self {
         Self {
             secrets: Api::namespaced(hub, namespaces::HUB),
             names,
+            life,
         }
     }
 
@@ -64,7 +65,7 @@ impl Keeper {
             if let Some(held) = found.as_ref().and_then(|it| usable(it, &self.names, now)) {
                 return Ok(held);
             }
-            let wanted = renewed(found.as_ref(), &self.names, now)?;
+            let wanted = renewed(found.as_ref(), &self.names, now, self.life)?;
             let written = match found {
                 None => self.secrets.create(&PostParams::default(), &wanted).await,
                 Some(_) => self.secrets.replace(SECRET, &PostParams::default(), &wanted).await,
@@ -134,8 +135,9 @@ fn name_text(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// The Secret with a new certificate, and with the authority of the one before if that still counts.
-fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp) -> Result<Secret> {
-    let made = kube_api::pki::serving_pair(names, now, LIFE_SECONDS).context("could not make a certificate")?;
+fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp, life: Duration) -> Result<Secret> {
+    let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
+    let made = kube_api::pki::serving_pair(names, now, seconds).context("could not make a certificate")?;
     let mut authorities = made.authority_pem;
     for der in CertificateDer::pem_slice_iter(
         before
@@ -184,6 +186,8 @@ mod tests {
 
     use super::*;
 
+    const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
     fn names() -> Vec<String> {
         vec!["a.svc".to_owned(), "127.0.0.1".to_owned()]
     }
@@ -195,12 +199,14 @@ mod tests {
     #[test]
     fn a_certificate_serves_until_four_fifths_of_its_life_are_over_and_only_for_its_names() {
         let now = Timestamp::from_second(2_000_000_000).unwrap();
-        let secret = renewed(None, &names(), now).unwrap();
+        let secret = renewed(None, &names(), now, LIFE).unwrap();
         let day = SignedDuration::from_hours(24);
         assert!(usable(&secret, &names(), now).is_some());
         assert!(usable(&secret, &names(), now + day * 23).is_some());
         assert!(usable(&secret, &names(), now + day * 24 + SignedDuration::from_hours(1)).is_none());
         assert!(usable(&secret, &["b.svc".to_owned()], now).is_none());
+        let brief = renewed(None, &names(), now, LIFE / 30).unwrap();
+        assert!(usable(&brief, &names(), now + day).is_none());
         let mut torn = secret.clone();
         torn.data.as_mut().unwrap().remove(KEY);
         assert!(usable(&torn, &names(), now).is_none());
@@ -211,14 +217,14 @@ mod tests {
         let now = Timestamp::from_second(2_000_000_000).unwrap();
         let day = SignedDuration::from_hours(24);
         let authorities = |it: &Secret| text(it, AUTHORITIES).unwrap().to_owned();
-        let first = renewed(None, &names(), now).unwrap();
+        let first = renewed(None, &names(), now, LIFE).unwrap();
         assert_eq!(count(&authorities(&first)), 1);
-        let second = renewed(Some(&first), &names(), now + day * 25).unwrap();
+        let second = renewed(Some(&first), &names(), now + day * 25, LIFE).unwrap();
         assert_eq!(count(&authorities(&second)), 2);
         assert!(authorities(&second).ends_with(&authorities(&first)));
-        let third = renewed(Some(&second), &names(), now + day * 26).unwrap();
+        let third = renewed(Some(&second), &names(), now + day * 26, LIFE).unwrap();
         assert_eq!(count(&authorities(&third)), 2);
-        let late = renewed(Some(&third), &names(), now + day * 100).unwrap();
+        let late = renewed(Some(&third), &names(), now + day * 100, LIFE).unwrap();
         assert_eq!(count(&authorities(&late)), 1);
     }
 }
