@@ -48,8 +48,8 @@ impl AddOn for HelloWorld {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Option<String> {
-        config::install_namespace(place).ok().flatten()
+    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+        config::install_namespace(place)
     }
 }
 

@@ -43,7 +43,7 @@ fn a_configuration_says_where_and_from_where_it_runs() {
     let add_on = HelloWorld {
         image: "quay.io/agent:1".to_owned(),
     };
-    assert_eq!(add_on.install_namespace(&place).as_deref(), Some("elsewhere"));
+    assert_eq!(add_on.install_namespace(&place).unwrap().as_deref(), Some("elsewhere"));
     let made = add_on.manifests(&place).unwrap();
     let pod = &made[4]["spec"]["template"]["spec"];
     assert_eq!(pod["containers"][0]["image"], "mirror.example.com/agent:1");

@@ -68,18 +68,8 @@ impl AddOn for HelloWorldHelm {
         vec![ConfigKind::of::<ConfigMap>(), ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Option<String> {
-        config::install_namespace(place).ok().flatten()
-    }
-
-    fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
-        let registries = |it: &ManagedCluster| {
-            let annotations = it.metadata.annotations.as_ref();
-            annotations
-                .and_then(|it| it.get(annotations::IMAGE_REGISTRIES))
-                .cloned()
-        };
-        registries(before) != registries(after)
+    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+        config::install_namespace(place)
     }
 }
 

@@ -98,10 +98,15 @@ pub trait AddOn: Send + Sync + 'static {
     }
 
     /// The namespace on the cluster, where it is not what the ManagedClusterAddOn says (by default
-    /// `open-cluster-management-agent-addon`). `place` has that one.
-    fn install_namespace(&self, place: &Place) -> Option<String> {
+    /// `open-cluster-management-agent-addon`). `place` has that one. Mostly this is
+    /// [`config::install_namespace`](crate::values::config::install_namespace).
+    ///
+    /// # Errors
+    /// A [`Refusal`] when it cannot be told now: the add-on stays where it is. The user is told by what
+    /// [`manifests`](AddOn::manifests) says of the same thing.
+    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
         let _ = place;
-        None
+        Ok(None)
     }
 
     /// How single objects are updated and what is reported of them, besides what [`health`](AddOn::health) needs.

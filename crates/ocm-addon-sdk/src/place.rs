@@ -244,12 +244,11 @@ impl Place {
         self.configs.iter().find(|it| !it.is_current())
     }
 
-    /// The configuration that has changed while the change has not come to this cluster yet, and of which nobody knows any more
-    /// what it was before: until then everything here stays as it is, because there is nothing to make it anew from.
+    /// The configuration that is there in another state than the one that is meant for this cluster, if there is one: the hub
+    /// has not settled yet which is meant, or a change of it has not come here and nobody knows any more what it was before.
+    /// Until then everything here stays as it is, because there is nothing to make it anew from.
     pub fn held(&self) -> Option<&Config> {
-        self.configs
-            .iter()
-            .find(|it| it.object.is_some() && !it.spec_hash.is_empty() && !it.is_current())
+        self.configs.iter().find(|it| it.object.is_some() && !it.is_current())
     }
 
     /// The cluster that the agent runs on: the hosting one where there is one.
@@ -336,6 +335,7 @@ mod tests {
         assert_eq!(why.message(), "AddOnDeploymentConfig global does not exist");
         place = Place::new("cluster1", "helloworld").with_config(&config);
         place.configs[0].spec_hash.clear();
+        assert!(place.held().is_some());
         let why = place.config::<AddOnDeploymentConfig>().unwrap_err();
         assert_eq!(
             why.message(),

@@ -129,9 +129,9 @@ impl AddOn for TemplateAddOn {
         ]
     }
 
-    fn install_namespace(&self, place: &Place) -> Option<String> {
+    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
         let namespace = |it: &Rendering<'_>| it.namespace().map(str::to_owned).or_else(|| it.agent_namespace());
-        self.rendering(place, namespace).ok().flatten()
+        self.rendering(place, namespace)
     }
 
     fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {

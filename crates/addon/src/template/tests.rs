@@ -168,7 +168,7 @@ fn the_namespace_of_a_configuration_is_everywhere() {
     assert_eq!(manifests[0]["metadata"]["namespace"], "hello");
     assert_eq!(manifests[1]["subjects"][0]["namespace"], "hello");
     assert_eq!(manifests[2]["metadata"]["namespace"], "hello");
-    assert_eq!(hello().install_namespace(&place).as_deref(), Some("hello"));
+    assert_eq!(hello().install_namespace(&place).unwrap().as_deref(), Some("hello"));
     assert_eq!(
         hello().manifest_configs(&place)[0].resource_identifier.namespace,
         "hello"
@@ -177,7 +177,7 @@ fn the_namespace_of_a_configuration_is_everywhere() {
 
 #[test]
 fn without_a_configuration_the_agent_is_where_its_deployment_is() {
-    let namespace = hello().install_namespace(&with_level_only());
+    let namespace = hello().install_namespace(&with_level_only()).unwrap();
     assert_eq!(namespace.as_deref(), Some("open-cluster-management-agent-addon"));
 }
 
@@ -206,7 +206,7 @@ fn a_template_of_another_add_on_gives_nothing() {
     assert_eq!(other.registrations(&place).unwrap_err().message(), refused);
     assert_eq!(other.hub_permissions(&place).unwrap_err().message(), refused);
     // What is there already stays where it is, such as when somebody mistypes the name.
-    let namespace = other.install_namespace(&place);
+    let namespace = other.install_namespace(&place).unwrap();
     assert_eq!(namespace.as_deref(), Some("open-cluster-management-agent-addon"));
 }
 

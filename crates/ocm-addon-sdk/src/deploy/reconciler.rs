@@ -139,7 +139,7 @@ fn was_there_already(outcome: &Outcome) -> bool {
 /// Why nothing may be rendered although it could be: a configuration whose state is not the one meant for this cluster.
 /// Upstream renders whatever it finds, so that a change reaches a cluster before its turn when anything else happens there.
 fn ahead(place: &Place) -> Option<String> {
-    place.configs.iter().find_map(Config::hindrance)
+    place.held().and_then(Config::hindrance)
 }
 
 /// Asks the author what is wanted, and makes works of the answer. Pure.

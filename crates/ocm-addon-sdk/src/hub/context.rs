@@ -124,7 +124,8 @@ impl Context {
             addon,
         };
         // Where it is and whether it is hosted stay as they are while nobody can say for sure: a change that is held back is
-        // not for this cluster yet, and one whose configuration somebody has deleted goes on running.
+        // not for this cluster yet, a configuration that was named a moment ago has no state yet, and one whose configuration
+        // somebody has deleted goes on running. To be somewhere else for a moment costs the agent its credential and its lease.
         let is_held = place.held().is_some();
         let is_lacking = place.configs.iter().any(|it| it.object.is_none());
         let mode = place::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
@@ -138,8 +139,11 @@ impl Context {
         let chosen = if is_held {
             was()
         } else {
-            let chosen = entry.add_on.install_namespace(&place);
-            chosen.or_else(|| was().filter(|_| is_lacking))
+            match entry.add_on.install_namespace(&place) {
+                Ok(Some(chosen)) => Some(chosen),
+                Ok(None) if !is_lacking => None,
+                Ok(None) | Err(_) => was(),
+            }
         };
         if let Some(chosen) = chosen.filter(|it| !it.is_empty()) {
             place.install_namespace = chosen;
@@ -322,3 +326,7 @@ fn install_namespace(chosen: &str) -> String {
         chosen.to_owned()
     }
 }
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

@@ -433,6 +433,19 @@ fn while_a_change_is_held_the_agent_keeps_what_it_was_told_and_given() {
 }
 
 #[test]
+fn nothing_is_said_by_a_configuration_that_was_named_a_moment_ago_and_has_no_state_yet() {
+    let (place, current) = after(&seen(FULL, place(), Current::default()));
+    let mut place = held(place);
+    place.configs[0].spec_hash.clear();
+    let seen = seen(FULL, place, current);
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "nothing to do\nwaits: the hub has not settled yet which state of ConfigMap settings is meant for this cluster\n"
+    );
+    assert!(concluded(&seen).is_empty());
+}
+
+#[test]
 fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
     struct Hourly;
     impl AddOn for Hourly {

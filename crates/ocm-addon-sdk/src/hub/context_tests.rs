@@ -1,0 +1,108 @@
+use kube::api::DynamicObject;
+use ocm_api::{
+    addon::v1alpha1::{AddOnDeploymentConfig, ConfigReference},
+    annotations,
+    condition::wanted,
+};
+use ocm_reconcile::Cache;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{ConfigKind, Refusal, spec_hash, values::config};
+
+/// One that is where its configuration says, and may be hosted.
+struct Configured;
+
+impl AddOn for Configured {
+    fn name(&self) -> &str {
+        "configured"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn supported_configs(&self) -> Vec<ConfigKind> {
+        vec![ConfigKind::of::<AddOnDeploymentConfig>()]
+    }
+
+    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+        config::install_namespace(place)
+    }
+
+    fn hosted(&self, place: &Place) -> bool {
+        config::of(place).is_ok()
+    }
+}
+
+fn object(namespace: Value) -> DynamicObject {
+    let object = json!({
+        "metadata": {"name": "next", "namespace": "default", "resourceVersion": "1"},
+        "spec": {"agentInstallNamespace": namespace},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+/// The add-on, which was in the namespace `hello` and hosted, after it was given the configuration `next` with this hash.
+fn given(hash: &str) -> ManagedClusterAddOn {
+    let mut addon = ManagedClusterAddOn::new("configured", Default::default());
+    addon.metadata.namespace = Some("cluster1".to_owned());
+    addon.metadata.annotations = Some([(annotations::ADDON_HOSTING_CLUSTER.to_owned(), "host".to_owned())].into());
+    let status = addon.status.get_or_insert_default();
+    status.namespace = "hello".to_owned();
+    status.config_references.push(ConfigReference {
+        group: AddOnDeploymentConfig::GROUP.to_owned(),
+        resource: AddOnDeploymentConfig::PLURAL.to_owned(),
+        desired_config: Some(ConfigSpecHash {
+            namespace: "default".to_owned(),
+            name: "next".to_owned(),
+            spec_hash: hash.to_owned(),
+        }),
+        ..ConfigReference::default()
+    });
+    let validity = wanted(
+        managed_cluster_add_on::HOSTING_CLUSTER_VALIDITY,
+        true,
+        "Valid",
+        String::new(),
+    );
+    condition::set(&mut status.conditions, validity, jiff::Timestamp::UNIX_EPOCH);
+    addon
+}
+
+/// The namespace that the add-on is seen in, and whether it is seen hosted, where these are the configurations of the hub.
+fn seen(addon: ManagedClusterAddOn, configs: Vec<DynamicObject>) -> (String, bool) {
+    let clusters = Cache::holding([ManagedCluster::new("cluster1", Default::default())]);
+    let context = Context::holding(clusters, Cache::holding([addon]));
+    context.registry.add(Arc::new(Configured), false).unwrap();
+    let kind = ConfigKind::of::<AddOnDeploymentConfig>();
+    context.caches.configs.hold(&kind, configs);
+    let Look::Here(standing) = context.look("cluster1/configured") else {
+        panic!("it is there");
+    };
+    let place = standing.place;
+    (place.install_namespace, matches!(place.mode, Mode::Hosted(_)))
+}
+
+#[tokio::test]
+async fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
+    let stays = ("hello".to_owned(), true);
+    let next = object(json!("elsewhere"));
+    assert_eq!(seen(given(""), vec![next.clone()]), stays);
+    assert_eq!(seen(given("of another state"), vec![next.clone()]), stays);
+    let hash = spec_hash::of(&next.data);
+    assert_eq!(seen(given(&hash), vec![next]), ("elsewhere".to_owned(), true));
+}
+
+#[tokio::test]
+async fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
+    let unreadable = object(json!(1));
+    let hash = spec_hash::of(&unreadable.data);
+    assert_eq!(seen(given(&hash), vec![unreadable]).0, "hello");
+    // Or when there is no such configuration.
+    assert_eq!(seen(given(""), Vec::new()), ("hello".to_owned(), true));
+    // One that says nothing about it leaves it to the ManagedClusterAddOn.
+    let silent = object(json!(""));
+    let hash = spec_hash::of(&silent.data);
+    assert_eq!(seen(given(&hash), vec![silent]).0, namespaces::AGENT_ADDON);
+}
