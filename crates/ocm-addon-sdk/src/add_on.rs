@@ -127,10 +127,13 @@ pub trait AddOn: Send + Sync + 'static {
         false
     }
 
-    /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always do.
+    /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always do, and so
+    /// does that the cluster is accepted or heard of.
+    ///
+    /// By default what this crate reads of a cluster does: see [`values::differ`](crate::values::differ). An add-on that makes
+    /// its manifests of more than that, such as labels or claims, compares them here.
     fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
-        let _ = (before, after);
-        false
+        crate::values::differ(before, after)
     }
 }
 

@@ -25,9 +25,7 @@ use ocm_api::{
         TemplateRegistration, TemplateRegistrationType,
         v1alpha1::{AddOnDeploymentConfig, AddOnTemplate},
     },
-    annotations,
-    cluster::ManagedCluster,
-    condition, conditions, labels,
+    labels,
     work::ManifestConfigOption,
 };
 use serde_json::Value;
@@ -153,21 +151,6 @@ impl AddOn for TemplateAddOn {
 
     fn waits_for_configuration(&self) -> bool {
         true
-    }
-
-    fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
-        let registries = |it: &ManagedCluster| {
-            let annotations = it.metadata.annotations.as_ref();
-            annotations
-                .and_then(|it| it.get(annotations::IMAGE_REGISTRIES))
-                .cloned()
-        };
-        let available = |it: &ManagedCluster| {
-            let conditions = it.status.as_ref().map(|it| it.conditions.as_slice());
-            condition::find(conditions.unwrap_or_default(), conditions::managed_cluster::AVAILABLE)
-                .map(|it| it.status.clone())
-        };
-        registries(before) != registries(after) || available(before) != available(after)
     }
 }
 

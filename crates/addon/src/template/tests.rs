@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use ocm_addon_sdk::{Grant, Scope};
+use ocm_api::annotations;
 use serde_json::json;
 
 use super::*;

@@ -220,12 +220,9 @@ impl Context {
                 return Vec::new();
             };
             let all = addons.list_in(&name);
-            let concerned = all.iter().filter(|addon| match (old, new) {
-                (Some(old), Some(new)) if !moved(old, new) => {
-                    let entry = registry.get(addon.metadata.name.as_deref().unwrap_or_default());
-                    entry.is_some_and(|it| it.add_on.redeploys_on(old, new))
-                }
-                _ => true,
+            let concerned = all.iter().filter(|addon| {
+                let name = addon.metadata.name.as_deref().unwrap_or_default();
+                concerns(|| registry.get(name), old, new)
             });
             concerned.map(|it| cache::key_of(&**it)).collect()
         });
@@ -295,6 +292,14 @@ fn differs(old: &ManagedClusterAddOn, new: &ManagedClusterAddOn) -> bool {
         || (&before.labels, &before.annotations, &before.owner_references)
             != (&after.labels, &after.annotations, &after.owner_references)
         || (old.status != new.status && told(old) != told(new))
+}
+
+// Whether what becomes of a cluster concerns an add-on on it.
+fn concerns(entry: impl FnOnce() -> Option<Entry>, old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) if !moved(old, new) => entry().is_some_and(|it| it.add_on.redeploys_on(old, new)),
+        _ => true,
+    }
 }
 
 // Whether the cluster comes, goes, is accepted, or is heard of differently from before.

@@ -106,3 +106,35 @@ async fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
     let hash = spec_hash::of(&silent.data);
     assert_eq!(seen(given(&hash), vec![silent]).0, namespaces::AGENT_ADDON);
 }
+
+#[test]
+fn an_add_on_is_looked_at_when_its_cluster_has_other_registries_or_another_version() {
+    let registry = Registry::default();
+    registry.add(Arc::new(Configured), false).unwrap();
+    let cluster = ManagedCluster::new("cluster1", Default::default());
+    let is_looked_at = |change: fn(&mut ManagedCluster)| {
+        let mut changed = cluster.clone();
+        change(&mut changed);
+        concerns(|| registry.get("configured"), Some(&cluster), Some(&changed))
+    };
+    assert!(is_looked_at(|it| {
+        let registries = r#"{"registries":[{"source":"quay.io","mirror":"mirror.example.com"}]}"#;
+        let annotation = (annotations::IMAGE_REGISTRIES.to_owned(), registries.to_owned());
+        it.metadata.annotations = Some([annotation].into());
+    }));
+    assert!(is_looked_at(|it| {
+        it.status.get_or_insert_default().version.kubernetes = "v1.34.1".to_owned();
+    }));
+    assert!(is_looked_at(|it| it.spec.hub_accepts_client = true));
+    // A heartbeat, and what the hub writes on a cluster for other add-ons, are nothing to it.
+    assert!(!is_looked_at(|it| {
+        it.metadata.labels = Some(
+            [(
+                "feature.open-cluster-management.io/addon-a".to_owned(),
+                "available".to_owned(),
+            )]
+            .into(),
+        );
+    }));
+    assert!(!is_looked_at(|_| {}));
+}

@@ -19,7 +19,7 @@ pub mod config;
 pub mod images;
 pub mod resources;
 
-use ocm_api::annotations;
+use ocm_api::{annotations, cluster::ManagedCluster};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -98,6 +98,30 @@ pub fn from_annotation(place: &Place) -> Result<Values, Refusal> {
         ))
     })?;
     Ok(values.unwrap_or_default())
+}
+
+/// Whether values, and the charts that they fill in, may be others than before because of the cluster: it has other image
+/// registries, or another version of Kubernetes.
+///
+/// ```
+/// use ocm_addon_sdk::values;
+/// use ocm_api::cluster::ManagedCluster;
+///
+/// let before = ManagedCluster::new("cluster1", Default::default());
+/// let mut after = before.clone();
+/// assert!(!values::differ(&before, &after));
+/// after.status.get_or_insert_default().version.kubernetes = "v1.34.1".to_owned();
+/// assert!(values::differ(&before, &after));
+/// ```
+pub fn differ(before: &ManagedCluster, after: &ManagedCluster) -> bool {
+    fn registries(cluster: &ManagedCluster) -> Option<&String> {
+        let annotations = cluster.metadata.annotations.as_ref();
+        annotations.and_then(|it| it.get(annotations::IMAGE_REGISTRIES))
+    }
+    fn version(cluster: &ManagedCluster) -> Option<&str> {
+        cluster.status.as_ref().map(|it| it.version.kubernetes.as_str())
+    }
+    registries(before) != registries(after) || version(before) != version(after)
 }
 
 #[cfg(test)]
