@@ -25,6 +25,10 @@ fn the_agent_is_told_who_it_is() {
     let container = &made[4]["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "example.com/agent:1");
     assert_eq!(container["args"][3], "--cluster-name=cluster1");
+    assert!(
+        container.get("env").is_none() && container.get("resources").is_none(),
+        "{container}"
+    );
 }
 
 #[test]
@@ -36,6 +40,11 @@ fn a_configuration_says_where_and_from_where_it_runs() {
             "agentInstallNamespace": "elsewhere",
             "nodePlacement": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]},
             "registries": [{"source": "quay.io", "mirror": "mirror.example.com"}],
+            "proxyConfig": {"httpsProxy": "https://proxy:3128", "noProxy": "10.0.0.0/8,.svc"},
+            "resourceRequirements": [
+                {"containerID": "deployments:helloworld-agent:*", "resources": {"limits": {"memory": "64Mi"}}},
+                {"containerID": "*:other:*", "resources": {"limits": {"memory": "1Gi"}}},
+            ],
         },
     });
     let config: AddOnDeploymentConfig = serde_json::from_value(config).unwrap();
@@ -49,4 +58,12 @@ fn a_configuration_says_where_and_from_where_it_runs() {
     assert_eq!(pod["containers"][0]["image"], "mirror.example.com/agent:1");
     assert_eq!(pod["nodeSelector"], json!({"disk": "ssd"}));
     assert_eq!(pod["tolerations"], json!([{"key": "gpu", "operator": "Exists"}]));
+    assert_eq!(
+        pod["containers"][0]["env"],
+        json!([
+            {"name": "HTTPS_PROXY", "value": "https://proxy:3128"},
+            {"name": "NO_PROXY", "value": "10.0.0.0/8,.svc"},
+        ])
+    );
+    assert_eq!(pod["containers"][0]["resources"], json!({"limits": {"memory": "64Mi"}}));
 }

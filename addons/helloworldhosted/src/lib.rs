@@ -69,6 +69,7 @@ pub fn program() -> Program {
 #[cfg(test)]
 mod tests {
     use ocm_addon_sdk::{Hosting, Mode};
+    use serde_json::json;
 
     use super::*;
 
@@ -123,6 +124,49 @@ mod tests {
             pod["volumes"][1]["secret"]["secretName"],
             "helloworldhosted-managed-kubeconfig"
         );
+    }
+
+    #[test]
+    fn a_configuration_reaches_the_agent_and_the_job() {
+        let config = json!({
+            "metadata": {"name": "a", "namespace": "b"},
+            "spec": {
+                "nodePlacement": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]},
+                "proxyConfig": {"httpProxy": "http://proxy", "httpsProxy": "https://proxy"},
+                "registries": [{"source": "quay.io", "mirror": "mirror"}],
+                "resourceRequirements": [
+                    {"containerID": "*:*:*", "resources": {"limits": {"memory": "1Gi"}}},
+                    {"containerID": "jobs:helloworldhosted-cleanup-configmap:*", "resources": {"limits": {"memory": "64Mi"}}},
+                ],
+            },
+        });
+        let config: AddOnDeploymentConfig = serde_json::from_value(config).unwrap();
+        let add_on = HelloWorldHosted {
+            image: "quay.io/agent:1".to_owned(),
+        };
+        let place = Place::new("cluster1", "helloworldhosted").with_config(&config);
+        let all = add_on.manifests(&place).unwrap();
+        for (kind, memory) in [("Deployment", "1Gi"), ("Job", "64Mi")] {
+            let found = all.iter().find(|it| it["kind"] == kind).unwrap();
+            let pod = &found["spec"]["template"]["spec"];
+            assert_eq!(pod["nodeSelector"], json!({"disk": "ssd"}), "{kind}");
+            assert_eq!(
+                pod["tolerations"],
+                json!([{"key": "gpu", "operator": "Exists"}]),
+                "{kind}"
+            );
+            let container = &pod["containers"][0];
+            assert_eq!(container["image"], "mirror/agent:1", "{kind}");
+            assert_eq!(
+                container["env"],
+                json!([
+                    {"name": "HTTP_PROXY", "value": "http://proxy"},
+                    {"name": "HTTPS_PROXY", "value": "https://proxy"},
+                ]),
+                "{kind}"
+            );
+            assert_eq!(container["resources"], json!({"limits": {"memory": memory}}), "{kind}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The cluster's AddOnDeploymentConfig as values, in the shapes that charts and templates of today's add-ons know.
 
+use k8s_openapi::api::core::v1::Toleration;
 use ocm_api::addon::{AddOnDeploymentConfigSpec, v1alpha1::AddOnDeploymentConfig};
 use serde_json::{Map, Value, json};
 
@@ -55,11 +56,28 @@ pub fn variables(config: &AddOnDeploymentConfigSpec) -> Values {
 /// For Go templates: the variables, `NodeSelector`, `Tolerations`, `HTTPProxy`, `HTTPSProxy`, `NoProxy`, `ProxyCABundle`
 /// (base64) and `ResourceRequirements`, whose entries have `ContainerIDRegex`, `Resources` and `ResourcesRaw`. Only what is
 /// configured is there. Upstream: `ToAddOnDeploymentConfigValues`.
+///
+/// Entries of `Tolerations` have the names that Go gives them: `Key`, `Operator`, `Value`, `Effect` and, when it is set,
+/// `TolerationSeconds`. `TolerationsRaw` is the same as Kubernetes writes it, for `toJson` and `toYaml`.
+///
+/// ```
+/// use ocm_addon_sdk::values::config;
+/// use ocm_api::addon::AddOnDeploymentConfigSpec;
+/// use serde_json::json;
+///
+/// let config = json!({"nodePlacement": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}});
+/// let config: AddOnDeploymentConfigSpec = serde_json::from_value(config).unwrap();
+/// let values = config::for_templates(&config);
+/// assert_eq!(values["Tolerations"][0]["Key"], "gpu");
+/// assert_eq!(values["TolerationsRaw"], json!([{"key": "gpu", "operator": "Exists"}]));
+/// ```
 pub fn for_templates(config: &AddOnDeploymentConfigSpec) -> Values {
     let mut values = variables(config);
     if let Some(placement) = &config.node_placement {
         values.insert("NodeSelector".to_owned(), json!(placement.node_selector));
-        values.insert("Tolerations".to_owned(), json!(placement.tolerations));
+        let tolerations = placement.tolerations.iter().map(toleration);
+        values.insert("Tolerations".to_owned(), tolerations.collect());
+        values.insert("TolerationsRaw".to_owned(), json!(placement.tolerations));
     }
     let proxy = &config.proxy_config;
     let texts = [
@@ -127,6 +145,21 @@ pub fn image(config: &AddOnDeploymentConfigSpec, path: &str, image: &str) -> Val
     at(path, images::overridden(&config.registries, image))
 }
 
+/// A toleration as a Go template sees it: texts that are not set are empty.
+fn toleration(it: &Toleration) -> Value {
+    let mut fields = json!({
+        "Key": it.key.as_deref().unwrap_or_default(),
+        "Operator": it.operator.as_deref().unwrap_or_default(),
+        "Value": it.value.as_deref().unwrap_or_default(),
+        "Effect": it.effect.as_deref().unwrap_or_default(),
+    });
+    // A pointer in Go, so that `if` asks whether it is set: 0 is. As a number it would not be, as a text it is, and prints alike.
+    if let Some(seconds) = it.toleration_seconds {
+        fields["TolerationSeconds"] = seconds.to_string().into();
+    }
+    fields
+}
+
 fn requirements(config: &AddOnDeploymentConfigSpec, entry: [&str; 3], amounts: [&str; 2]) -> Value {
     let one = |it: &ocm_api::addon::ContainerResourceRequirements| {
         let [limits, requests] = amounts;
@@ -168,7 +201,8 @@ mod tests {
             json!({
                 "LOG_LEVEL": "4",
                 "NodeSelector": {"disk": "ssd"},
-                "Tolerations": [{"key": "k", "operator": "Exists"}],
+                "Tolerations": [{"Key": "k", "Operator": "Exists", "Value": "", "Effect": ""}],
+                "TolerationsRaw": [{"key": "k", "operator": "Exists"}],
                 "HTTPProxy": "http://p",
                 "NoProxy": "a,b",
                 "ProxyCABundle": "cGVt",
@@ -180,6 +214,39 @@ mod tests {
             })
         );
         assert_eq!(for_templates(&Default::default()), Values::new());
+    }
+
+    #[test]
+    fn a_template_of_a_go_program_places_tolerations() {
+        const POD: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: b}
+spec:
+{{- if .Tolerations }}
+  tolerations:
+  {{- range $it := .Tolerations }}
+  - {key: \"{{ $it.Key }}\", operator: \"{{ $it.Operator }}\", value: \"{{ $it.Value }}\", effect: \"{{ $it.Effect }}\"
+    {{- if $it.TolerationSeconds }}, tolerationSeconds: {{ $it.TolerationSeconds }}{{ end }}}
+  {{- end }}
+{{- end }}
+";
+        let config = json!({"nodePlacement": {"tolerations": [
+            {"key": "k", "operator": "Exists"},
+            {"key": "l", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 0},
+        ]}});
+        let values = for_templates(&serde_json::from_value(config).unwrap());
+        let file = crate::manifests::File {
+            path: "pod.yaml",
+            text: POD,
+        };
+        let made = crate::manifests::templates(&[file], &Place::new("cluster1", "a"), values).unwrap();
+        assert_eq!(
+            made[0]["spec"]["tolerations"],
+            json!([
+                {"key": "k", "operator": "Exists", "value": "", "effect": ""},
+                {"key": "l", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 0},
+            ])
+        );
     }
 
     #[test]
