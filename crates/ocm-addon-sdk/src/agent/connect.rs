@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
 use tracing::{info, warn};
 
+use super::proxy;
+
 /// How often the files are looked at. A credential is renewed when a fifth of its life is left, which is minutes at the least.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often, while the kubeconfig is not there at all: the agent may be started before the Secret is written.
@@ -31,20 +33,34 @@ pub(super) async fn home(kubeconfig: Option<&Path>) -> Result<Client> {
     let named = std::env::var_os("KUBECONFIG")
         .filter(|it| !it.is_empty())
         .map(PathBuf::from);
-    let config = match kubeconfig.map(Path::to_path_buf).or(named) {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(&path);
-            let kubeconfig = kubeconfig.with_context(|| format!("kubeconfig {} cannot be read", path.display()))?;
-            config(kubeconfig).await?
-        }
-        None => Config::incluster().context("there is no $KUBECONFIG, and no ServiceAccount of a pod either")?,
+    let Some(path) = kubeconfig.map(Path::to_path_buf).or(named) else {
+        let config = Config::incluster().context("there is no $KUBECONFIG, and no ServiceAccount of a pod either")?;
+        return Client::try_from(config).context("the ServiceAccount of the pod cannot be used");
     };
-    Client::try_from(config).context("the kubeconfig of the cluster cannot be used")
+    let kubeconfig = Kubeconfig::read_from(&path);
+    let kubeconfig = kubeconfig.with_context(|| format!("kubeconfig {} cannot be read", path.display()))?;
+    client(kubeconfig)
+        .await
+        .context("the kubeconfig of the cluster cannot be used")
 }
 
-async fn config(kubeconfig: Kubeconfig) -> Result<Config> {
+async fn client(kubeconfig: Kubeconfig) -> Result<Client> {
+    let proxy = proxy_url(&kubeconfig);
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.context("the kubeconfig cannot be used")
+    proxy::client(config?, proxy.as_deref())
+}
+
+/// The proxy that a kubeconfig names for the server of its current context.
+fn proxy_url(kubeconfig: &Kubeconfig) -> Option<String> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|it| it.name == *current)?
+        .context
+        .as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster)?;
+    cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
 /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.
@@ -97,7 +113,9 @@ pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client>
 }
 
 async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
-    Client::try_from(config(kubeconfig).await?).context("the kubeconfig of the hub cannot be used")
+    client(kubeconfig)
+        .await
+        .context("the kubeconfig of the hub cannot be used")
 }
 
 // What is in the kubeconfig and in the files it names. A token file is left out: the client reads that itself as it is needed.
@@ -148,6 +166,17 @@ contexts: [{name: c, context: {cluster: hub, user: u}}]
 current-context: c
 users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]
 ";
+
+    #[test]
+    fn the_proxy_is_that_of_the_current_context() {
+        let text = KUBECONFIG.replace(
+            "{server: 'https://127.0.0.1:1'}",
+            "{server: 'https://hub:1', proxy-url: 'http://proxy:1'}",
+        );
+        let read = |text: &str| Kubeconfig::from_yaml(text).unwrap();
+        assert_eq!(proxy_url(&read(&text)).as_deref(), Some("http://proxy:1"));
+        assert_eq!(proxy_url(&read(KUBECONFIG)), None);
+    }
 
     #[test]
     fn a_renewed_certificate_is_seen_though_the_kubeconfig_is_the_same() {

@@ -22,6 +22,7 @@ mod connect;
 mod flags;
 mod lease;
 mod program;
+mod proxy;
 mod whenever;
 
 use std::{fmt::Debug, hash::Hash};
