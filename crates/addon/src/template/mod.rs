@@ -9,6 +9,7 @@ mod pods;
 mod read;
 mod render;
 mod run;
+mod staying;
 #[cfg(test)]
 mod tests;
 mod variables;

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::{
     namespaces,
     pods::{self, Decoration, Pods, Volume},
+    staying,
     variables::{self, Variables},
 };
 
@@ -88,9 +89,13 @@ impl Rendering<'_> {
     /// The manifests as they go to the cluster.
     ///
     /// # Errors
-    /// When a variable is not known, the cluster's registries cannot be read, or the proxy's certificates are no text.
+    /// When a variable is not known, the cluster's registries cannot be read, the proxy's certificates are no text, or the
+    /// template asks for what works of add-ons cannot have.
     pub fn manifests(&self) -> Result<Vec<Value>, Refusal> {
+        let spec = &self.template.agent_spec;
+        staying::check(spec)?;
         let mut manifests = self.substituted()?;
+        staying::mark_named(spec, &self.variables(), &mut manifests);
         if let Some(namespace) = self.namespace() {
             namespaces::rewrite(&mut manifests, namespace);
         }
@@ -101,6 +106,7 @@ impl Rendering<'_> {
             }
         }
         self.add_ca_bundle(&mut manifests)?;
+        staying::mark_all(spec, &mut manifests);
         Ok(manifests)
     }
 

@@ -183,6 +183,22 @@ fn without_a_configuration_the_agent_is_where_its_deployment_is() {
 }
 
 #[test]
+fn what_the_template_leaves_behind_is_marked_wherever_it_is_moved() {
+    let mut template = read::<AddOnTemplate>(TEMPLATE);
+    let rule = json!({"group": "apps", "resource": "deployments", "name": "hello-agent", "namespace": "open-cluster-management-agent-addon"});
+    let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [rule]}});
+    template.spec.agent_spec.delete_option = serde_json::from_value(option).unwrap();
+    let mut place = configured();
+    place.configs.remove(0);
+    let place = place.with_config(&template);
+    let manifests = hello().manifests(&place).unwrap();
+    let staying: Vec<_> = manifests.iter().filter(|it| manifest::stays_behind(it)).collect();
+    assert_eq!(staying.len(), 1);
+    assert_eq!(staying[0]["kind"], "Deployment");
+    assert_eq!(staying[0]["metadata"]["namespace"], "hello");
+}
+
+#[test]
 fn a_variable_that_nothing_sets_is_refused_by_name() {
     let refused = hello().manifests(&place()).unwrap_err();
     assert_eq!(
