@@ -57,7 +57,8 @@ pub trait AddOn: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// What its agent may do on the hub, once it is registered there.
+    /// What its agent may do on the hub, once it is registered there; and what others may do there because of the add-on, such
+    /// as [a group of people](Permission::for_group).
     ///
     /// # Errors
     /// A [`Refusal`], which becomes the message of the condition `RegistrationApplied`.

@@ -72,7 +72,7 @@ mod warning;
 pub use add_on::{AddOn, Refusal};
 pub use agent::{Agent, Program};
 pub use health::{Health, Probe, ProbeResult};
-pub use permission::{Grant, Permission, Scope};
+pub use permission::{Grant, Holder, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
 pub use registration::{Proof, Registration, Signing, Subject};
 pub use values::Values;

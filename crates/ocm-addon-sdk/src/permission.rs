@@ -1,10 +1,10 @@
-//! What an add-on's agent may do on the hub, as data.
+//! What an add-on's agent, and others on its behalf, may do on the hub, as data.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// One permission of an add-on's agent: some rules, bound to the subjects of its registration as a client of the hub.
+/// One permission: some rules, bound to the subjects of the agent's registration as a client of the hub, or to others.
 ///
 /// ```
 /// use ocm_addon_sdk::Permission;
@@ -15,6 +15,9 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 /// // A ClusterRole that somebody else keeps, in one namespace for the agents of all clusters.
 /// let shared = Permission::existing_cluster_role("view").in_namespace("shared-settings");
 /// assert_eq!((own.binding_name(), shared.binding_name()), ("open-cluster-management:greeter:agent", "view"));
+/// // People who may look at each cluster's namespace where the add-on is.
+/// let operators = Permission::existing_cluster_role("view").for_group("operators");
+/// assert_eq!(operators.holders, [ocm_addon_sdk::Holder::Group("operators".to_owned())]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permission {
@@ -22,6 +25,8 @@ pub struct Permission {
     pub grant: Grant,
     /// Where they hold.
     pub scope: Scope,
+    /// Whom they are given to; when there is none, the add-on's agent.
+    pub holders: Vec<Holder>,
     /// The name of the binding; that of the role when `None`.
     pub binding: Option<String>,
     /// Labels for the objects besides those of the SDK.
@@ -42,6 +47,22 @@ pub enum Grant {
     Role(String),
     /// Those of a ClusterRole that somebody else keeps.
     ClusterRole(String),
+}
+
+/// Somebody on the hub whom an add-on gives rights to, besides its agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A user of this name.
+    User(String),
+    /// Everybody in this group.
+    Group(String),
+    /// A ServiceAccount.
+    ServiceAccount {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Where rules hold.
@@ -78,6 +99,7 @@ impl Permission {
         Self {
             grant,
             scope: Scope::Cluster,
+            holders: Vec::new(),
             binding: None,
             labels: BTreeMap::new(),
         }
@@ -93,6 +115,37 @@ impl Permission {
     pub fn on_the_whole_hub(mut self) -> Self {
         self.scope = Scope::Hub;
         self
+    }
+
+    /// The same for this user instead of the add-on's agent, and for whomever else it is for already. It needs no registration.
+    ///
+    /// Outside of the cluster's namespace all clusters share one binding: name the same holders for each, or
+    /// [bind](Self::bound_as) it under a name of each.
+    pub fn for_user(self, name: impl Into<String>) -> Self {
+        self.held_by(Holder::User(name.into()))
+    }
+
+    /// The same for everybody in this group instead of the add-on's agent, as [`for_user`](Self::for_user).
+    pub fn for_group(self, name: impl Into<String>) -> Self {
+        self.held_by(Holder::Group(name.into()))
+    }
+
+    /// The same for this ServiceAccount instead of the add-on's agent, as [`for_user`](Self::for_user).
+    pub fn for_service_account(self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        self.held_by(Holder::ServiceAccount {
+            namespace: namespace.into(),
+            name: name.into(),
+        })
+    }
+
+    fn held_by(mut self, holder: Holder) -> Self {
+        self.holders.push(holder);
+        self
+    }
+
+    /// Whether it is for the add-on's agent.
+    pub fn is_for_agent(&self) -> bool {
+        self.holders.is_empty()
     }
 
     /// The same with a binding of this name.

@@ -21,7 +21,7 @@ use ocm_reconcile::{
 };
 use serde::Serialize;
 
-use crate::{Grant, Permission, Place, Scope, Subject};
+use crate::{Grant, Holder, Permission, Place, Scope, Subject};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const AUTHENTICATED: &str = "system:authenticated";
@@ -48,7 +48,7 @@ pub struct Owners {
     pub management: OwnerReference,
 }
 
-/// The objects that `permissions` come to, bound to `subject`; or what is wrong with them.
+/// The objects that `permissions` come to, those for the agent bound to `subject`; or what is wrong with them.
 pub fn wanted(
     place: &Place,
     permissions: &[Permission],
@@ -104,6 +104,10 @@ fn add(
         }
     }
     let (name, subjects) = match &permission.scope {
+        _ if !permission.is_for_agent() => {
+            let holders = permission.holders.iter().map(holder);
+            (permission.binding_name().to_owned(), holders.collect())
+        }
         Scope::Cluster => (permission.binding_name().to_owned(), subjects(subject, &everywhere)),
         _ if shared => (permission.binding_name().to_owned(), vec![group(&everywhere)]),
         _ => {
@@ -171,6 +175,23 @@ fn subjects(subject: &Subject, everywhere: &str) -> Vec<RbacSubject> {
         .iter()
         .filter(|it| *it != AUTHENTICATED && *it != everywhere);
     user.into_iter().chain(groups.map(|it| group(it))).collect()
+}
+
+fn holder(it: &Holder) -> RbacSubject {
+    match it {
+        Holder::User(name) => RbacSubject {
+            kind: "User".to_owned(),
+            ..group(name)
+        },
+        Holder::Group(name) => group(name),
+        Holder::ServiceAccount { namespace, name } => RbacSubject {
+            kind: "ServiceAccount".to_owned(),
+            // Of the core group, which is empty.
+            api_group: None,
+            name: name.clone(),
+            namespace: Some(namespace.clone()),
+        },
+    }
 }
 
 fn group(name: &str) -> RbacSubject {
@@ -337,6 +358,27 @@ mod tests {
             bound(&binding.subjects),
             ["system:serviceaccount:cluster1:greeter-agent"]
         );
+    }
+
+    #[test]
+    fn what_is_for_others_is_bound_to_them_and_not_to_the_agent() {
+        let view = Permission::existing_cluster_role("view");
+        let some = view.clone().for_user("alice").for_group("operators");
+        let account = view.on_the_whole_hub().for_service_account("console", "reader");
+        let all = objects(&[some, account], None).unwrap();
+        let printed = |it: &RbacSubject| format!("{} {}", it.kind, it.name);
+        let of_cluster = &all.role_bindings[0];
+        let subjects: Vec<_> = of_cluster.subjects.iter().flatten().map(printed).collect();
+        assert_eq!(subjects, ["User alice", "Group operators"]);
+        assert_eq!(of_cluster.metadata.namespace.as_deref(), Some("cluster1"));
+        let of_hub = &all.cluster_role_bindings[0];
+        assert_eq!(of_hub.metadata.name.as_deref(), Some("view"));
+        let account = &of_hub.subjects.as_ref().unwrap()[0];
+        assert_eq!(
+            (printed(account).as_str(), account.namespace.as_deref()),
+            ("ServiceAccount reader", Some("console"))
+        );
+        assert_eq!(account.api_group, None);
     }
 
     #[test]

@@ -213,19 +213,38 @@ pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
     let permissions = match permissions {
         Err(refusal) => Permissions::Refused(refusal.message().to_owned()),
         Ok(permissions) if permissions.is_empty() && registrations.is_empty() => Permissions::None,
-        Ok(permissions) if permissions.is_empty() => Permissions::Granted(Objects::default()),
-        Ok(permissions) => match subject(place, &published) {
-            None => Permissions::Pending(roles(place, &permissions, owners)),
-            Some(subject) => match rbac::wanted(place, &permissions, &subject, owners) {
-                Ok(objects) => Permissions::Granted(objects),
-                Err(why) => Permissions::Refused(why),
-            },
-        },
+        Ok(permissions) => permitted(place, &permissions, &published, owners),
     };
     Decision {
         registrations: Some(published),
         proof: registrations.iter().find_map(Registration::proof),
         permissions,
+    }
+}
+
+/// What permissions come to where the agent is registered so.
+fn permitted(
+    place: &Place,
+    permissions: &[Permission],
+    published: &[RegistrationConfig],
+    owners: &Owners,
+) -> Permissions {
+    let of_agent = permissions.iter().find(|it| it.is_for_agent());
+    let subject = match (of_agent, subject(place, published)) {
+        (None, _) => Subject::default(),
+        (Some(_), Some(subject)) => subject,
+        // Nobody would ever say who it is.
+        (Some(it), None) if !published.iter().any(|it| it.signer_name == identity::CLIENT_SIGNER) => {
+            return Permissions::Refused(format!(
+                "permission {} is for the add-on's agent, which has no registration as a client of the hub",
+                it.binding_name()
+            ));
+        }
+        (Some(_), None) => return Permissions::Pending(roles(place, permissions, owners)),
+    };
+    match rbac::wanted(place, permissions, &subject, owners) {
+        Ok(objects) => Permissions::Granted(objects),
+        Err(why) => Permissions::Refused(why),
     }
 }
 

@@ -495,3 +495,55 @@ fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
     );
     assert_eq!(planned(of_cluster), "nothing to do\n");
 }
+
+/// One whose agent has a certificate of another signer and no way to the hub.
+struct Elsewhere {
+    permission: Permission,
+}
+
+impl AddOn for Elsewhere {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        Ok(vec![Registration::custom_signer("example.com/greeter")])
+    }
+    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+        Ok(vec![self.permission.clone()])
+    }
+}
+
+fn elsewhere(permission: Permission) -> Seen {
+    let standing = Standing {
+        add_on: Arc::new(Elsewhere { permission }),
+        place: place(),
+    };
+    Seen {
+        decision: decision(&standing),
+        look: Look::Here(standing),
+        ..seen(FULL, place(), Current::default())
+    }
+}
+
+#[test]
+fn rights_for_an_agent_that_is_no_client_of_the_hub_are_refused_and_not_waited_for() {
+    let seen = elsewhere(Permission::existing_cluster_role("view"));
+    assert_eq!(
+        condition_of(&concluded(&seen))["message"],
+        "Failed to set permission for hub agent: permission view is for the add-on's agent, which has no registration as a \
+         client of the hub"
+    );
+}
+
+#[test]
+fn rights_for_others_need_no_registration() {
+    let seen = elsewhere(Permission::existing_cluster_role("view").for_group("operators"));
+    assert_eq!(
+        Registrations::plan(&seen).to_string(),
+        "hub: create RoleBinding cluster1/view\n"
+    );
+    assert_eq!(condition_of(&concluded(&seen))["reason"], "SetPermissionApplied");
+}
