@@ -75,6 +75,9 @@ pub(crate) struct Programs {
     _stand_in: Option<TempDir>,
 }
 
+/// Where these sources are, for stories about manifests that come with them.
+const SOURCES: &str = "STORY_SOURCES";
+
 /// Of `fleet`, which is started by a story and knows nothing but what is in its environment.
 pub(crate) const LANE: &str = "STORY_LANE";
 pub(crate) const DROVER: &str = "STORY_DROVER";
@@ -83,9 +86,11 @@ pub(crate) const KUBERNETES: &str = "STORY_KUBERNETES";
 impl Programs {
     /// `binaries` has our binary, `kubernetes` the control plane and a kubectl.
     pub fn of(lane: Lane, binaries: &Path, kubernetes: &Path) -> Result<Self> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(binaries);
+        let text = |it: &Path| it.to_string_lossy().into_owned();
         let mut it = Self {
             folders: vec![binaries.to_path_buf()],
-            variables: Vec::new(),
+            variables: vec![(SOURCES.to_owned(), text(sources))],
             _stand_in: None,
         };
         if lane.is_embedded() {
@@ -112,12 +117,11 @@ impl Programs {
         fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
         it.folders.insert(0, kubernetes.clone());
         it.folders.insert(0, folder.path().to_path_buf());
-        let text = |it: &Path| it.to_string_lossy().into_owned();
-        it.variables = vec![
+        it.variables.extend([
             (LANE.to_owned(), lane.name().to_owned()),
             (DROVER.to_owned(), text(&drover)),
             (KUBERNETES.to_owned(), text(&kubernetes)),
-        ];
+        ]);
         it._stand_in = Some(folder);
         Ok(it)
     }

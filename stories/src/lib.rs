@@ -13,6 +13,8 @@
 //! kill NAME                       SIGKILL
 //! ```
 //!
+//! `$STORY_SOURCES` is the folder of these sources, whose manifests a story may apply.
+//!
 //! In expected output `...` alone on a line stands for any lines, within a line for any text, `<word>` for one word, and
 //! several spaces for one or more. `exit 1` as the last line is the exit code.
 
