@@ -1,13 +1,14 @@
 //! The tutorial: an add-on whose agent copies the ConfigMaps of its cluster's namespace on the hub to the cluster.
 //! `docs/guide/write-an-add-on.md` walks through it.
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::ResourceExt;
 use ocm_addon_sdk::{
-    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files, manifests,
+    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files,
+    k8s_openapi::api::core::v1::ConfigMap,
+    kube::ResourceExt,
+    manifests,
+    ocm_api::addon::v1alpha1::{AddOnDeploymentConfig, ManagedClusterAddOn},
     values::{self, config, images},
 };
-use ocm_api::addon::v1alpha1::{AddOnDeploymentConfig, ManagedClusterAddOn};
 use serde_json::Value;
 
 /// What it is on the hub: answers about one cluster at a time.

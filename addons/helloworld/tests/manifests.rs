@@ -1,8 +1,7 @@
 //! An add-on is tested by calling it: no cluster, no server.
 
 use addon_helloworld::HelloWorld;
-use ocm_addon_sdk::{AddOn, Place};
-use ocm_api::addon::v1alpha1::AddOnDeploymentConfig;
+use ocm_addon_sdk::{AddOn, Place, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
 use serde_json::json;
 
 #[test]

@@ -4,13 +4,13 @@
 use std::sync::LazyLock;
 
 use addon_helloworld::{COPY, copy, image};
-use k8s_openapi::api::core::v1::ConfigMap;
 use ocm_addon_sdk::{
     AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, Values, agent, include_files,
+    k8s_openapi::api::core::v1::ConfigMap,
     manifests::{self, Chart, File},
+    ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
     values::{self, config, images},
 };
-use ocm_api::{addon::v1alpha1::AddOnDeploymentConfig, annotations, cluster::ManagedCluster};
 use serde_json::{Value, json};
 
 const FILES: &[File] = include_files![
@@ -103,6 +103,8 @@ pub fn program() -> Program {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use ocm_addon_sdk::ocm_api::annotations;
 
     use super::*;
 

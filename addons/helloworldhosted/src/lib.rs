@@ -2,13 +2,13 @@
 //! managed cluster in a Secret that the administrator makes on the hosting one.
 
 use addon_helloworld::{COPY, copy, image};
-use k8s_openapi::api::core::v1::ConfigMap;
 use ocm_addon_sdk::{
     AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files,
+    k8s_openapi::api::core::v1::ConfigMap,
     manifests::{self, File},
+    ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
     values::{self, config, images},
 };
-use ocm_api::addon::v1alpha1::AddOnDeploymentConfig;
 use serde_json::Value;
 
 const MANIFESTS: &[File] = include_files!["manifests.yaml"];

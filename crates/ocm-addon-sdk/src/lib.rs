@@ -55,6 +55,15 @@
 //! let place = Place::new("cluster1", "greeter");
 //! assert_eq!(Greeter.manifests(&place).unwrap()[0]["metadata"]["namespace"], "open-cluster-management-agent-addon");
 //! ```
+//!
+//! The types of OCM, of Kubernetes and of the client come with it, as [`ocm_api`], [`k8s_openapi`] and [`kube`]:
+//!
+//! ```
+//! use ocm_addon_sdk::{ConfigKind, k8s_openapi::api::core::v1::ConfigMap, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
+//!
+//! let supported = [ConfigKind::of::<AddOnDeploymentConfig>(), ConfigKind::of::<ConfigMap>()];
+//! assert_eq!(supported[1].resource, "configmaps");
+//! ```
 
 pub mod add_on;
 pub mod agent;
@@ -76,6 +85,10 @@ pub use permission::{Grant, Holder, Permission, Scope};
 pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
 pub use registration::{Proof, Registration, Signing, Subject};
 pub use values::Values;
+
+// What this crate's functions take and return comes from these: an add-on that uses them through here has the right versions,
+// and needs no dependency for them.
+pub use {k8s_openapi, kube, ocm_api};
 
 // The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an error.
 #[cfg(doctest)]

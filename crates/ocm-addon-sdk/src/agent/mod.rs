@@ -96,11 +96,7 @@ impl Agent {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let hub = self
-            .hub
-            .clone()
-            .context("this agent was started without --hub-kubeconfig")?;
-        Ok(Api::namespaced(hub, &self.cluster))
+        Ok(Api::namespaced(self.way_to_hub()?, &self.cluster))
     }
 
     /// The objects of a kind in the add-on's namespace on the managed cluster.
@@ -138,15 +134,38 @@ impl Agent {
     where
         K: Resource<DynamicType = ()> + Serialize,
     {
-        let mut plan = Plan::new();
-        match current {
-            None => plan.create(Site::Cluster, wanted),
-            Some(current) => match plan.change(Site::Cluster, current, wanted) {
-                Some(step) => step,
-                None => return Ok(()),
-            },
-        };
-        self.carry_out(&plan).await
+        carry_out(&self.on_cluster(), &saving(Site::Cluster, current, wanted)).await
+    }
+
+    /// The same as [`save`](Self::save) on the hub, where the agent may do what its add-on's
+    /// [`hub_permissions`](crate::AddOn::hub_permissions) allow: `create` and `patch`.
+    ///
+    /// ```no_run
+    /// use ocm_addon_sdk::{agent::{Agent, Result}, k8s_openapi::api::core::v1::ConfigMap};
+    ///
+    /// /// Tells the hub, in the cluster's namespace there, how many ConfigMaps the add-on's namespace has.
+    /// async fn tell(agent: Agent) -> Result<()> {
+    ///     let here = agent.watch(agent.objects::<ConfigMap>());
+    ///     let told = agent.watch(agent.hub_objects::<ConfigMap>()?);
+    ///     agent.whenever(&[&here, &told], async || {
+    ///         let before = told.get(&agent.cluster, "count");
+    ///         let mut after = before.as_deref().cloned().unwrap_or_default();
+    ///         after.metadata.name = Some("count".to_owned());
+    ///         after.metadata.namespace = Some(agent.cluster.clone());
+    ///         after.data = Some([("count".to_owned(), here.len().to_string())].into());
+    ///         agent.save_on_hub(before.as_deref(), &after).await
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When the hub does not take it, or the agent has no way there.
+    pub async fn save_on_hub<K>(&self, current: Option<&K>, wanted: &K) -> Result<()>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        carry_out(&self.on_hub()?, &saving(Site::Hub, current, wanted)).await
     }
 
     /// Deletes an object on the managed cluster; that it is gone already is fine.
@@ -159,7 +178,21 @@ impl Agent {
     {
         let mut plan = Plan::new();
         plan.delete(Site::Cluster, object);
-        self.carry_out(&plan).await
+        carry_out(&self.on_cluster(), &plan).await
+    }
+
+    /// Deletes an object on the hub, which the add-on's [`hub_permissions`](crate::AddOn::hub_permissions) have to allow; that
+    /// it is gone already is fine.
+    ///
+    /// # Errors
+    /// When the hub does not delete it, or the agent has no way there.
+    pub async fn delete_on_hub<K>(&self, object: &K) -> Result<()>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut plan = Plan::new();
+        plan.delete(Site::Hub, object);
+        carry_out(&self.on_hub()?, &plan).await
     }
 
     /// Deletes everything that `api` shows and a label selector matches, on the managed cluster.
@@ -177,11 +210,41 @@ impl Agent {
         Ok(())
     }
 
-    async fn carry_out(&self, plan: &Plan) -> Result<()> {
-        let outcome = execute(&Clients::cluster(self.managed.clone()), plan).await;
-        match outcome.stages.into_iter().flatten().find_map(std::result::Result::err) {
-            Some(error) => Err(anyhow::Error::new(error).context(format!("could not {plan}").trim().to_owned())),
-            None => Ok(()),
+    fn on_cluster(&self) -> Clients {
+        Clients::cluster(self.managed.clone())
+    }
+
+    fn on_hub(&self) -> Result<Clients> {
+        Ok(Clients::hub(self.way_to_hub()?))
+    }
+
+    fn way_to_hub(&self) -> Result<Client> {
+        let hub = self.hub.clone();
+        hub.context("this agent was started without --hub-kubeconfig")
+    }
+}
+
+/// What makes an object what is wanted: nothing when it is.
+fn saving<K>(site: Site, current: Option<&K>, wanted: &K) -> Plan
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let mut plan = Plan::new();
+    match current {
+        None => {
+            plan.create(site, wanted);
         }
+        Some(current) => {
+            plan.change(site, current, wanted);
+        }
+    }
+    plan
+}
+
+async fn carry_out(clients: &Clients, plan: &Plan) -> Result<()> {
+    let outcome = execute(clients, plan).await;
+    match outcome.stages.into_iter().flatten().find_map(std::result::Result::err) {
+        Some(error) => Err(anyhow::Error::new(error).context(format!("could not {plan}").trim().to_owned())),
+        None => Ok(()),
     }
 }

@@ -20,7 +20,7 @@ pub struct New {
     sdk: Option<PathBuf>,
 }
 
-/// What is written, with NAME, TYPE, SDK and K8S_OPENAPI to be replaced.
+/// What is written, with NAME, TYPE and SDK to be replaced.
 const FILES: [(&str, &str); 5] = [
     ("Cargo.toml", include_str!("new_files/Cargo.toml.txt")),
     ("README.md", include_str!("new_files/README.md.txt")),
@@ -31,8 +31,6 @@ const FILES: [(&str, &str); 5] = [
     ),
     ("deploy/controller.yaml", include_str!("new_files/controller.yaml.txt")),
 ];
-/// The version that the SDK shares its types with.
-const K8S_OPENAPI: &str = "0.29";
 
 impl New {
     pub fn run(self) -> Result<()> {
@@ -101,7 +99,6 @@ fn filled(text: &str, name: &str, sdk: &Path) -> String {
     let sdk = format!("{{ path = {:?} }}", sdk.display().to_string());
     text.replace("NAME", name)
         .replace("TYPE", &type_name)
-        .replace("K8S_OPENAPI", K8S_OPENAPI)
         .replace("SDK\n", &format!("{sdk}\n"))
 }
 
@@ -122,6 +119,31 @@ mod tests {
         assert_eq!(
             filled("ocm-addon-sdk = SDK\n", "a", Path::new("/x/y")),
             "ocm-addon-sdk = { path = \"/x/y\" }\n"
+        );
+    }
+
+    #[test]
+    fn what_the_program_uses_is_in_its_manifest() {
+        let text = |wanted: &str| FILES.iter().find(|(file, _)| *file == wanted).expect("a file").1;
+        let manifest = text("Cargo.toml");
+        let used = text("src/main.rs").lines().filter_map(|it| it.strip_prefix("use "));
+        let crates: Vec<_> = used
+            .filter_map(|it| it.split("::").next())
+            .filter(|it| *it != "std")
+            .collect();
+        assert!(crates.contains(&"ocm_addon_sdk"), "{crates:?}");
+        for it in crates.iter().filter(|it| **it != "super") {
+            let dependency = format!("\n{} = ", it.replace('_', "-"));
+            let as_is = format!("\n{it} = ");
+            assert!(
+                manifest.contains(&dependency) || manifest.contains(&as_is),
+                "{it} is not in {manifest}"
+            );
+        }
+        // The versions of all others are the SDK's affair.
+        assert!(
+            !manifest.contains("k8s-openapi") && !manifest.contains("kube"),
+            "{manifest}"
         );
     }
 
