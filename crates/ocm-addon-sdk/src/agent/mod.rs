@@ -19,6 +19,7 @@
 //! ```
 
 mod connect;
+mod controller;
 mod flags;
 mod lease;
 mod program;
@@ -34,6 +35,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 
 pub use connect::hub_client;
+pub use controller::Controller;
 pub use flags::Flags;
 pub use lease::renew;
 pub use ocm_reconcile::Cache;

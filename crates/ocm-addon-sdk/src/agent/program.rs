@@ -4,18 +4,20 @@ use std::{ffi::OsString, future::Future, path::PathBuf, pin::Pin, process::ExitC
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
+use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
 
-use super::{Agent, Flags, connect, lease};
+use super::{Agent, Controller, Flags, connect, lease};
 use crate::AddOn;
 
 /// How long what runs may take to end after it was told to.
 const GRACE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+type HubJob = Box<dyn Fn(Controller) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// An add-on as a program, with the sub-commands `controller`, `agent` and, if there is one, `cleanup`.
@@ -39,6 +41,7 @@ type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + S
 /// ```
 pub struct Program {
     add_on: Arc<dyn AddOn>,
+    controller: Option<HubJob>,
     agent: Option<Job>,
     cleanup: Option<Job>,
     healthy: Check,
@@ -57,10 +60,21 @@ impl Program {
     pub fn new(add_on: impl AddOn) -> Self {
         Self {
             add_on: Arc::new(add_on),
+            controller: None,
             agent: None,
             cleanup: None,
             healthy: Arc::new(|_| Box::pin(async { true })),
         }
+    }
+
+    /// With a function that the sub-command `controller` runs beside looking after the add-on, until it ends or is told to stop:
+    /// see [`Controller`]. It does not run where the add-on runs in the process of somebody else ([`add_on`](Self::add_on)).
+    pub fn controller<F>(mut self, controller: impl Fn(Controller) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.controller = Some(Box::new(move |it| Box::pin(controller(it))));
+        self
     }
 
     /// With the sub-command `agent`, which runs `agent` until it ends or is told to stop, and renews the lease meanwhile.
@@ -146,6 +160,39 @@ impl Program {
         serve_agent(agent, &job, &self.healthy).await
     }
 
+    /// Is the add-on's controller in this process, until `stop`: for tests.
+    ///
+    /// # Errors
+    /// Those of the controller's function, and when the hub cannot be asked who it is.
+    pub async fn control(self, hub: Client, stop: CancellationToken) -> Result<()> {
+        let add_on = self.add_on.name().to_owned();
+        let manager = crate::hub::start(hub.clone(), vec![self.add_on], stop.clone()).await?;
+        let finished = manager.finished();
+        tokio::pin!(finished);
+        let Some(job) = self.controller else {
+            finished.await;
+            return Ok(());
+        };
+        let work = job(Controller {
+            add_on,
+            client: hub,
+            manager: manager.clone(),
+            stop: stop.clone(),
+        });
+        tokio::pin!(work);
+        tokio::select! {
+            done = &mut work => {
+                // Without what it was to do, the rest would go on with what it did last.
+                if done.is_err() {
+                    stop.cancel();
+                }
+                finished.await;
+                done
+            }
+            () = &mut finished => tokio::time::timeout(GRACE, &mut work).await.unwrap_or(Ok(())),
+        }
+    }
+
     fn command(&self) -> clap::Command {
         // What the flags say of themselves would take the place of what the sub-command does.
         let sub = |name: &'static str, flags: fn(clap::Command) -> clap::Command, about: &'static str| {
@@ -174,13 +221,12 @@ impl Program {
         let stop = CancellationToken::new();
         stop_on_signals(stop.clone())?;
         let name = self.add_on.name().to_owned();
+        if let Some(("controller", flags)) = matches.subcommand() {
+            let flags = ControllerFlags::from_arg_matches(flags)?;
+            let hub = connect::home(flags.kubeconfig.as_deref()).await?;
+            return self.control(hub, stop).await;
+        }
         match (matches.subcommand(), self.agent, self.cleanup) {
-            (Some(("controller", flags)), _, _) => {
-                let flags = ControllerFlags::from_arg_matches(flags)?;
-                let hub = connect::home(flags.kubeconfig.as_deref()).await?;
-                crate::hub::run(hub, vec![self.add_on], stop).await?;
-                Ok(())
-            }
             (Some(("agent", flags)), Some(job), _) => {
                 let flags = Flags::from_arg_matches(flags)?;
                 let agent = match Agent::connect(&name, &flags, &stop).await {

@@ -7,6 +7,7 @@ use kube::Resource;
 use ocm_reconcile::Cache;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{Agent, Result};
@@ -41,50 +42,62 @@ impl Agent {
     ///
     /// # Errors
     /// Never: a failure is logged and tried again. It returns a result because an agent does.
-    pub async fn whenever<F>(&self, watched: &[&dyn Changing], mut act: impl FnMut() -> F) -> Result<()>
+    pub async fn whenever<F>(&self, watched: &[&dyn Changing], act: impl FnMut() -> F) -> Result<()>
     where
         F: Future<Output = Result<()>>,
     {
-        let mut changes: Vec<_> = watched.iter().map(|it| it.changes()).collect();
-        let arrived = async {
-            for it in watched {
-                it.arrived().await;
+        until(&self.stop, watched, act).await
+    }
+}
+
+/// The same until `stop`.
+pub(super) async fn until<F>(
+    stop: &CancellationToken,
+    watched: &[&dyn Changing],
+    mut act: impl FnMut() -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut changes: Vec<_> = watched.iter().map(|it| it.changes()).collect();
+    let arrived = async {
+        for it in watched {
+            it.arrived().await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        () = arrived => {}
+    }
+    let mut failures = 0;
+    loop {
+        for it in &mut changes {
+            it.borrow_and_update();
+        }
+        let again = match act().await {
+            Ok(()) => {
+                failures = 0;
+                None
+            }
+            Err(error) => {
+                let again = (AGAIN.0 * 2u32.saturating_pow(failures)).min(AGAIN.1);
+                failures += 1;
+                warn!(error = format!("{error:#}"), ?again, "failed, will try again");
+                Some(again)
             }
         };
+        let changed = async {
+            if changes.is_empty() {
+                return std::future::pending().await;
+            }
+            let any = changes.iter_mut().map(|it| Box::pin(it.changed()));
+            // The caches live as long as the caller lends them.
+            let _ = select_all(any).await;
+        };
         tokio::select! {
-            () = self.stop.cancelled() => return Ok(()),
-            () = arrived => {}
-        }
-        let mut failures = 0;
-        loop {
-            for it in &mut changes {
-                it.borrow_and_update();
-            }
-            let again = match act().await {
-                Ok(()) => {
-                    failures = 0;
-                    None
-                }
-                Err(error) => {
-                    let again = (AGAIN.0 * 2u32.saturating_pow(failures)).min(AGAIN.1);
-                    failures += 1;
-                    warn!(error = format!("{error:#}"), ?again, "failed, will try again");
-                    Some(again)
-                }
-            };
-            let changed = async {
-                if changes.is_empty() {
-                    return std::future::pending().await;
-                }
-                let any = changes.iter_mut().map(|it| Box::pin(it.changed()));
-                // The caches live as long as the caller lends them.
-                let _ = select_all(any).await;
-            };
-            tokio::select! {
-                () = self.stop.cancelled() => return Ok(()),
-                () = changed => {}
-                () = tokio::time::sleep(again.unwrap_or_default()), if again.is_some() => {}
-            }
+            () = stop.cancelled() => return Ok(()),
+            () = changed => {}
+            () = tokio::time::sleep(again.unwrap_or_default()), if again.is_some() => {}
         }
     }
 }

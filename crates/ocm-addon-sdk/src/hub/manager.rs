@@ -64,6 +64,19 @@ pub enum StartError {
 /// # Errors
 /// When the hub cannot be asked who it is, or an add-on cannot be taken in.
 pub async fn run(client: Client, add_ons: Vec<Arc<dyn AddOn>>, cancel: CancellationToken) -> Result<(), StartError> {
+    start(client, add_ons, cancel).await?.finished().await;
+    Ok(())
+}
+
+/// Starts what [`run`] runs. It ends with `cancel`.
+///
+/// # Errors
+/// As [`run`].
+pub async fn start(
+    client: Client,
+    add_ons: Vec<Arc<dyn AddOn>>,
+    cancel: CancellationToken,
+) -> Result<Manager, StartError> {
     let caches = Caches::start(&client, &cancel);
     let mut options = Options::default();
     // Where the program itself runs, its authorities are.
@@ -75,8 +88,7 @@ pub async fn run(client: Client, add_ons: Vec<Arc<dyn AddOn>>, cancel: Cancellat
         let name = add_on.name().to_owned();
         manager.add(add_on).map_err(|error| StartError::Add(name, error))?;
     }
-    manager.finished().await;
-    Ok(())
+    Ok(manager)
 }
 
 impl Manager {

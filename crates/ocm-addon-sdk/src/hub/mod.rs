@@ -40,6 +40,6 @@ pub mod signing;
 pub use caches::{Caches, Shared};
 pub use configs::{ConfigKey, Configs, Lookup};
 pub use context::{Context, Look, Options, Standing};
-pub use manager::{Manager, StartError, run};
+pub use manager::{Manager, StartError, run, start};
 pub use registration::owned_by;
 pub use registry::{AddError, Entry, Registry};

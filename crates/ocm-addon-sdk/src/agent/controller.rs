@@ -1,0 +1,125 @@
+//! What an add-on does on the hub besides answering: a function of its author's, beside the reconcilers.
+//!
+//! An add-on's answers do no IO. What they need to know of the hub that is no configuration, such as the address of a Service
+//! or a certificate, is watched here, kept where the add-on finds it, and the add-on is asked anew.
+
+use std::{fmt::Debug, future::Future, hash::Hash};
+
+use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
+use ocm_reconcile::Cache;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Result,
+    whenever::{self, Changing},
+};
+use crate::hub::Manager;
+
+/// What the author of a controller's function is given.
+///
+/// ```no_run
+/// use std::{process::ExitCode, sync::{Arc, RwLock}};
+/// use ocm_addon_sdk::{
+///     AddOn, Place, Program, Refusal,
+///     agent::{self, Controller},
+///     k8s_openapi::api::core::v1::ConfigMap,
+///     kube::Api,
+/// };
+/// use serde_json::{Value, json};
+///
+/// /// Tells every cluster where the gateway is, which a ConfigMap on the hub says.
+/// struct Gateway {
+///     address: Arc<RwLock<Option<String>>>,
+/// }
+///
+/// impl AddOn for Gateway {
+///     fn name(&self) -> &str {
+///         "gateway"
+///     }
+///
+///     fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+///         let known = self.address.read()?.clone();
+///         let address = known.ok_or_else(|| Refusal::new("the ConfigMap default/gateway does not say where it is"))?;
+///         let metadata = json!({"name": "gateway", "namespace": "default"});
+///         Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"address": address}})])
+///     }
+/// }
+///
+/// async fn follow(controller: Controller, address: Arc<RwLock<Option<String>>>) -> agent::Result<()> {
+///     let maps = controller.watch(Api::<ConfigMap>::namespaced(controller.client.clone(), "default"));
+///     controller.whenever(&[&maps], async || {
+///         let map = maps.get("default", "gateway");
+///         let now = map.and_then(|it| it.data.as_ref()?.get("address").cloned());
+///         let before = std::mem::replace(&mut *address.write().expect("nobody panics with it"), now.clone());
+///         if before != now {
+///             controller.trigger_all();
+///         }
+///         Ok(())
+///     })
+///     .await
+/// }
+///
+/// fn main() -> ExitCode {
+///     let address = Arc::default();
+///     let add_on = Gateway { address: Arc::clone(&address) };
+///     Program::new(add_on).controller(move |it| follow(it, address.clone())).main()
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Controller {
+    /// The add-on's name.
+    pub add_on: String,
+    /// The hub, as the controller, with the rights of its own account there.
+    pub client: Client,
+    /// What runs the add-on.
+    pub manager: Manager,
+    /// Cancelled when the program is to stop.
+    pub stop: CancellationToken,
+}
+
+impl Controller {
+    /// Watches everything `api` shows, for as long as the controller runs.
+    pub fn watch<K>(&self, api: Api<K>) -> Cache<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
+    {
+        Cache::start(api, self.stop.clone())
+    }
+
+    /// Watches what a label selector matches.
+    pub fn watch_labelled<K>(&self, api: Api<K>, selector: &str) -> Cache<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
+    {
+        Cache::start_with(api, watcher::Config::default().labels(selector), self.stop.clone())
+    }
+
+    /// Calls `act` when everything watched has arrived, and again after every change, as an agent's
+    /// [`whenever`](super::Agent::whenever).
+    ///
+    /// # Errors
+    /// Never: a failure is logged and tried again. It returns a result because a controller does.
+    pub async fn whenever<F>(&self, watched: &[&dyn Changing], act: impl FnMut() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        whenever::until(&self.stop, watched, act).await
+    }
+
+    /// Asks the add-on anew about this cluster, because something has changed that only its author can know of.
+    pub fn trigger(&self, cluster: &str) {
+        self.manager.trigger(cluster, &self.add_on);
+    }
+
+    /// Asks the add-on anew about every cluster that has it.
+    pub fn trigger_all(&self) {
+        for addon in self.manager.context().caches.addons.list() {
+            if addon.name_any() == self.add_on {
+                self.trigger(&addon.namespace().unwrap_or_default());
+            }
+        }
+    }
+}
