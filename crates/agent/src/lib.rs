@@ -2,6 +2,7 @@
 //! Upstream runs a registration agent and a work agent, each with connections of its own. Here both share one HTTP/2
 //! connection to the hub, the one that registration keeps the right to.
 
+pub mod pull_secret;
 pub mod rights;
 mod workers;
 
@@ -75,6 +76,8 @@ impl Default for Parts {
 pub struct Agent {
     registration: JoinHandle<Result<(), AgentError>>,
     workers: JoinHandle<()>,
+    // Of the whole agent only: where a part runs alone, upstream's operator looks after this.
+    pull_secret: Option<JoinHandle<()>>,
 }
 
 /// Why an agent is not running.
@@ -97,7 +100,15 @@ pub enum Ended {
 /// Puts on the cluster what the agent needs there, and starts it. It ends with `cancel`.
 pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<Agent, InstallError> {
     install(&options.cluster).await?;
-    Ok(start_parts(options, Parts::default(), cancel))
+    let copies = pull_secret::Options {
+        cluster: options.cluster.clone(),
+        management: options.management.clone(),
+        component_namespace: options.component_namespace.clone(),
+        is_hosted: options.is_hosted,
+    };
+    let mut agent = start_parts(options, Parts::default(), cancel.clone());
+    agent.pull_secret = Some(tokio::spawn(pull_secret::run(copies, cancel)));
+    Ok(agent)
 }
 
 /// Starts an agent that does so much, on a cluster that has what the agent needs there. It ends with `cancel`.
@@ -115,7 +126,11 @@ pub fn start_parts(options: AgentOptions, parts: Parts, cancel: CancellationToke
     };
     let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));
     let registration = tokio::spawn(registration::agent::run(options, cancel));
-    Agent { registration, workers }
+    Agent {
+        registration,
+        workers,
+        pull_secret: None,
+    }
 }
 
 async fn install(cluster: &Client) -> Result<(), InstallError> {
@@ -145,5 +160,8 @@ impl Agent {
             let _ = self.registration.await;
         }
         let _ = self.workers.await;
+        if let Some(pull_secret) = self.pull_secret {
+            let _ = pull_secret.await;
+        }
     }
 }

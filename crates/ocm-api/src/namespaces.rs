@@ -15,6 +15,8 @@ pub const CLUSTER_LEASE: &str = "managed-cluster-lease";
 pub const HUB_KUBECONFIG_SECRET: &str = "hub-kubeconfig-secret";
 /// The credential a cluster joins with.
 pub const BOOTSTRAP_KUBECONFIG_SECRET: &str = "bootstrap-hub-kubeconfig";
+/// The credential that images of the agent and of add-ons are pulled with, where one is needed.
+pub const PULL_SECRET: &str = "open-cluster-management-image-pull-credentials";
 /// The set of clusters that name no set.
 pub const DEFAULT_CLUSTER_SET: &str = "default";
 /// The set of all clusters.
