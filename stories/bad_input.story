@@ -119,6 +119,24 @@ set KUBECONFIG=.drover/hub.kubeconfig
 
 let PORT $ kubectl config view -o jsonpath='{.clusters[0].cluster.server}' | sed 's/.*://'
 
+# What a hub does not have is not nothing.
+$ drover get works --clusters nosuch 2>&1
+error: there is no cluster nosuch on this hub; `drover get clusters` lists those there are
+exit 1
+
+$ drover get placements nosuch 2>&1
+error: there is no placement nosuch on this hub; `drover get placements` lists those there are
+exit 1
+
+$ drover get addons nosuch 2>&1
+error: there is no add-on nosuch on this hub; `drover addon list` lists those there are
+exit 1
+
+$ drover get clusters nosuch -l env=prod 2>&1
+error: the argument '[NAME]...' cannot be used with '--selector <SELECTOR>'
+...
+exit 2
+
 # A data directory of another process.
 $ drover up 2>&1
 error: the data directory ...drover is in use by process ...; stop it, or choose another one with --data-dir

@@ -70,8 +70,8 @@ wait $ kubectl get placementdecision -l cluster.open-cluster-management.io/place
 placement-aws-decision-1 0 cluster1
 
 wait $ drover get placements
-NAMESPACE   NAME            STATUS   REASON                  SELECTEDCLUSTERS
-default     placement-aws   True     AllDecisionsScheduled   1
+NAME            STATUS   REASON                  SELECTEDCLUSTERS   NAMESPACE
+placement-aws   True     AllDecisionsScheduled   <cluster>          default
 
 $ drover why placement/placement-aws
 2 clusters are in the sets prod; 1 fit, 1 are chosen.
@@ -83,15 +83,15 @@ $ kubectl patch placement placement-aws --type merge --patch-file wrong.json
 placement.cluster.open-cluster-management.io/placement-aws patched
 
 wait $ drover get placements
-NAMESPACE   NAME            STATUS   REASON          SELECTEDCLUSTERS
-default     placement-aws   True     Misconfigured   1
+NAME            STATUS   REASON          SELECTEDCLUSTERS   NAMESPACE
+placement-aws   True     Misconfigured   <cluster>          default
 
 $ kubectl apply -f placement-aws.yaml
 placement.cluster.open-cluster-management.io/placement-aws configured
 
 wait $ drover get placements
-NAMESPACE   NAME            STATUS   REASON                  SELECTEDCLUSTERS
-default     placement-aws   True     AllDecisionsScheduled   1
+NAME            STATUS   REASON                  SELECTEDCLUSTERS   NAMESPACE
+placement-aws   True     AllDecisionsScheduled   <cluster>          default
 
 # A label change moves the decisions: cluster1 leaves the set.
 $ drover create placement everything --clustersets prod

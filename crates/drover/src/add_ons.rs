@@ -1,6 +1,6 @@
 //! The add-ons that a hub offers and those that its clusters have, as the commands that list them show them.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
@@ -9,7 +9,7 @@ use kube::{
 use crate::{
     connect::Target,
     kinds,
-    output::{self, Data, Format},
+    output::{self, Asked, Data, Format},
 };
 
 /// What the hub offers, of these names or, where none is given, all of it.
@@ -35,16 +35,25 @@ async fn listed(hub: &Target, kind: &ApiResource, names: &[String], failed: &str
 }
 
 /// The objects in a format for programs, or nothing where a table is wanted. `resource` is what stands before each name.
-pub fn encode(objects: &[DynamicObject], resource: &str, format: Option<Format>) -> Result<Option<String>> {
+pub fn encode(objects: &[DynamicObject], asked: Asked, resource: &str, format: Format) -> Result<Option<String>> {
     Ok(match format {
-        Some(Format::Json) => Some(output::encode(&output::objects(objects)?, Data::Json)?),
-        Some(Format::Yaml) => Some(output::encode(&output::objects(objects)?, Data::Yaml)?),
-        Some(Format::Name) => {
+        Format::Json => Some(output::encode(&output::objects(objects, asked)?, Data::Json)?),
+        Format::Yaml => Some(output::encode(&output::objects(objects, asked)?, Data::Yaml)?),
+        Format::Name => {
             let line = |it: &DynamicObject| format!("{resource}.addon.open-cluster-management.io/{}\n", name(it));
             Some(objects.iter().map(line).collect())
         }
-        None | Some(Format::Wide) => None,
+        Format::Table | Format::Wide => None,
     })
+}
+
+/// Refuses a name that neither the hub offers nor a cluster has.
+pub fn check_names(names: &[String], offered: &[DynamicObject], installed: &[DynamicObject]) -> Result<()> {
+    let is_known = |wanted: &&String| offered.iter().chain(installed).any(|it| name(it) == **wanted);
+    match names.iter().find(|it| !is_known(it)) {
+        Some(unknown) => bail!("there is no add-on {unknown} on this hub; `drover addon list` lists those there are"),
+        None => Ok(()),
+    }
 }
 
 /// An add-on's name.

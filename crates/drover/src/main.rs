@@ -12,6 +12,7 @@ mod bootstrap;
 mod charts;
 mod cli;
 mod cluster_name;
+mod clusters;
 mod code_pages;
 mod command;
 mod conditions;

@@ -7,12 +7,23 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 /// What `-o` takes where objects are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    // A tree is clusteradm's default, and its branches come in any order: who asks for one gets the table.
+    #[default]
+    #[value(alias = "tree")]
+    Table,
     Json,
     Yaml,
     Wide,
     Name,
+}
+
+impl Format {
+    /// Whether it is for programs, which get the objects whole, and an empty list where there are none.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
 }
 
 /// What `-o` takes where there is one thing to tell.
@@ -53,17 +64,39 @@ pub fn yaml(value: &impl serde::Serialize) -> anyhow::Result<String> {
     Ok(serde_saphyr::to_string_with_options(value, options)?)
 }
 
-/// The objects as kubectl prints them: a single one by itself, any other number as a `List`.
-pub fn objects(objects: &[DynamicObject]) -> anyhow::Result<Value> {
-    Ok(match objects {
-        [one] => serde_json::to_value(one)?,
-        many => json!({
+/// What was asked for, which decides how objects are written to programs. It may not depend on how many there are, or a
+/// script that reads `.items` of a fleet fails on a fleet of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// One object, by its name.
+    One,
+    /// Whatever there is.
+    Any,
+}
+
+impl Asked {
+    /// What names on a command line ask for, where a name means one object.
+    pub fn by(names: &[String]) -> Self {
+        if names.len() == 1 { Self::One } else { Self::Any }
+    }
+}
+
+/// The objects as kubectl prints them: one that was asked for by its name by itself, all else as a `List`.
+pub fn objects(objects: &[DynamicObject], asked: Asked) -> anyhow::Result<Value> {
+    Ok(match (asked, objects) {
+        (Asked::One, [one]) => serde_json::to_value(one)?,
+        (_, many) => json!({
             "apiVersion": "v1",
             "kind": "List",
             "metadata": { "resourceVersion": "" },
             "items": serde_json::to_value(many)?,
         }),
     })
+}
+
+/// What a line ends with when what it says was only tried.
+pub fn note(dry_run: bool) -> &'static str {
+    if dry_run { " (dry run)" } else { "" }
 }
 
 /// The error and its sources on one line, without saying the same thing twice.
@@ -106,15 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_printed_by_itself_and_several_as_a_list() {
+    fn only_an_object_that_was_named_is_printed_by_itself() {
         let one: DynamicObject =
             serde_json::from_value(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
                 .unwrap();
-        assert_eq!(objects(std::slice::from_ref(&one)).unwrap()["kind"], "Namespace");
-        let list = objects(&[one.clone(), one]).unwrap();
-        assert_eq!(
-            (list["kind"].as_str(), list["items"].as_array().map(Vec::len)),
-            (Some("List"), Some(2))
-        );
+        let named = objects(std::slice::from_ref(&one), Asked::by(&["a".into()])).unwrap();
+        assert_eq!(named["kind"], "Namespace");
+        for count in 0..3 {
+            let list = objects(&vec![one.clone(); count], Asked::by(&[])).unwrap();
+            assert_eq!(
+                (list["kind"].as_str(), list["items"].as_array().map(Vec::len)),
+                (Some("List"), Some(count))
+            );
+        }
+        assert_eq!(Asked::by(&["a".into(), "b".into()]), Asked::Any);
     }
 }

@@ -24,10 +24,10 @@ pub enum Get {
     /// List the works of a cluster, or tell one work resource by resource
     #[command(alias = "work")]
     Works(works::Works),
-    /// List the add-ons, each with the clusters that have it
+    /// List the add-ons, each with how many clusters have it
     #[command(alias = "addon")]
     Addons(addons::Addons),
-    /// List the placements and how many clusters each has chosen
+    /// List the placements and the clusters that each has chosen
     #[command(alias = "placement")]
     Placements(placements::Placements),
     /// Print a token that clusters can join with for an hour, and the command that does it

@@ -1,7 +1,7 @@
 //! `drover addon disable --names A [--clusters C]`
 //! Upstream: clusteradm `addon disable`, whose flags and lines these are.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use kube::api::{DeleteParams, ListParams};
 
@@ -66,7 +66,7 @@ impl Disable {
                 match hub.namespaced(&kind, &cluster).delete(name, &parameters).await {
                     Ok(_) => {
                         found = true;
-                        let note = if self.dry_run { " (dry run)" } else { "" };
+                        let note = output::note(self.dry_run);
                         output::say(format_args!(
                             "Undeploying {name} add-on in managed cluster: {cluster}.{note}"
                         ))?;
@@ -84,7 +84,7 @@ impl Disable {
             }
         }
         if !found {
-            bail!("nothing was removed; `drover addon list` lists the add-ons and their clusters");
+            eprintln!("nothing was removed; `drover addon list` lists the add-ons and their clusters");
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ use crate::{
     add_ons::{self, cluster, name},
     age,
     cli::Global,
-    conditions,
+    clusters, conditions,
     connect::Target,
-    output::{self, Format},
+    output::{self, Asked, Format},
     table::Table,
 };
 
@@ -31,25 +31,32 @@ pub struct List {
     )]
     clusters: Vec<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
 impl List {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
+        clusters::exist(&hub, &self.clusters).await?;
         let offered = add_ons::offered(&hub, &self.names).await?;
         let mut installed = add_ons::installed(&hub, &self.names).await?;
+        add_ons::check_names(&self.names, &offered, &installed)?;
         installed.retain(|it| self.clusters.is_empty() || self.clusters.contains(&cluster(it)));
         installed.sort_by_key(|it| (name(it), cluster(it)));
-        if let Some(text) = add_ons::encode(&installed, "managedclusteraddon", self.output)? {
+        // One add-on is on many clusters, unless one is named as well.
+        let asked = match Asked::by(&self.names) {
+            Asked::One => Asked::by(&self.clusters),
+            Asked::Any => Asked::Any,
+        };
+        if let Some(text) = add_ons::encode(&installed, asked, "managedclusteraddon", self.output)? {
             return output::print(&text);
         }
         if offered.is_empty() && installed.is_empty() {
             eprintln!("no add-ons found");
             return Ok(());
         }
-        output::print(&table(&offered, &installed, self.output.is_some(), Timestamp::now()).render())
+        output::print(&table(&offered, &installed, self.output == Format::Wide, Timestamp::now()).render())
     }
 }
 

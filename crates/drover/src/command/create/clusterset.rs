@@ -1,8 +1,11 @@
 //! `drover create clusterset NAME`
 //! Upstream: clusteradm `create clusterset`, whose lines we print. Sets that go by a selector are ours.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
@@ -38,12 +41,32 @@ impl ClusterSet {
             ..PostParams::default()
         };
         match hub.all(&kinds::managed_cluster_set()).create(&parameters, &set).await {
-            Ok(_) => output::say(format_args!("Clusterset {name} is created")),
+            Ok(_) => output::say(format_args!(
+                "Clusterset {name} is created{}",
+                output::note(self.dry_run)
+            )),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                if self.label_selector.is_some() {
+                    self.compare(&hub, &selector).await?;
+                }
                 output::say(format_args!("Clusterset {name} is already created"))
             }
             Err(error) => Err(hub.explain(&format!("could not create clusterset {name}"), &error)),
         }
+    }
+
+    /// Refuses the set that is there if it takes other clusters than those that were asked for.
+    async fn compare(&self, hub: &Target, wanted: &Value) -> Result<()> {
+        let name = &self.name;
+        let found = hub.all(&kinds::managed_cluster_set()).get(name).await;
+        let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;
+        if means(&found.data["spec"]["clusterSelector"]) != means(wanted) {
+            bail!(
+                "clusterset {name} is there already and takes other clusters; `drover get clustersets {name} -o wide` prints \
+                 its selector"
+            );
+        }
+        Ok(())
     }
 
     fn selector(&self) -> Result<Value> {
@@ -52,5 +75,40 @@ impl ClusterSet {
         };
         let requirements = selector_text::parse(text)?;
         Ok(json!({ "selectorType": "LabelSelector", "labelSelector": { "matchExpressions": requirements } }))
+    }
+}
+
+/// A label, an operator, and the values that it may or may not have.
+type Requirement = (String, String, BTreeSet<String>);
+
+/// What a set takes its clusters by, the same however it is written; nothing where it does not go by labels.
+fn means(selector: &Value) -> Option<BTreeSet<Requirement>> {
+    if selector["selectorType"] != "LabelSelector" {
+        return None;
+    }
+    let read: LabelSelector = serde_json::from_value(selector["labelSelector"].clone()).ok()?;
+    let labels = read.match_labels.into_iter().flatten();
+    let labels = labels.map(|(label, value)| (label, "In".to_owned(), BTreeSet::from([value])));
+    let expressions = read.match_expressions.into_iter().flatten();
+    let expressions = expressions.map(|it| (it.key, it.operator, it.values.unwrap_or_default().into_iter().collect()));
+    Some(labels.chain(expressions).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_means_the_same_however_it_is_written() {
+        let of = |it: Value| means(&json!({"selectorType": "LabelSelector", "labelSelector": it}));
+        let flag = |it: &str| of(json!({"matchExpressions": selector_text::parse(it).unwrap()}));
+        assert_eq!(of(json!({"matchLabels": {"env": "prod"}})), flag("env=prod"));
+        assert_eq!(flag("a=1,b in (2,3)"), flag("b in (3,2),a=1"));
+        assert_ne!(flag("env=prod"), flag("env=dev"));
+        assert_ne!(flag("env=prod"), flag("env!=prod"));
+        assert_ne!(
+            flag("env=prod"),
+            means(&json!({"selectorType": "ExclusiveClusterSetLabel"}))
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! `drover create work NAME -f FILE|DIR --clusters a,b | --placement NAMESPACE/NAME [--replicaset]`
-//! Upstream: clusteradm `create work`, whose lines we print. We differ in three things: everything is checked before
-//! anything is written, `--dry-run` writes nothing, and a work that exists is an error unless `--overwrite` is given.
+//! Upstream: clusteradm `create work`, whose lines we print. We differ in four things: everything is checked before
+//! anything is written, `--dry-run` writes nothing, a work that exists on a cluster that was named is an error unless
+//! `--overwrite` is given, and with a placement that chooses nothing no work is deleted.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::DynamicObject,
 };
 use ocm_api::{cluster::PlacementDecision, labels};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use crate::{
     cluster_name,
     connect::Target,
     kinds, manifests,
-    output::{self, Data},
+    output::{self, Asked, Data},
 };
 
 /// Create a work that brings manifests to clusters
@@ -56,7 +58,8 @@ pub struct Work {
     /// Create a ManifestWorkReplicaSet, which keeps a work on every cluster that the placement chooses
     #[arg(short, long, requires = "placement")]
     replicaset: bool,
-    /// Replace the manifests of a work that exists
+    /// Replace the manifests of a work that exists; with --placement also delete the works of this name on clusters that it
+    /// does not choose
     #[arg(long)]
     overwrite: bool,
     /// Let the hub check everything and write nothing
@@ -76,57 +79,117 @@ impl Work {
         let placement = self.placement.as_deref().map(placement_of).transpose()?;
         let manifests = manifests::read(&self.filename, self.recursive)?;
         let hub = Target::connect(global).await?;
-        let mut clusters = match placement {
+        let plan = match placement {
             Some((namespace, placement)) if self.replicaset => {
                 return self.replica_set(&hub, namespace, placement, &manifests).await;
             }
-            Some((namespace, placement)) => chosen(&hub, namespace, placement).await?,
-            None => self.clusters.clone(),
+            Some((namespace, placement)) => {
+                let clusters = sorted(chosen(&hub, namespace, placement).await?);
+                let mut plan = self.plan(&hub, &clusters, Present::Stays).await?;
+                // Last, so that what moves to another cluster is there before it goes here.
+                plan.extend(left(&self.of_this_name(&hub).await?, &clusters, self.overwrite));
+                plan
+            }
+            None => {
+                self.plan(&hub, &sorted(self.clusters.clone()), Present::IsAnError)
+                    .await?
+            }
         };
-        clusters.sort();
-        clusters.dedup();
-
-        let mut plan = Vec::new();
-        for cluster in &clusters {
-            plan.push((cluster, self.step(&hub, cluster).await?));
-        }
         let mut works = Vec::new();
         for (cluster, step) in plan {
-            let api = hub.namespaced(&kinds::manifest_work(), cluster);
-            let doing = |verb: &str| format!("could not {verb} work {} in cluster {cluster}", self.name);
-            let (verb, work) = match step {
-                Step::Create => {
-                    let work = serde_json::from_value(work(&self.name, cluster, &manifests))?;
-                    let parameters = PostParams {
-                        dry_run: self.dry_run,
-                        ..PostParams::default()
-                    };
-                    let made = api.create(&parameters, &work).await;
-                    ("create", made.map_err(|error| hub.explain(&doing("create"), &error))?)
-                }
-                Step::Update => {
-                    let patch = Patch::Merge(json!({ "spec": { "workload": { "manifests": manifests } } }));
-                    let parameters = PatchParams {
-                        dry_run: self.dry_run,
-                        ..PatchParams::default()
-                    };
-                    let made = api.patch(&self.name, &parameters, &patch).await;
-                    ("update", made.map_err(|error| hub.explain(&doing("update"), &error))?)
-                }
-            };
-            let note = if self.dry_run { " (dry run)" } else { "" };
-            let line = format!("{verb} work {} in cluster {cluster}{note}", self.name);
-            match self.output {
-                // Standard output is then the objects alone.
-                Some(_) => eprintln!("{line}"),
-                None => output::say(line)?,
-            }
-            works.push(work);
+            works.extend(self.take(&hub, &cluster, step, &manifests).await?);
         }
         if let Some(data) = self.output {
-            output::print(&output::encode(&output::objects(&works)?, data)?)?;
+            // What a placement chooses is any number of clusters.
+            let asked = match placement {
+                Some(_) => Asked::Any,
+                None => Asked::by(&self.clusters),
+            };
+            output::print(&output::encode(&output::objects(&works, asked)?, data)?)?;
         }
         Ok(())
+    }
+
+    /// What has to be done on each of the clusters that are to have the work; asks, writes nothing.
+    async fn plan(&self, hub: &Target, clusters: &[String], present: Present) -> Result<Vec<(String, Step)>> {
+        let mut plan = Vec::new();
+        for cluster in clusters {
+            plan.push((cluster.clone(), self.step(hub, cluster, present).await?));
+        }
+        Ok(plan)
+    }
+
+    /// Does one step and says so. Returns the work, if the cluster has one then.
+    async fn take(
+        &self,
+        hub: &Target,
+        cluster: &str,
+        step: Step,
+        manifests: &[Value],
+    ) -> Result<Option<DynamicObject>> {
+        let (name, dry_run) = (&self.name, self.dry_run);
+        let api = hub.namespaced(&kinds::manifest_work(), cluster);
+        let doing = |verb: &str| format!("could not {verb} work {name} in cluster {cluster}");
+        let note = output::note(dry_run);
+        let (line, work) = match step {
+            Step::Create => {
+                let work = serde_json::from_value(work(name, cluster, manifests))?;
+                let parameters = PostParams {
+                    dry_run,
+                    ..PostParams::default()
+                };
+                let made = api.create(&parameters, &work).await;
+                let made = made.map_err(|error| hub.explain(&doing("create"), &error))?;
+                (format!("create work {name} in cluster {cluster}{note}"), Some(made))
+            }
+            Step::Update => {
+                let patch = Patch::Merge(json!({ "spec": { "workload": { "manifests": manifests } } }));
+                let parameters = PatchParams {
+                    dry_run,
+                    ..PatchParams::default()
+                };
+                let made = api.patch(name, &parameters, &patch).await;
+                let made = made.map_err(|error| hub.explain(&doing("update"), &error))?;
+                (format!("update work {name} in cluster {cluster}{note}"), Some(made))
+            }
+            Step::Keep(work) => (format!("work {name} in cluster {cluster} already exists"), Some(*work)),
+            Step::Delete(uid) => {
+                let parameters = DeleteParams {
+                    dry_run,
+                    // The work that was seen, not one of the same name that somebody has just made.
+                    preconditions: Some(Preconditions {
+                        uid,
+                        resource_version: None,
+                    }),
+                    ..DeleteParams::default()
+                };
+                match api.delete(name, &parameters).await {
+                    Ok(_) => {}
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    Err(error) => return Err(hub.explain(&doing("delete"), &error)),
+                }
+                (format!("delete work {name} in cluster {cluster}{note}"), None)
+            }
+        };
+        match self.output {
+            // Standard output is then the objects alone.
+            Some(_) => eprintln!("{line}"),
+            None => output::say(line)?,
+        }
+        Ok(work)
+    }
+
+    /// The works of this name, wherever they are.
+    async fn of_this_name(&self, hub: &Target) -> Result<Vec<DynamicObject>> {
+        let only = ListParams::default().fields(&format!("metadata.name={}", self.name));
+        let listed = hub.all(&kinds::manifest_work()).list(&only).await;
+        let listed = listed.map_err(|error| {
+            hub.explain(
+                &format!("could not look for works {} in other clusters", self.name),
+                &error,
+            )
+        })?;
+        Ok(listed.items)
     }
 
     async fn replica_set(&self, hub: &Target, namespace: &str, placement: &str, manifests: &[Value]) -> Result<()> {
@@ -149,9 +212,8 @@ impl Work {
                 "manifestworkreplicaset {name} in namespace {namespace} already exists; add --overwrite to replace its \
                  manifests"
             ),
-            Some(_) => {
-                let template = json!({ "workload": { "manifests": manifests } });
-                let patch = Patch::Merge(json!({ "spec": { "manifestWorkTemplate": template } }));
+            Some(set) => {
+                let patch = Patch::Merge(json!({ "spec": overwritten(&set, placement, manifests) }));
                 let parameters = PatchParams {
                     dry_run,
                     ..PatchParams::default()
@@ -160,19 +222,19 @@ impl Work {
                 ("update", made.map_err(|error| hub.explain(&doing("update"), &error))?)
             }
         };
-        let note = if dry_run { " (dry run)" } else { "" };
+        let note = output::note(dry_run);
         let line = format!("{verb} manifestworkreplicaset {name} in namespace {namespace}{note}");
         match self.output {
             None => output::say(line),
             Some(data) => {
                 eprintln!("{line}");
-                output::print(&output::encode(&output::objects(&[set])?, data)?)
+                output::print(&output::encode(&output::objects(&[set], Asked::One)?, data)?)
             }
         }
     }
 
     /// What has to be done for one cluster; asks, writes nothing.
-    async fn step(&self, hub: &Target, cluster: &str) -> Result<Step> {
+    async fn step(&self, hub: &Target, cluster: &str, present: Present) -> Result<Step> {
         let found = hub.all(&kinds::managed_cluster()).get_opt(cluster).await;
         let found = found.map_err(|error| hub.explain(&format!("could not get cluster {cluster}"), &error))?;
         match found {
@@ -196,6 +258,7 @@ impl Work {
                 )
             }
             Some(_) if self.overwrite => Ok(Step::Update),
+            Some(it) if present == Present::Stays => Ok(Step::Keep(Box::new(it))),
             Some(_) => {
                 bail!(
                     "work {} in cluster {cluster} already exists; add --overwrite to replace its manifests",
@@ -246,9 +309,50 @@ async fn chosen(hub: &Target, namespace: &str, name: &str) -> Result<Vec<String>
     Ok(clusters)
 }
 
+/// What has to be done on one cluster.
+#[derive(Debug, PartialEq)]
 enum Step {
     Create,
     Update,
+    /// It has the work, and nobody said that it may be replaced.
+    Keep(Box<DynamicObject>),
+    /// The placement does not choose it any more. The work is the one with this uid.
+    Delete(Option<String>),
+}
+
+/// What a work that is there already is, where it may not be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Present {
+    /// For who named the clusters: what they asked for has not come about.
+    IsAnError,
+    /// For who named a placement: the command is given again and again, to reach the clusters that it has chosen since.
+    Stays,
+}
+
+fn sorted(mut clusters: Vec<String>) -> Vec<String> {
+    clusters.sort();
+    clusters.dedup();
+    clusters
+}
+
+/// What becomes of the works of this name on clusters that the placement does not choose. Those that something else looks
+/// after, a ManifestWorkReplicaSet or an add-on, are not ours to delete.
+fn left(works: &[DynamicObject], chosen: &[String], overwrite: bool) -> Vec<(String, Step)> {
+    let is_kept = |it: &DynamicObject| {
+        let labels = it.metadata.labels.iter().flatten();
+        let mut owning =
+            labels.filter(|(key, _)| [labels::MANIFEST_WORK_REPLICA_SET, labels::ADDON_NAME].contains(&key.as_str()));
+        owning.next().is_some() || it.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
+    };
+    let cluster = |it: &DynamicObject| it.metadata.namespace.clone().unwrap_or_default();
+    let stray = works.iter().filter(|it| {
+        overwrite && it.metadata.deletion_timestamp.is_none() && !is_kept(it) && !chosen.contains(&cluster(it))
+    });
+    let mut left: Vec<_> = stray
+        .map(|it| (cluster(it), Step::Delete(it.metadata.uid.clone())))
+        .collect();
+    left.sort_by(|one, other| one.0.cmp(&other.0));
+    left
 }
 
 /// A work's name is an object name: a DNS subdomain.
@@ -288,9 +392,62 @@ fn replica_set(name: &str, namespace: &str, placement: &str, manifests: &[Value]
     })
 }
 
+/// What of such a set's specification is written anew. A placement that it has keeps its rollout strategy, and the others that
+/// were added to it stay; another one takes their place.
+fn overwritten(set: &DynamicObject, placement: &str, manifests: &[Value]) -> Value {
+    let mut spec = json!({ "manifestWorkTemplate": { "workload": { "manifests": manifests } } });
+    let before = set.data["spec"]["placementRefs"].as_array();
+    if !before.into_iter().flatten().any(|it| it["name"] == placement) {
+        spec["placementRefs"] = json!([{ "name": placement }]);
+    }
+    spec
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_work_on_a_cluster_that_the_placement_has_left_goes_unless_something_else_looks_after_it() {
+        let work = |cluster: &str, more: Value| -> DynamicObject {
+            let mut metadata = json!({"name": "w", "namespace": cluster, "uid": cluster});
+            metadata
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let works = [
+            work("d", json!({})),
+            work("a", json!({})),
+            work("b", json!({})),
+            work("e", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            work(
+                "f",
+                json!({"labels": {"work.open-cluster-management.io/manifestworkreplicaset": "default.w"}}),
+            ),
+            work("g", json!({"labels": {"open-cluster-management.io/addon-name": "x"}})),
+            work(
+                "h",
+                json!({"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x"}]}),
+            ),
+        ];
+        let chosen = ["b".to_owned()];
+        assert_eq!(left(&works, &chosen, false), []);
+        let gone = |cluster: &str| (cluster.to_owned(), Step::Delete(Some(cluster.to_owned())));
+        assert_eq!(left(&works, &chosen, true), [gone("a"), gone("d")]);
+    }
+
+    #[test]
+    fn a_set_that_is_overwritten_follows_the_placement_that_was_named() {
+        let set: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "w"},
+            "spec": {"placementRefs": [{"name": "a", "rolloutStrategy": {"type": "Progressive"}}, {"name": "b"}]},
+        }))
+        .unwrap();
+        assert_eq!(overwritten(&set, "b", &[]).get("placementRefs"), None);
+        assert_eq!(overwritten(&set, "c", &[])["placementRefs"], json!([{"name": "c"}]));
+    }
 
     #[test]
     fn a_placement_is_written_with_its_namespace() {

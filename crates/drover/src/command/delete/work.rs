@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::{
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
+
+use serde_json::json;
 
 use crate::{cli::Global, cluster_name, connect::Target, kinds, output};
 
@@ -30,13 +32,21 @@ pub struct Work {
     /// Return at once instead of waiting until the cluster has let go of what the work made
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
-    timeout: u64,
+    /// How long to wait, in seconds [default: 60, with --force 10]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
+    timeout: Option<u64>,
+    /// Delete it although its cluster does not let go of it in time, or at once with --no-wait; what it made stays there
+    #[arg(long)]
+    force: bool,
     /// Let the hub check everything and delete nothing
     #[arg(long)]
     dry_run: bool,
 }
+
+/// How long a cluster has to let go of what a work made.
+const SECONDS: u64 = 60;
+/// How long before a work is deleted by force, as with clusteradm.
+const FORCED_SECONDS: u64 = 10;
 
 impl Work {
     pub async fn run(self, global: &Global) -> Result<()> {
@@ -75,20 +85,50 @@ impl Work {
         if self.dry_run {
             return output::say(format_args!("work {name} in cluster {cluster} is deleted (dry run)"));
         }
+        if self.no_wait && self.force {
+            return self.strip(hub, cluster, &uid).await;
+        }
         if self.no_wait {
             return output::say(format_args!("work {name} in cluster {cluster} is being deleted"));
         }
         let gone = await_condition(api, name, is_deleted(&uid));
-        match tokio::time::timeout(Duration::from_secs(self.timeout), gone).await {
+        let seconds = self
+            .timeout
+            .unwrap_or(if self.force { FORCED_SECONDS } else { SECONDS });
+        match tokio::time::timeout(Duration::from_secs(seconds), gone).await {
             Ok(Ok(_)) => output::say(format_args!("work {name} in cluster {cluster} is deleted")),
             Ok(Err(error)) => {
                 bail!("lost sight of work {name} in cluster {cluster} while it was being deleted: {error}")
             }
+            Err(_) if self.force => self.strip(hub, cluster, &uid).await,
             Err(_) => bail!(
-                "work {name} in cluster {cluster} is still being deleted after {} s; \
-                 `drover why manifestwork/{cluster}/{name}` says what it waits for",
-                self.timeout
+                "work {name} in cluster {cluster} is still being deleted after {seconds} s; \
+                 `drover why manifestwork/{cluster}/{name}` says what it waits for"
             ),
         }
+    }
+
+    /// Takes away what keeps a work that is being deleted.
+    async fn strip(&self, hub: &Target, cluster: &str, uid: &str) -> Result<()> {
+        let name = &self.name;
+        let api = hub.namespaced(&kinds::manifest_work(), cluster);
+        // Of the work that was seen: the API server refuses the patch of another one.
+        let patch = Patch::Merge(json!({ "metadata": { "uid": uid, "finalizers": null } }));
+        match api.patch(name, &PatchParams::default(), &patch).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {
+                return output::say(format_args!("work {name} in cluster {cluster} is deleted"));
+            }
+            Err(error) => {
+                let doing = format!("could not delete work {name} in cluster {cluster} by force");
+                return Err(hub.explain(&doing, &error));
+            }
+        }
+        output::say(format_args!("work {name} in cluster {cluster} is deleted"))?;
+        eprintln!(
+            "cluster {cluster} has not let go of work {name}: what it made stays there until its agent comes back and finds \
+             the work gone"
+        );
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! `drover get addons [NAMES] --clusters C`
-//! Upstream: clusteradm `get addon -o table`, whose columns these are. `drover addon list` has a line per cluster.
+//! Upstream: clusteradm `get addon -o table`, whose columns these are; the clusters' names follow under `-o wide`.
+//! `drover addon list` has a line per cluster.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,13 @@ use kube::core::DynamicObject;
 use crate::{
     add_ons::{self, cluster, name},
     cli::Global,
+    clusters,
     connect::Target,
-    output::{self, Format},
+    output::{self, Asked, Format},
     table::Table,
 };
 
-/// List the add-ons, each with the clusters that have it
+/// List the add-ons, each with how many clusters have it
 #[derive(Debug, Args)]
 pub struct Addons {
     /// Only these add-ons
@@ -31,15 +33,18 @@ pub struct Addons {
     )]
     clusters: Vec<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
 impl Addons {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
+        clusters::exist(&hub, &self.clusters).await?;
         let offered = add_ons::offered(&hub, &self.names).await?;
-        if let Some(text) = add_ons::encode(&offered, "clustermanagementaddon", self.output)? {
+        add_ons::check_names(&self.names, &offered, &[])?;
+        let asked = Asked::by(&self.names);
+        if let Some(text) = add_ons::encode(&offered, asked, "clustermanagementaddon", self.output)? {
             return output::print(&text);
         }
         if offered.is_empty() {
@@ -47,11 +52,11 @@ impl Addons {
             return Ok(());
         }
         let installed = add_ons::installed(&hub, &self.names).await?;
-        output::print(&table(&offered, &installed, &self.clusters).render())
+        output::print(&table(&offered, &installed, &self.clusters, self.output == Format::Wide).render())
     }
 }
 
-fn table(offered: &[DynamicObject], installed: &[DynamicObject], clusters: &[String]) -> Table {
+fn table(offered: &[DynamicObject], installed: &[DynamicObject], clusters: &[String], wide: bool) -> Table {
     let mut having: BTreeMap<String, Vec<String>> = offered.iter().map(|it| (name(it), Vec::new())).collect();
     for it in installed {
         let cluster = cluster(it);
@@ -62,9 +67,16 @@ fn table(offered: &[DynamicObject], installed: &[DynamicObject], clusters: &[Str
         }
     }
     let mut table = Table::new(["NAME", "INSTALLEDCLUSTERS"]);
+    if wide {
+        table = table.widen(&["CLUSTERS"]);
+    }
     for (name, mut clusters) in having {
         clusters.sort();
-        table.row(vec![name, clusters.join(",")]);
+        let mut row = vec![name, clusters.len().to_string()];
+        if wide {
+            row.push(clusters.join(","));
+        }
+        table.row(row);
     }
     table
 }
@@ -76,17 +88,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_add_on_is_listed_with_the_clusters_that_have_it() {
+    fn an_add_on_is_listed_with_how_many_clusters_have_it_and_if_wanted_which() {
         let object = |value| serde_json::from_value::<DynamicObject>(value).expect("an object");
         let offered = ["b", "a"].map(|name| object(json!({"metadata": {"name": name}})));
         let installed = ["cluster2", "cluster1"].map(|it| object(json!({"metadata": {"name": "a", "namespace": it}})));
         assert_eq!(
-            table(&offered, &installed, &[]).render(),
-            "NAME   INSTALLEDCLUSTERS\na      cluster1,cluster2\nb\n"
+            table(&offered, &installed, &[], false).render(),
+            "NAME   INSTALLEDCLUSTERS\na      2\nb      0\n"
         );
         assert_eq!(
-            table(&offered, &installed, &["cluster2".into()]).render(),
-            "NAME   INSTALLEDCLUSTERS\na      cluster2\nb\n"
+            table(&offered, &installed, &["cluster2".into()], true).render(),
+            "NAME   INSTALLEDCLUSTERS   CLUSTERS\na      1                   cluster2\nb      0\n"
+        );
+        assert_eq!(
+            table(&offered, &installed, &[], true).render().lines().nth(1),
+            Some("a      2                   cluster1,cluster2")
         );
     }
 }

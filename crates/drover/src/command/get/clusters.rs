@@ -13,7 +13,7 @@ use crate::{
     conditions,
     connect::Target,
     kinds,
-    output::{self, Data, Format},
+    output::{self, Asked, Data, Format},
     quantity,
     table::Table,
 };
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Clusters {
     /// Only these clusters
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with_all = ["clusterset", "selector"])]
     names: Vec<String>,
     /// Only the clusters of this set, whether they are in it by name or by its selector
     #[arg(long, value_name = "SET")]
@@ -31,8 +31,8 @@ pub struct Clusters {
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
 impl Clusters {
@@ -63,11 +63,12 @@ impl Clusters {
         for cluster in &mut clusters {
             cluster.metadata.managed_fields = None;
         }
-        if clusters.is_empty() && !matches!(self.output, Some(Format::Json | Format::Yaml)) {
+        if clusters.is_empty() && !self.output.is_whole() {
             eprintln!("no managed clusters found");
             return Ok(());
         }
-        output::print(&encode(&clusters, self.output, Timestamp::now())?)
+        let asked = Asked::by(&self.names);
+        output::print(&encode(&clusters, asked, self.output, Timestamp::now())?)
     }
 }
 
@@ -86,11 +87,11 @@ fn is_member(members: &Membership<'_>, cluster: &DynamicObject) -> bool {
     members.has(&labelled)
 }
 
-fn encode(clusters: &[DynamicObject], format: Option<Format>, now: Timestamp) -> Result<String> {
+fn encode(clusters: &[DynamicObject], asked: Asked, format: Format, now: Timestamp) -> Result<String> {
     Ok(match format {
-        Some(Format::Json) => output::encode(&output::objects(clusters)?, Data::Json)?,
-        Some(Format::Yaml) => output::encode(&output::objects(clusters)?, Data::Yaml)?,
-        Some(Format::Name) => {
+        Format::Json => output::encode(&output::objects(clusters, asked)?, Data::Json)?,
+        Format::Yaml => output::encode(&output::objects(clusters, asked)?, Data::Yaml)?,
+        Format::Name => {
             let line = |it: &DynamicObject| {
                 format!(
                     "managedcluster.cluster.open-cluster-management.io/{}\n",
@@ -99,8 +100,8 @@ fn encode(clusters: &[DynamicObject], format: Option<Format>, now: Timestamp) ->
             };
             clusters.iter().map(line).collect()
         }
-        Some(Format::Wide) => table(clusters, true, now).render(),
-        None => table(clusters, false, now).render(),
+        Format::Wide => table(clusters, true, now).render(),
+        Format::Table => table(clusters, false, now).render(),
     })
 }
 
@@ -193,13 +194,13 @@ mod tests {
     fn clusters_are_a_table_with_the_columns_of_clusteradm() {
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&clusters(), None, now).unwrap(),
+            encode(&clusters(), Asked::Any, Format::Table, now).unwrap(),
             "NAME        ACCEPTED   AVAILABLE   CLUSTERSET   CPU   MEMORY   KUBERNETES VERSION\n\
              cluster1    true       True        default      4     23Gi     v1.36.0\n\
              cluster10   false\n"
         );
         assert_eq!(
-            encode(&clusters(), Some(Format::Wide), now)
+            encode(&clusters(), Asked::Any, Format::Wide, now)
                 .unwrap()
                 .lines()
                 .nth(1)
@@ -212,14 +213,14 @@ mod tests {
     fn clusters_are_also_names_json_and_yaml() {
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&clusters(), Some(Format::Name), now).unwrap(),
+            encode(&clusters(), Asked::Any, Format::Name, now).unwrap(),
             "managedcluster.cluster.open-cluster-management.io/cluster1\n\
              managedcluster.cluster.open-cluster-management.io/cluster10\n"
         );
         let json: serde_json::Value =
-            serde_json::from_str(&encode(&clusters(), Some(Format::Json), now).unwrap()).unwrap();
+            serde_json::from_str(&encode(&clusters()[..1], Asked::Any, Format::Json, now).unwrap()).unwrap();
         assert_eq!(json["items"][0]["metadata"]["name"], "cluster1");
-        let yaml = encode(&clusters()[..1], Some(Format::Yaml), now).unwrap();
-        assert!(yaml.contains("hubAcceptsClient: true"), "{yaml}");
+        let yaml = encode(&clusters()[..1], Asked::One, Format::Yaml, now).unwrap();
+        assert!(yaml.contains("\n  hubAcceptsClient: true"), "{yaml}");
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     conditions,
     connect::Target,
     kinds,
-    output::{self, Data, Format},
+    output::{self, Asked, Data, Format},
     table::Table,
 };
 
@@ -26,8 +26,8 @@ pub struct ClusterSets {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
 impl ClusterSets {
@@ -50,15 +50,16 @@ impl ClusterSets {
         for it in &mut sets {
             it.metadata.managed_fields = None;
         }
-        if sets.is_empty() && !matches!(self.output, Some(Format::Json | Format::Yaml)) {
+        if sets.is_empty() && !self.output.is_whole() {
             eprintln!("no cluster sets found");
             return Ok(());
         }
         let bindings = match self.output {
-            None | Some(Format::Wide) => bindings(&hub).await?,
+            Format::Table | Format::Wide => bindings(&hub).await?,
             _ => BTreeMap::new(),
         };
-        output::print(&encode(&sets, &bindings, self.output, Timestamp::now())?)
+        let asked = Asked::by(&self.names);
+        output::print(&encode(&sets, asked, &bindings, self.output, Timestamp::now())?)
     }
 }
 
@@ -82,21 +83,22 @@ pub async fn bindings(hub: &Target) -> Result<BTreeMap<String, Vec<String>>> {
 
 fn encode(
     sets: &[DynamicObject],
+    asked: Asked,
     bindings: &BTreeMap<String, Vec<String>>,
-    format: Option<Format>,
+    format: Format,
     now: Timestamp,
 ) -> Result<String> {
     Ok(match format {
-        Some(Format::Json) => output::encode(&output::objects(sets)?, Data::Json)?,
-        Some(Format::Yaml) => output::encode(&output::objects(sets)?, Data::Yaml)?,
-        Some(Format::Name) => {
+        Format::Json => output::encode(&output::objects(sets, asked)?, Data::Json)?,
+        Format::Yaml => output::encode(&output::objects(sets, asked)?, Data::Yaml)?,
+        Format::Name => {
             let name = |it: &DynamicObject| it.metadata.name.clone().unwrap_or_default();
             let line =
                 |it: &DynamicObject| format!("managedclusterset.cluster.open-cluster-management.io/{}\n", name(it));
             sets.iter().map(line).collect()
         }
-        Some(Format::Wide) => table(sets, bindings, true, now).render(),
-        None => table(sets, bindings, false, now).render(),
+        Format::Wide => table(sets, bindings, true, now).render(),
+        Format::Table => table(sets, bindings, false, now).render(),
     })
 }
 
@@ -172,18 +174,18 @@ mod tests {
         let bindings = BTreeMap::from([("eu".to_owned(), vec!["default".to_owned(), "kueue".to_owned()])]);
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&sets, &bindings, None, now).unwrap(),
+            encode(&sets, Asked::Any, &bindings, Format::Table, now).unwrap(),
             "NAME     BOUND NAMESPACES   STATUS       MANAGED NAMESPACES\n\
              eu       default,kueue      2 selected   a,b\n\
              global                      3 selected\n\
              prod                        none\n"
         );
-        let wide = encode(&sets, &bindings, Some(Format::Wide), now).unwrap();
+        let wide = encode(&sets, Asked::Any, &bindings, Format::Wide, now).unwrap();
         let last = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
         let cells: Vec<String> = wide.lines().skip(1).map(last).collect();
         assert_eq!(cells, ["17s env=prod", "17s <all>", "17s <label>"]);
         assert_eq!(
-            encode(&sets[..1], &bindings, Some(Format::Name), now).unwrap(),
+            encode(&sets[..1], Asked::Any, &bindings, Format::Name, now).unwrap(),
             "managedclusterset.cluster.open-cluster-management.io/eu\n"
         );
     }

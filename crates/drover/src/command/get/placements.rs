@@ -1,20 +1,23 @@
-//! `drover get placements`
-//! Upstream: clusteradm `get placements`, and the columns of kubectl.
+//! `drover get placements [NAMES] [-n NAMESPACE]`
+//! Upstream: clusteradm `get placements -o table`, whose columns these are; the namespace comes after them.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
 use clap::Args;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::{Api, api::ListParams, core::DynamicObject};
+use ocm_api::{cluster::PlacementDecision, labels};
 
 use crate::{
     cli::Global,
     conditions,
     connect::Target,
     kinds,
-    output::{self, Data, Format},
+    output::{self, Asked, Data, Format},
     table::Table,
 };
 
-/// List the placements and how many clusters each has chosen
+/// List the placements and the clusters that each has chosen
 #[derive(Debug, Args)]
 pub struct Placements {
     /// Only these placements
@@ -24,9 +27,12 @@ pub struct Placements {
     #[arg(short, long)]
     namespace: Option<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
+
+/// The clusters that placements have chosen, by the placement's namespace and name.
+type Chosen = BTreeMap<(String, String), Vec<String>>;
 
 impl Placements {
     pub async fn run(self, global: &Global) -> Result<()> {
@@ -40,56 +46,98 @@ impl Placements {
         let mut placements = page
             .map_err(|error| hub.explain("could not list the placements", &error))?
             .items;
-        placements
-            .retain(|it| self.names.is_empty() || it.metadata.name.as_ref().is_some_and(|it| self.names.contains(it)));
+        let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
+        let is_unknown = |name: &&String| !placements.iter().any(|it| is_named(it, name));
+        if let Some(unknown) = self.names.iter().find(is_unknown) {
+            let place = match &self.namespace {
+                Some(namespace) => format!("in namespace {namespace}"),
+                None => "on this hub".to_owned(),
+            };
+            bail!("there is no placement {unknown} {place}; `drover get placements` lists those there are");
+        }
+        placements.retain(|it| self.names.is_empty() || self.names.iter().any(|name| is_named(it, name)));
         placements.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
         for it in &mut placements {
             it.metadata.managed_fields = None;
         }
-        if placements.is_empty() && !matches!(self.output, Some(Format::Json | Format::Yaml)) {
+        if placements.is_empty() && !self.output.is_whole() {
             eprintln!("no placements found");
             return Ok(());
         }
-        output::print(&encode(&placements, self.output)?)
+        let chosen = match self.output {
+            Format::Table | Format::Wide => self.chosen(&hub).await?,
+            Format::Json | Format::Yaml | Format::Name => Chosen::new(),
+        };
+        // Without a namespace a name is that of any number of placements.
+        let asked = match &self.namespace {
+            Some(_) => Asked::by(&self.names),
+            None => Asked::Any,
+        };
+        output::print(&encode(&placements, asked, &chosen, self.output)?)
+    }
+
+    async fn chosen(&self, hub: &Target) -> Result<Chosen> {
+        let decisions: Api<PlacementDecision> = match &self.namespace {
+            Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
+            None => Api::all(hub.client.clone()),
+        };
+        let listed = decisions.list(&ListParams::default().labels(labels::PLACEMENT)).await;
+        let listed = listed.map_err(|error| hub.explain("could not list the decisions of placements", &error))?;
+        Ok(by_placement(listed.items))
     }
 }
 
-fn encode(placements: &[DynamicObject], format: Option<Format>) -> Result<String> {
+/// A placement of many clusters has several decisions.
+fn by_placement(decisions: Vec<PlacementDecision>) -> Chosen {
+    let mut chosen = Chosen::new();
+    for it in decisions {
+        let namespace = it.metadata.namespace.unwrap_or_default();
+        let placement = it.metadata.labels.and_then(|mut it| it.remove(labels::PLACEMENT));
+        let clusters = it.status.map(|it| it.decisions).unwrap_or_default();
+        let names = clusters.into_iter().map(|it| it.cluster_name);
+        let key = (namespace, placement.unwrap_or_default());
+        chosen.entry(key).or_default().extend(names);
+    }
+    chosen.values_mut().for_each(|it| it.sort());
+    chosen
+}
+
+fn encode(placements: &[DynamicObject], asked: Asked, chosen: &Chosen, format: Format) -> Result<String> {
     Ok(match format {
-        Some(Format::Json) => output::encode(&output::objects(placements)?, Data::Json)?,
-        Some(Format::Yaml) => output::encode(&output::objects(placements)?, Data::Yaml)?,
-        Some(Format::Name) => {
+        Format::Json => output::encode(&output::objects(placements, asked)?, Data::Json)?,
+        Format::Yaml => output::encode(&output::objects(placements, asked)?, Data::Yaml)?,
+        Format::Name => {
             let name = |it: &DynamicObject| it.metadata.name.clone().unwrap_or_default();
             let line = |it: &DynamicObject| format!("placement.cluster.open-cluster-management.io/{}\n", name(it));
             placements.iter().map(line).collect()
         }
-        Some(Format::Wide) => table(placements, true).render(),
-        None => table(placements, false).render(),
+        Format::Wide => table(placements, chosen, true).render(),
+        Format::Table => table(placements, chosen, false).render(),
     })
 }
 
-fn table(placements: &[DynamicObject], wide: bool) -> Table {
-    let mut table = Table::new(["NAMESPACE", "NAME", "STATUS", "REASON", "SELECTEDCLUSTERS"]);
+fn table(placements: &[DynamicObject], chosen: &Chosen, wide: bool) -> Table {
+    let mut table = Table::new(["NAME", "STATUS", "REASON", "SELECTEDCLUSTERS", "NAMESPACE"]);
     if wide {
         table = table.widen(&["GROUPS", "MESSAGE"]);
     }
     for it in placements {
         let satisfied = conditions::of(it, ocm_api::conditions::placement::SATISFIED);
         let wrong = conditions::of(it, ocm_api::conditions::placement::MISCONFIGURED).filter(|it| it.is_true());
-        let status = &it.data["status"];
+        let name = it.metadata.name.clone().unwrap_or_default();
+        let namespace = it.metadata.namespace.clone().unwrap_or_default();
+        let clusters = chosen.get(&(namespace.clone(), name.clone()));
         let mut row = vec![
-            it.metadata.namespace.clone().unwrap_or_default(),
-            it.metadata.name.clone().unwrap_or_default(),
+            name,
             satisfied.map(|it| it.status.to_owned()).unwrap_or_default(),
             // What makes no sense is the reason of everything else.
             wrong.or(satisfied).map(|it| it.reason.to_owned()).unwrap_or_default(),
-            status["numberOfSelectedClusters"]
-                .as_i64()
-                .map(|it| it.to_string())
-                .unwrap_or_default(),
+            clusters.map(|it| it.join(",")).unwrap_or_default(),
+            namespace,
         ];
         if wide {
-            row.push(status["decisionGroups"].as_array().map_or(0, Vec::len).to_string());
+            let groups = it.data["status"]["decisionGroups"].as_array();
+            row.push(groups.map_or(0, Vec::len).to_string());
             row.push(wrong.or(satisfied).map(|it| it.says().to_owned()).unwrap_or_default());
         }
         table.row(row);
@@ -115,11 +163,23 @@ mod tests {
             }))
             .unwrap()
         };
+        let decision = |namespace: &str, cluster: &str| -> PlacementDecision {
+            serde_json::from_value(json!({
+                "metadata": {"namespace": namespace, "labels": {"cluster.open-cluster-management.io/placement": "a"}},
+                "status": {"decisions": [{"clusterName": cluster, "reason": ""}]},
+            }))
+            .unwrap()
+        };
+        let chosen = by_placement(vec![
+            decision("default", "c2"),
+            decision("other", "c3"),
+            decision("default", "c1"),
+        ]);
         assert_eq!(
-            table(&[placement("a", "False"), placement("b", "True")], false).render(),
-            "NAMESPACE   NAME   STATUS   REASON                  SELECTEDCLUSTERS\n\
-             default     a      True     AllDecisionsScheduled   2\n\
-             default     b      True     Misconfigured           2\n"
+            table(&[placement("a", "False"), placement("b", "True")], &chosen, false).render(),
+            "NAME   STATUS   REASON                  SELECTEDCLUSTERS   NAMESPACE\n\
+             a      True     AllDecisionsScheduled   c1,c2              default\n\
+             b      True     Misconfigured                              default\n"
         );
     }
 }

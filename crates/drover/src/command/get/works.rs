@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::{
     age,
     cli::Global,
-    conditions,
+    clusters, conditions,
     connect::Target,
     kinds,
-    output::{self, Data, Format},
+    output::{self, Asked, Data, Format},
     table::Table,
 };
 
@@ -34,13 +34,14 @@ pub struct Works {
     )]
     clusters: Vec<String>,
     /// How to print them
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
 impl Works {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
+        clusters::exist(&hub, &self.clusters).await?;
         let mut works = Vec::new();
         let parameters = match &self.name {
             Some(name) => ListParams::default().fields(&format!("metadata.name={name}")),
@@ -74,22 +75,28 @@ impl Works {
             };
             match &self.name {
                 Some(name) => anyhow::bail!("there is no work {name} for {of}; `drover get works` lists all works"),
-                None if !matches!(self.output, Some(Format::Json | Format::Yaml)) => {
+                None if !self.output.is_whole() => {
                     eprintln!("no works found for {of}");
                     return Ok(());
                 }
                 None => {}
             }
         }
-        output::print(&encode(&works, self.name.is_some(), self.output, Timestamp::now())?)
+        // A name alone is that of a work on any number of clusters.
+        let asked = match &self.name {
+            Some(_) => Asked::by(&self.clusters),
+            None => Asked::Any,
+        };
+        let in_full = self.name.is_some();
+        output::print(&encode(&works, asked, in_full, self.output, Timestamp::now())?)
     }
 }
 
-fn encode(works: &[DynamicObject], in_full: bool, format: Option<Format>, now: Timestamp) -> Result<String> {
+fn encode(works: &[DynamicObject], asked: Asked, in_full: bool, format: Format, now: Timestamp) -> Result<String> {
     Ok(match format {
-        Some(Format::Json) => output::encode(&output::objects(works)?, Data::Json)?,
-        Some(Format::Yaml) => output::encode(&output::objects(works)?, Data::Yaml)?,
-        Some(Format::Name) => {
+        Format::Json => output::encode(&output::objects(works, asked)?, Data::Json)?,
+        Format::Yaml => output::encode(&output::objects(works, asked)?, Data::Yaml)?,
+        Format::Name => {
             let line = |it: &DynamicObject| {
                 format!(
                     "manifestwork.work.open-cluster-management.io/{}\n",
@@ -98,8 +105,8 @@ fn encode(works: &[DynamicObject], in_full: bool, format: Option<Format>, now: T
             };
             works.iter().map(line).collect()
         }
-        Some(Format::Wide) => table(works, true, now).render(),
-        None if in_full => {
+        Format::Wide => table(works, true, now).render(),
+        Format::Table if in_full => {
             let mut text = table(works, false, now).render();
             for work in works {
                 text.push_str(&format!(
@@ -110,7 +117,7 @@ fn encode(works: &[DynamicObject], in_full: bool, format: Option<Format>, now: T
             }
             text
         }
-        None => table(works, false, now).render(),
+        Format::Table => table(works, false, now).render(),
     })
 }
 
@@ -203,7 +210,7 @@ mod tests {
     fn works_are_a_table_with_the_columns_of_clusteradm() {
         let now = "2026-01-01T00:02:59Z".parse().unwrap();
         assert_eq!(
-            encode(&[work()], false, Some(Format::Wide), now).unwrap(),
+            encode(&[work()], Asked::Any, false, Format::Wide, now).unwrap(),
             "NAME            CLUSTER    NUMBER OF MANIFESTS   APPLIED   AVAILABLE   AGE\n\
              my-first-work   cluster1   3                     False     False       2m59s\n"
         );
@@ -213,7 +220,7 @@ mod tests {
     fn a_named_work_is_told_resource_by_resource() {
         let now = "2026-01-01T00:02:59Z".parse().unwrap();
         assert_eq!(
-            encode(&[work()], true, None, now).unwrap(),
+            encode(&[work()], Asked::Any, true, Format::Table, now).unwrap(),
             "NAME            CLUSTER    NUMBER OF MANIFESTS   APPLIED   AVAILABLE\n\
              my-first-work   cluster1   3                     False     False\n\
              \n\
