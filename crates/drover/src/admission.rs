@@ -25,7 +25,7 @@ impl Rules {
         let registration = registration::Registration::new(options.registration.default_sets);
         Self {
             registration: Arc::new(registration),
-            work: Arc::new(work::Work::new(options.works.manifest_work_replica_set)),
+            work: Arc::new(work::Work::new(options.works.rules())),
         }
     }
 

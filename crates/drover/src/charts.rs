@@ -23,6 +23,7 @@ const HUB_FILES: &[File] = include_files![
     "../../../deploy/charts/drover-hub/templates/service_account.yaml",
     "../../../deploy/charts/drover-hub/templates/webhooks.yaml",
     "../../../deploy/charts/drover-hub/templates/webhooks_roles.yaml",
+    "../../../deploy/charts/drover-hub/templates/work_executor.yaml",
 ];
 const AGENT_FOLDER: &str = "../../../deploy/charts/drover-agent";
 const AGENT_FILES: &[File] = include_files![
@@ -62,7 +63,8 @@ pub struct HubValues {
     /// Upstream's switches to turn on or off, as with `drover hub`
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = feature_gates::parse, help_heading = "The Deployment")]
     pub feature_gates: Vec<feature_gates::Gate>,
-    /// Accept clusters and approve their first certificate request without a human, if these users ask for it
+    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this alone
+    /// turns ManagedClusterAutoApproval on
     #[arg(
         long,
         visible_alias = "auto-approved-csr-users",
@@ -194,6 +196,8 @@ pub fn text(manifests: &[Value]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const DEPLOYED: [(&str, &str); 2] = [
@@ -262,6 +266,25 @@ mod tests {
     }
 
     #[test]
+    fn a_hub_that_checks_works_without_an_executor_may_write_them_itself() {
+        let of = |gate: &str| {
+            let values = HubValues {
+                feature_gates: vec![feature_gates::parse(gate).unwrap()],
+                ..HubValues::default()
+            };
+            let made = values.manifests().unwrap();
+            let name = "open-cluster-management:drover-hub:work-executor";
+            made.into_iter()
+                .filter(|it| it["metadata"]["name"] == name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("NilExecutorValidating=false"), Vec::<Value>::new());
+        let made = of("NilExecutorValidating=true");
+        assert_eq!(made.len(), 2);
+        assert_eq!(made[0]["rules"][0]["verbs"], json!(["execute-as"]));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list.yaml");
@@ -298,5 +321,13 @@ mod tests {
             "{text}"
         );
         assert_eq!(AgentValues::namespace_of(&made), "there");
+        // The bindings of an agent in another namespace would otherwise lose their subject to this one.
+        let bindings = |made: &[Value]| -> BTreeSet<String> {
+            let bindings = made.iter().filter(|it| it["kind"] == "ClusterRoleBinding");
+            bindings.map(|it| it["metadata"]["name"].to_string()).collect()
+        };
+        let (here, there) = (bindings(&agent(None).manifests("edge").unwrap()), bindings(&made));
+        assert_eq!((here.len(), there.len()), (4, 4));
+        assert!(here.is_disjoint(&there), "{here:?} {there:?}");
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
 use ocm_api::namespaces;
-use ocm_reconcile::install::Installed;
+use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,6 +18,11 @@ const ACCOUNT_BINDING: &str = "open-cluster-management:bootstrap:agent-registrat
 const GROUP_BINDING: &str = "open-cluster-management:bootstrap:managedcluster";
 /// The group of bootstrap tokens, the other kind of credential that clusters join with.
 const GROUP: &str = "system:bootstrappers:managedcluster";
+
+/// Who comes with such a token, as an API server names it.
+pub fn user() -> String {
+    format!("system:serviceaccount:{}:{SERVICE_ACCOUNT}", namespaces::OPERATOR)
+}
 
 /// The objects, in the order in which they need each other.
 pub fn objects() -> Vec<Installed> {
@@ -58,21 +63,23 @@ pub fn objects() -> Vec<Installed> {
 }
 
 /// Lets strangers ask where the hub is and what its CA is, as kubeadm does: `kube-public/cluster-info`. It is public
-/// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user.
+/// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user. The objects say
+/// that they are ours, to be renewed and taken away: on most Kubernetes somebody else has put some of these names there.
 pub fn cluster_info(kubeconfig: &str) -> Vec<Installed> {
     let namespace = "kube-public";
     let name = "open-cluster-management:cluster-info";
+    let labels = json!({(MANAGED_BY): DROVER});
     vec![
         installed::<ConfigMap>(json!({
-            "metadata": {"name": "cluster-info", "namespace": namespace},
+            "metadata": {"name": "cluster-info", "namespace": namespace, "labels": labels},
             "data": {"kubeconfig": kubeconfig},
         })),
         installed::<Role>(json!({
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
             "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"], "verbs": ["get"]}],
         })),
         installed::<RoleBinding>(json!({
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:anonymous"}],
         })),

@@ -22,12 +22,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The rules of a hub that looks after ManifestWorkReplicaSets, or does not.
-    pub fn new(replica_sets_are_taken: bool) -> Self {
-        let rules = Rules {
-            replica_sets_are_taken,
-            ..Rules::default()
-        };
+    /// The same inside the server.
+    pub fn new(rules: Rules) -> Self {
         Self { rules }
     }
 }

@@ -14,11 +14,13 @@ use crate::{cli::Global, connect::Target, examples, feature_gates, health, proce
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
 pub struct Hub {
-    /// Accept clusters and approve their first certificate request without a human, if these users ask for it
+    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this alone
+    /// turns ManagedClusterAutoApproval on
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
-    /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval,
-    /// ManifestWorkReplicaSet, ResourceCleanup
+    /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterProfile, DefaultClusterSet,
+    /// ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is), ManifestWorkReplicaSet, NilExecutorValidating,
+    /// ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
     feature_gates: Vec<crate::feature_gates::Gate>,
     /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's

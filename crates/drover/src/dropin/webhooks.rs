@@ -45,10 +45,6 @@ pub const CONVERT: &str = "/convert";
 
 /// Everything that a hub with these options answers, at one address.
 pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {
-    let works = of_works::Rules {
-        replica_sets_are_taken: options.works.manifest_work_replica_set,
-        ..of_works::Rules::default()
-    };
     let reviews = |rules: Rules| Reviews {
         hub: client.clone(),
         rules,
@@ -57,7 +53,7 @@ pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {
         clusters: reviews(Rules::Clusters {
             default_sets: options.registration.default_sets,
         }),
-        works: reviews(Rules::Works(works)),
+        works: reviews(Rules::Works(options.works.rules())),
     })
 }
 

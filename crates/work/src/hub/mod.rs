@@ -16,15 +16,30 @@ pub struct Options {
     /// Gate `ManifestWorkReplicaSet`: whether ManifestWorkReplicaSets have works. Upstream has it off unless it is asked for.
     pub manifest_work_replica_set: bool,
     /// Gate `CleanUpCompletedManifestWork`: whether works that are complete go when their time is over. Upstream has it off
-    /// unless it is asked for.
+    /// unless it is asked for, and so have we: works that somebody keeps to look at would go.
     pub clean_up_completed: bool,
+    /// Gate `NilExecutorValidating`: whether who writes a work without an executor has to be allowed to write one with the
+    /// agent's own account. It is for admission alone.
+    pub nil_executor_is_checked: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             manifest_work_replica_set: true,
-            clean_up_completed: true,
+            clean_up_completed: false,
+            nil_executor_is_checked: false,
+        }
+    }
+}
+
+impl Options {
+    /// The rules for those who write works.
+    pub fn rules(&self) -> admission::Rules {
+        admission::Rules {
+            nil_executor_is_checked: self.nil_executor_is_checked,
+            replica_sets_are_taken: self.manifest_work_replica_set,
+            ..admission::Rules::default()
         }
     }
 }
