@@ -60,11 +60,40 @@ $ drover --kubeconfig edge.kubeconfig unjoin --cluster-name edge 2>&1
 ...there is no agent to remove...
 exit 1
 
+# What upstream has put there is not ours to take away.
+$ kubectl --kubeconfig hub.kubeconfig create namespace open-cluster-management
+namespace/open-cluster-management created
+
+$ kubectl --kubeconfig hub.kubeconfig create deployment -n open-cluster-management cluster-manager --image=none --replicas=0
+deployment.apps/cluster-manager created
+
+$ drover --kubeconfig hub.kubeconfig clean 2>&1
+error: Deployment open-cluster-management/cluster-manager runs a hub of upstream's there, and none of ours: `clusteradm clean` removes it
+exit 1
+
+$ kubectl --kubeconfig hub.kubeconfig delete namespace open-cluster-management
+namespace "open-cluster-management" deleted
+
 # A dry run tells everything and writes nothing.
 $ drover --kubeconfig hub.kubeconfig init --dry-run --values values.yaml
+customresourcedefinition.apiextensions.k8s.io/... created (dry run)
+...
 namespace/open-cluster-management-hub created (dry run)
 ...
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:bootstrap:agent-registration created (dry run)
+...
+configmap/cluster-info created (dry run)
+role.rbac.authorization.k8s.io/open-cluster-management:cluster-info created (dry run)
+rolebinding.rbac.authorization.k8s.io/open-cluster-management:cluster-info created (dry run)
+...
 deployment.apps/drover-hub created (dry run)
+
+$ drover --kubeconfig hub.kubeconfig init --dry-run --values values.yaml -o json
+[
+  "customresourcedefinition.apiextensions.k8s.io/... created (dry run)",
+...
+  "deployment.apps/drover-hub created (dry run)"
+]
 
 $ kubectl --kubeconfig hub.kubeconfig get namespace open-cluster-management-hub 2>&1
 Error from server (NotFound): namespaces "open-cluster-management-hub" not found
@@ -77,7 +106,11 @@ $ drover --kubeconfig hub.kubeconfig init --feature-gates Nothing=true 2>&1
 exit 2
 
 $ drover --kubeconfig hub.kubeconfig init --wait --values values.yaml --output-join-command-file join.sh
-namespace/open-cluster-management-hub unchanged
+customresourcedefinition.apiextensions.k8s.io/... created
+...
+namespace/open-cluster-management-hub created
+...
+configmap/cluster-info created
 ...
 deployment.apps/drover-hub created
 ...
@@ -90,13 +123,25 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 $ kubectl --kubeconfig hub.kubeconfig get deployment -n open-cluster-management-hub drover-hub -o jsonpath='{.spec.template.spec.containers[0].env[0].value}{"\n"}'
 debug
 
-# A second time changes nothing, and programs get JSON and nothing else.
+# Where the hub is reached may change, and whoever joins later is told.
+$ drover --kubeconfig hub.kubeconfig init --values values.yaml --hub-apiserver https://hub.example:6443 | grep -e cluster-info -e managedclusters.cluster
+customresourcedefinition.apiextensions.k8s.io/managedclusters.cluster.open-cluster-management.io unchanged
+configmap/cluster-info configured
+role.rbac.authorization.k8s.io/open-cluster-management:cluster-info unchanged
+rolebinding.rbac.authorization.k8s.io/open-cluster-management:cluster-info unchanged
+
+# Another time changes nothing else, and programs get JSON and nothing else.
 $ drover --kubeconfig hub.kubeconfig init --values values.yaml -o json
 {
   "hub-apiserver": "https://127.0.0.1:...",
   "hub-ca-hash": "sha256:...",
   "hub-token": "..."
 }
+
+$ drover --kubeconfig hub.kubeconfig get token
+token=...
+please log on spoke and run:
+drover join --hub-token ... --cluster-name <cluster_name> --deploy
 
 $ drover --kubeconfig hub.kubeconfig get hub-info
 Registration Operator:	<none>
@@ -146,6 +191,10 @@ $ KUBECONFIG=edge.kubeconfig sh join.sh other 2>&1
 ...the cluster is edge already...
 exit 1
 
+$ sed 's/--deploy/--deploy --namespace open-cluster-management-other/' join.sh > other.sh && KUBECONFIG=edge.kubeconfig sh other.sh edge 2>&1
+error: the agent of edge is in namespace open-cluster-management-agent already: `drover unjoin --cluster-name edge --namespace open-cluster-management-agent` first, or go on beside it with --force
+exit 1
+
 $ drover --kubeconfig edge.kubeconfig unjoin --cluster-name other 2>&1
 ...this cluster is edge and not other...
 exit 1
@@ -190,14 +239,33 @@ managedcluster.cluster.open-cluster-management.io "edge" deleted
 $ kubectl --kubeconfig hub.kubeconfig apply -f add-on.yaml
 clustermanagementaddon.addon.open-cluster-management.io/helloworld created
 
-$ drover --kubeconfig hub.kubeconfig clean
+# The hub is a managed cluster of upstream's, too: the namespace of its agent's operator is ours as well.
+$ kubectl --kubeconfig hub.kubeconfig create deployment -n open-cluster-management klusterlet --image=none --replicas=0
+deployment.apps/klusterlet created
+
+$ drover --kubeconfig hub.kubeconfig clean 2>&1
 clustermanagementaddon.addon.open-cluster-management.io/helloworld deleted
+rolebinding.rbac.authorization.k8s.io/open-cluster-management:cluster-info deleted
+role.rbac.authorization.k8s.io/open-cluster-management:cluster-info deleted
+configmap/cluster-info deleted
 ...
 deployment.apps/drover-hub deleted
 ...
+namespace open-cluster-management stays: Deployment open-cluster-management/klusterlet is in it
 The multicluster hub control plane has been clean up successfully!
 
-$ kubectl --kubeconfig hub.kubeconfig get crds,namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e drover
+$ kubectl --kubeconfig hub.kubeconfig get deployments,serviceaccounts -n open-cluster-management -o name
+deployment.apps/klusterlet
+serviceaccount/default
+
+$ kubectl --kubeconfig hub.kubeconfig delete namespace open-cluster-management
+namespace "open-cluster-management" deleted
+
+$ kubectl --kubeconfig hub.kubeconfig get crds,namespaces,clusterroles,clusterrolebindings,roles,rolebindings,deployments -A -o name | grep -e open-cluster-management -e drover
+exit 1
+
+$ kubectl --kubeconfig hub.kubeconfig get configmap -n kube-public cluster-info 2>&1
+Error from server (NotFound): configmaps "cluster-info" not found
 exit 1
 
 stop two

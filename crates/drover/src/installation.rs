@@ -6,23 +6,40 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
     core::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
+use ocm_api::namespaces;
+use ocm_reconcile::install::{DROVER, MANAGED_BY};
 use serde_json::Value;
 
-use crate::connect::Target;
+use crate::{charts, connect::Target};
 
 /// The field manager of what is put on a cluster.
 const MANAGER: &str = "drover";
+
+/// The Deployments that upstream's hub is known by: namespace and name.
+pub const UPSTREAM_HUB: [(&str, &str); 2] = [
+    (namespaces::OPERATOR, "cluster-manager"),
+    (namespaces::HUB, "cluster-manager-registration-controller"),
+];
+/// The one that upstream's agent is known by.
+pub const UPSTREAM_AGENT: [(&str, &str); 1] = [(namespaces::OPERATOR, "klusterlet")];
 
 /// What became of one object, and its name as kubectl writes it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line {
     name: String,
     what: &'static str,
+}
+
+impl Line {
+    /// The object, as kubectl names it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl std::fmt::Display for Line {
@@ -98,6 +115,89 @@ impl<'a> Object<'a> {
             name: format!("{kind}{dot}{group}/{}", self.name),
             what,
         }
+    }
+}
+
+/// The first of these Deployments that is there, as NAMESPACE/NAME.
+///
+/// # Errors
+/// When the API server cannot be asked.
+pub async fn find(cluster: &Target, deployments: &[(&str, &str)]) -> Result<Option<String>> {
+    for (namespace, name) in deployments {
+        let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| cluster.explain("could not look for what runs there already", &error))?;
+        if found.is_some() {
+            return Ok(Some(format!("{namespace}/{name}")));
+        }
+    }
+    Ok(None)
+}
+
+/// A Deployment in a namespace that is none of ours, as NAMESPACE/NAME. Whose it is keeps the namespace.
+///
+/// # Errors
+/// When the API server cannot be asked.
+pub async fn stranger(cluster: &Target, namespace: &str) -> Result<Option<String>> {
+    let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+    let listed = api.list(&ListParams::default()).await;
+    let doing = || format!("could not look for what else runs in namespace {namespace}");
+    let listed = listed.map_err(|error| cluster.explain(&doing(), &error))?;
+    let names = listed.items.into_iter().filter_map(|it| it.metadata.name);
+    let mut strangers = names.filter(|it| ![charts::HUB, charts::AGENT].contains(&it.as_str()));
+    Ok(strangers.next().map(|it| format!("{namespace}/{it}")))
+}
+
+/// Those of the manifests whose objects are there and say that they are ours.
+///
+/// # Errors
+/// When the API server cannot be asked.
+pub async fn ours(cluster: &Target, manifests: Vec<Value>) -> Result<Vec<Value>> {
+    let mut ours = Vec::new();
+    for manifest in manifests {
+        let object = Object::of(&manifest)?;
+        let found = object.api(cluster).get_opt(object.name).await;
+        let doing = || format!("could not look at {}", object.line("").name);
+        let found = found.map_err(|error| cluster.explain(&doing(), &error))?;
+        if found.is_some_and(|it| it.labels().get(MANAGED_BY).is_some_and(|it| it == DROVER)) {
+            ours.push(manifest);
+        }
+    }
+    Ok(ours)
+}
+
+/// What is there of some manifests at one moment: the states of their objects, in the order of the manifests.
+pub struct Seen(Vec<Option<String>>);
+
+impl Seen {
+    /// # Errors
+    /// When the API server cannot be asked.
+    pub async fn of(cluster: &Target, manifests: &[Value]) -> Result<Self> {
+        let mut states = Vec::new();
+        for manifest in manifests {
+            let object = Object::of(manifest)?;
+            let found = object.api(cluster).get_opt(object.name).await;
+            let doing = || format!("could not look at {}", object.line("").name);
+            let found = found.map_err(|error| cluster.explain(&doing(), &error))?;
+            states.push(found.map(|it| it.metadata.resource_version.unwrap_or_default()));
+        }
+        Ok(Self(states))
+    }
+
+    /// What became of the objects between this moment and a later one.
+    ///
+    /// # Errors
+    /// When a manifest is none.
+    pub fn until(&self, later: &Self, manifests: &[Value]) -> Result<Vec<Line>> {
+        let states = self.0.iter().zip(&later.0).zip(manifests);
+        let line = |((before, after), manifest): ((&Option<String>, &Option<String>), &Value)| {
+            Ok(Object::of(manifest)?.line(match (before, after) {
+                (None, _) => "created",
+                (Some(before), Some(after)) if before == after => "unchanged",
+                (Some(_), _) => "configured",
+            }))
+        };
+        states.map(line).collect()
     }
 }
 
@@ -269,6 +369,21 @@ mod tests {
         assert_eq!(line(&deployment), "deployment.apps/a created");
         assert_eq!(line(&namespace), "namespace/b created");
         assert!(Object::of(&json!({"apiVersion": "v1", "kind": "Namespace"})).is_err());
+    }
+
+    #[test]
+    fn what_became_of_objects_is_told_from_their_states() {
+        let manifests =
+            ["a", "b", "c"].map(|it| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}}));
+        let states = |it: [Option<&str>; 3]| Seen(it.map(|it| it.map(str::to_owned)).into());
+        let before = states([None, Some("1"), Some("2")]);
+        let after = states([Some("3"), Some("1"), Some("4")]);
+        let lines = before.until(&after, &manifests).unwrap();
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            ["namespace/a created", "namespace/b unchanged", "namespace/c configured"]
+        );
     }
 
     #[test]

@@ -108,9 +108,8 @@ pub async fn install(client: &Client, objects: &[Installed]) -> Result<(), Insta
 /// left as they are, and so are those of a newer release of ours.
 pub async fn install_crds(client: &Client, crds: Vec<Value>) -> Result<(), InstallError> {
     stream::iter(crds)
-        .map(|mut crd| async move {
-            crd["metadata"]["labels"][MANAGED_BY] = DROVER.into();
-            crd["metadata"]["labels"][RELEASE] = env!("CARGO_PKG_VERSION").into();
+        .map(|crd| async move {
+            let crd = of_this_release(crd);
             let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let resource = ApiResource::erase::<CustomResourceDefinition>(&());
             keep(client, &Installed::new(resource, crd)).await?;
@@ -123,6 +122,13 @@ pub async fn install_crds(client: &Client, crds: Vec<Value>) -> Result<(), Insta
         .buffer_unordered(PARALLEL)
         .try_collect::<()>()
         .await
+}
+
+/// The CRD with the labels that say who has written it.
+pub fn of_this_release(mut crd: Value) -> Value {
+    crd["metadata"]["labels"][MANAGED_BY] = DROVER.into();
+    crd["metadata"]["labels"][RELEASE] = env!("CARGO_PKG_VERSION").into();
+    crd
 }
 
 async fn keep(client: &Client, wanted: &Installed) -> Result<(), InstallError> {

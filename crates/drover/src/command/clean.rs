@@ -1,21 +1,22 @@
 //! `drover clean`: take the hub that `drover init` has made off its cluster again.
 //! Upstream: clusteradm `clean`, whose lines we print. We differ in that no cluster may be left, available or not (nobody
-//! would clean up after it), and in that `--dry-run` writes nothing.
+//! would clean up after it), in that `--dry-run` writes nothing, and in that what upstream has put there stays.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
-use k8s_openapi::{
-    api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt, api::ListParams};
 use ocm_api::namespaces;
-use ocm_reconcile::install::{DROVER, MANAGED_BY};
+use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
 use serde_json::{Value, json};
 
 use crate::{
     charts::{self, HubValues},
     cli::Global,
     connect::Target,
+    feature_gates,
     installation::{self, Mode, Removal},
     kinds, output, webhooks,
 };
@@ -33,27 +34,27 @@ pub struct Clean {
 impl Clean {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = Target::connect(global).await?;
-        self.check_clusters(&hub).await?;
-        let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), namespaces::HUB);
-        let found = deployments.get_opt(charts::HUB).await;
-        let found = found.map_err(|error| hub.explain("could not look for the hub", &error))?;
-        let is_there = found.is_some();
-        let mode = self.removal.mode();
-        let mut manifests = HubValues::default().manifests()?;
-        // The first is the hub's namespace, which goes last but for what is put before it here.
-        let bootstrap = hub::bootstrap::objects();
-        for object in bootstrap {
-            let object = object.into_manifest();
-            if object["metadata"]["name"] != namespaces::HUB {
-                manifests.insert(1, object);
-            }
+        let found = Found::on(&hub).await?;
+        if let (false, Some(theirs)) = (found.is_there, &found.upstream) {
+            bail!(
+                "Deployment {theirs} runs a hub of upstream's there, and none of ours: `clusteradm clean` removes it"
+            );
         }
-        // Asked in vain they would refuse every write; so they go before the hub does.
-        manifests.extend(webhooks::configurations());
-        if is_there {
+        // With upstream's hub beside ours the clusters are still somebody's.
+        if found.upstream.is_none() {
+            self.check_clusters(&hub).await?;
+        }
+        let mode = self.removal.mode();
+        let mut manifests = self.manifests(&found)?;
+        // Asked in vain they would refuse every write; so they go before the hub does. Upstream's have the same names.
+        let told = webhooks::configurations().into_iter();
+        let public = hub::bootstrap::cluster_info("").into_iter();
+        let told = told.chain(public.map(Installed::into_manifest)).collect();
+        manifests.extend(installation::ours(&hub, told).await?);
+        if found.is_there && found.upstream.is_none() {
             manifests.extend(held(&hub).await?);
         }
-        if self.purge_operator {
+        if self.purge_operator && found.upstream.is_none() {
             let definitions = ours(&hub).await?;
             manifests.splice(0..0, definitions);
         }
@@ -63,11 +64,40 @@ impl Clean {
         for line in &lines {
             output::say(line)?;
         }
-        match (mode, is_there || !lines.is_empty()) {
+        for stranger in found.strangers.values() {
+            let namespace = stranger.split('/').next().unwrap_or_default();
+            eprintln!("namespace {namespace} stays: Deployment {stranger} is in it");
+        }
+        match (mode, found.is_there || !lines.is_empty()) {
             (Mode::DryRun, true) => Ok(()),
             (_, false) => output::say("The multicluster hub control plane is cleaned up already"),
             (Mode::Write, true) => output::say("The multicluster hub control plane has been clean up successfully!"),
         }
+    }
+
+    /// What belongs to our hub whoever else is there, but for what only the API server can tell.
+    fn manifests(&self, found: &Found) -> Result<Vec<Value>> {
+        // With what a switch brings: it may have been on once.
+        let switch = feature_gates::parse("NilExecutorValidating=true").map_err(anyhow::Error::msg)?;
+        let values = HubValues {
+            feature_gates: vec![switch],
+            ..HubValues::default()
+        };
+        let mut manifests = values.manifests()?;
+        // Upstream's hub lets clusters in by the same objects. Otherwise they go before the hub's namespace, which is the first.
+        if found.upstream.is_none() {
+            for object in hub::bootstrap::objects() {
+                let object = object.into_manifest();
+                if object["metadata"]["name"] != namespaces::HUB {
+                    manifests.insert(1, object);
+                }
+            }
+        }
+        manifests.retain(|it| {
+            let name = it["metadata"]["name"].as_str().unwrap_or_default();
+            it["kind"] != "Namespace" || !found.strangers.contains_key(name)
+        });
+        Ok(manifests)
     }
 
     async fn check_clusters(&self, hub: &Target) -> Result<()> {
@@ -84,6 +114,36 @@ impl Clean {
             "Please detach all managed clusters from the hub control plane: `kubectl delete managedcluster {}`",
             clusters.join(" ")
         )
+    }
+}
+
+/// Who is on the API, which decides what may be taken away: namespaces and names are the same for upstream and for us.
+struct Found {
+    /// Whether our hub is.
+    is_there: bool,
+    /// A Deployment of upstream's hub.
+    upstream: Option<String>,
+    /// By namespace of ours, a Deployment in it that is not: upstream's agent is in the one that clusters join with.
+    strangers: BTreeMap<&'static str, String>,
+}
+
+impl Found {
+    async fn on(hub: &Target) -> Result<Self> {
+        let is_there = installation::find(hub, &[(namespaces::HUB, charts::HUB)])
+            .await?
+            .is_some();
+        let upstream = installation::find(hub, &installation::UPSTREAM_HUB).await?;
+        let mut strangers = BTreeMap::new();
+        for namespace in [namespaces::OPERATOR, namespaces::HUB] {
+            if let Some(stranger) = installation::stranger(hub, namespace).await? {
+                strangers.insert(namespace, stranger);
+            }
+        }
+        Ok(Self {
+            is_there,
+            upstream,
+            strangers,
+        })
     }
 }
 
@@ -120,4 +180,49 @@ async fn ours(hub: &Target) -> Result<Vec<Value>> {
         })
     };
     Ok(listed.items.iter().map(ResourceExt::name_any).map(manifest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn what_others_use_stays() {
+        let Command::Clean(clean) = Cli::parse_from(["drover", "clean"]).command else {
+            panic!("it is clean");
+        };
+        let left = |upstream: Option<&str>, strangers: &[(&'static str, &str)]| -> Vec<String> {
+            let found = Found {
+                is_there: true,
+                upstream: upstream.map(str::to_owned),
+                strangers: strangers
+                    .iter()
+                    .map(|(key, value)| (*key, (*value).to_owned()))
+                    .collect(),
+            };
+            let manifests = clean.manifests(&found).unwrap();
+            let name = |it: &Value| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', "");
+            let mut names: Vec<String> = manifests.iter().map(name).collect();
+            names.retain(|it| it.starts_with("Namespace/") || it.contains("bootstrap"));
+            names
+        };
+        let bootstrap = [
+            "ClusterRoleBinding/open-cluster-management:bootstrap:managedcluster",
+            "ClusterRoleBinding/open-cluster-management:bootstrap:agent-registration",
+            "ClusterRole/open-cluster-management:bootstrap",
+            "ServiceAccount/agent-registration-bootstrap",
+        ];
+        let (hub, operator) = (
+            "Namespace/open-cluster-management-hub",
+            "Namespace/open-cluster-management",
+        );
+        assert_eq!(left(None, &[]), [&[hub][..], &bootstrap, &[operator]].concat());
+        let agent = [(namespaces::OPERATOR, "open-cluster-management/klusterlet")];
+        assert_eq!(left(None, &agent), [&[hub][..], &bootstrap].concat());
+        let both = [(namespaces::OPERATOR, "a"), (namespaces::HUB, "b")];
+        assert_eq!(left(Some("a"), &both), [""; 0]);
+    }
 }

@@ -1,14 +1,15 @@
 //! `drover init`: make a cluster a hub whose controllers run as a Deployment on it.
 //! Upstream: clusteradm `init`, whose closing text and JSON we print. There is no operator: the Deployment is the hub.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::Api;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
 use ocm_api::namespaces;
-use ocm_reconcile::install::install;
+use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY, install, of_this_release};
+use serde_json::{Value, json};
 
 use crate::{
     bootstrap::{Invitation, parse_server, public_kubeconfig},
@@ -16,7 +17,7 @@ use crate::{
     cli::{Cli, Global},
     connect::Target,
     data_dir,
-    installation::{self, Mode},
+    installation::{self, Line, Mode, Seen},
     output::{self, Data},
 };
 
@@ -40,13 +41,13 @@ pub struct Init {
     /// Go on although a hub of upstream's runs there
     #[arg(long)]
     force: bool,
-    /// Also write the manifests of the Deployment to FILE
+    /// Also write everything that is applied to FILE, as manifests
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
     /// Also write the command that joins a cluster to FILE, a script whose argument is the cluster's name
     #[arg(long, value_name = "FILE")]
     output_join_command_file: Option<PathBuf>,
-    /// How to print what clusters join with
+    /// How to print what clusters join with, or what would be done
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Format,
 }
@@ -58,12 +59,6 @@ enum Format {
     Yaml,
 }
 
-/// Upstream's controllers of a hub, with the words to name them by.
-const UPSTREAM: [(&str, &str); 2] = [
-    (namespaces::OPERATOR, "cluster-manager"),
-    (namespaces::HUB, "cluster-manager-registration-controller"),
-];
-
 impl Init {
     pub async fn run(self, global: &Global) -> Result<()> {
         if self.wait && self.output != Format::Text {
@@ -71,23 +66,28 @@ impl Init {
             let text = "output should be text if --wait is set";
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
-        let manifests = self.values.manifests()?;
+        let deployed = self.values.manifests()?;
         let hub = Target::connect(global).await?;
         let version = hub.client.apiserver_version().await;
         version.map_err(|error| hub.explain("could not reach the cluster to make a hub of", &error))?;
         self.check_upstream(&hub).await?;
-        charts::keep(&manifests, self.output_file.as_deref())?;
+        let public = public(&hub, self.hub_apiserver.as_deref()).await?;
+        let prepared = prepared(&public);
+        let all: Vec<Value> = prepared.iter().chain(&deployed).cloned().collect();
+        charts::keep(&all, self.output_file.as_deref())?;
         if self.dry_run {
-            for line in installation::apply(&hub, &manifests, Mode::DryRun).await? {
-                self.say(&line.to_string())?;
-            }
-            return Ok(());
+            return self.tell_dry_run(&installation::apply(&hub, &all, Mode::DryRun).await?);
         }
         // What the hub would bring itself, so that clusters may ask to join before its image has been pulled.
-        let prepared = hub::prepare(&hub.client).await;
-        prepared.with_context(|| format!("could not prepare {}", hub.server))?;
-        publish(&hub, self.hub_apiserver.as_deref()).await?;
-        for line in installation::apply(&hub, &manifests, Mode::Write).await? {
+        let before = Seen::of(&hub, &prepared).await?;
+        let done = hub::prepare(&hub.client).await;
+        done.with_context(|| format!("could not prepare {}", hub.server))?;
+        let published = install(&hub.client, &public).await;
+        published.context("could not publish the hub's CA in kube-public/cluster-info")?;
+        let after = Seen::of(&hub, &prepared).await?;
+        let mut lines = before.until(&after, &prepared)?;
+        lines.extend(installation::apply(&hub, &deployed, Mode::Write).await?);
+        for line in first_of_each(&lines) {
             self.say(&line.to_string())?;
         }
         if self.wait {
@@ -103,18 +103,22 @@ impl Init {
         if self.force {
             return Ok(());
         }
-        for (namespace, name) in UPSTREAM {
-            let api: Api<Deployment> = Api::namespaced(hub.client.clone(), namespace);
-            let found = api.get_opt(name).await;
-            let found = found.map_err(|error| hub.explain("could not look for a hub that runs already", &error))?;
-            if found.is_some() {
-                bail!(
-                    "Deployment {namespace}/{name} runs a hub of upstream's there already: remove it first with \
-                     `clusteradm clean`, or go on beside it with --force"
-                );
-            }
+        match installation::find(hub, &installation::UPSTREAM_HUB).await? {
+            None => Ok(()),
+            Some(theirs) => bail!(
+                "Deployment {theirs} runs a hub of upstream's there already: remove it first with `clusteradm clean`, or go \
+                 on beside it with --force"
+            ),
         }
-        Ok(())
+    }
+
+    fn tell_dry_run(&self, lines: &[Line]) -> Result<()> {
+        let lines: Vec<String> = first_of_each(lines).map(ToString::to_string).collect();
+        match self.output {
+            Format::Text => lines.iter().try_for_each(output::say),
+            Format::Json => output::print(&output::encode(&json!(lines), Data::Json)?),
+            Format::Yaml => output::print(&output::encode(&json!(lines), Data::Yaml)?),
+        }
     }
 
     /// A line for a person. Standard output is the program's that asked for JSON.
@@ -150,15 +154,56 @@ impl Init {
     }
 }
 
-/// Lets joining clusters ask for the hub's CA, unless the cluster tells it already, as kubeadm's do.
-async fn publish(hub: &Target, server: Option<&str>) -> Result<()> {
+/// What lets joining clusters ask for the hub's CA; nothing where the cluster tells it already, as kubeadm's do, or where it has
+/// none of its own. What an earlier `init` has told is told anew: the address or the CA may be another now.
+async fn public(hub: &Target, server: Option<&str>) -> Result<Vec<Installed>> {
     let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "kube-public");
     let found = maps.get_opt("cluster-info").await;
     let found = found.map_err(|error| hub.explain("could not look for kube-public/cluster-info", &error))?;
-    let Some(ca) = hub.ca.as_deref().filter(|_| found.is_none()) else {
-        return Ok(());
-    };
-    let kubeconfig = public_kubeconfig(server.unwrap_or(&hub.server), ca)?;
-    let installed = install(&hub.client, &hub::bootstrap::cluster_info(&kubeconfig)).await;
-    installed.context("could not publish the hub's CA in kube-public/cluster-info")
+    let is_theirs = |it: &ConfigMap| it.labels().get(MANAGED_BY).is_none_or(|it| it != DROVER);
+    match hub.ca.as_deref() {
+        Some(ca) if !found.as_ref().is_some_and(is_theirs) => {
+            let kubeconfig = public_kubeconfig(server.unwrap_or(&hub.server), ca)?;
+            Ok(hub::bootstrap::cluster_info(&kubeconfig))
+        }
+        _ => Ok(vec![]),
+    }
+}
+
+/// Everything that is put on the API before the Deployment.
+fn prepared(public: &[Installed]) -> Vec<Value> {
+    let kinds = ocm_api::crds::hub().into_iter().map(of_this_release);
+    let objects = hub::bootstrap::objects();
+    let objects = objects.into_iter().chain(public.iter().cloned());
+    kinds.chain(objects.map(Installed::into_manifest)).collect()
+}
+
+/// The lines, without what is said of an object a second time: a namespace is prepared, and part of the Deployment's manifests.
+fn first_of_each(lines: &[Line]) -> impl Iterator<Item = &Line> {
+    let mut told = BTreeSet::new();
+    lines.iter().filter(move |it| told.insert(it.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_init_writes_is_in_the_list_that_it_tells() {
+        let info = hub::bootstrap::cluster_info("x");
+        let all = prepared(&info);
+        let name = |it: &Value| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', "");
+        let names: Vec<String> = all.iter().map(name).collect();
+        for wanted in [
+            "CustomResourceDefinition/managedclusters.cluster.open-cluster-management.io",
+            "ServiceAccount/agent-registration-bootstrap",
+            "ConfigMap/cluster-info",
+            "RoleBinding/open-cluster-management:cluster-info",
+        ] {
+            assert!(names.iter().any(|it| it == wanted), "{wanted} of {names:?}");
+        }
+        assert_eq!(prepared(&[]).len() + info.len(), all.len());
+        // As the hub itself writes it, so that a file of it can be applied and is known again.
+        assert_eq!(all[0]["metadata"]["labels"][MANAGED_BY], DROVER);
+    }
 }

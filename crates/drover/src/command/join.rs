@@ -101,7 +101,7 @@ impl Join {
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         if let Some(flag) = self.deploy.stray() {
-            let text = format!("{flag} is for --deploy, which is not there");
+            let text = format!("{flag} is for an agent that is left on the cluster as a Deployment: add --deploy");
             Cli::command().error(ErrorKind::MissingRequiredArgument, text).exit();
         }
         if self.deploy.deploy {
@@ -240,7 +240,8 @@ impl Join {
     /// What the hub's administrator has to do now.
     fn tell(&self) -> Result<()> {
         output::say(format_args!(
-            "Please log onto the hub cluster and run the following command:\n\n    drover accept --clusters {}\n",
+            "Please log onto the hub cluster and run the following command:\n\n    drover accept --clusters {}\n\n\
+             {AUTO_APPROVAL}\n",
             self.cluster_name
         ))
     }
@@ -278,6 +279,9 @@ impl Join {
         Ok(KubeconfigSource::Inline(invitation.kubeconfig()?))
     }
 }
+
+/// When what an administrator is asked to do comes about by itself.
+const AUTO_APPROVAL: &str = "This is not needed when the ManagedClusterAutoApproval feature is enabled";
 
 /// Where the agent is on its way, for the person who waits at the terminal.
 fn tell_phase(phase: &Phase) {

@@ -16,7 +16,7 @@ use crate::{
     charts::{self, AgentValues, Common},
     cli::Global,
     cluster_name,
-    command::join::deploy::cluster_name_of,
+    command::join::deploy::{agents, cluster_name_of},
     connect::Target,
     installation::{self, Mode, Removal},
     output,
@@ -77,27 +77,29 @@ impl Unjoin {
             common: Common::default(),
             namespace: Some(self.namespace.clone()),
         };
-        let mut manifests = values.manifests(name)?;
-        if self.purge_operator {
-            manifests.insert(
-                1,
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespaces::AGENT_ADDON}}),
-            );
-        } else {
-            manifests.retain(|it| it["kind"] == "Deployment");
-        }
+        let others = self.others(&cluster).await?;
+        let manifests = self.manifests(values.manifests(name)?, &others);
         charts::keep(&manifests, self.removal.output_file.as_deref())?;
         let timeout = self.removal.timeout();
         // The agent first: it would clean up after the works that are let go.
-        let (deployments, others): (Vec<Value>, Vec<Value>) =
+        let (deployments, rights): (Vec<Value>, Vec<Value>) =
             manifests.into_iter().partition(|it| it["kind"] == "Deployment");
         let mut lines = installation::remove(&cluster, &deployments, mode, timeout).await?;
         if mode == Mode::Write {
             self.let_go(&cluster, &works).await?;
         }
-        lines.extend(installation::remove(&cluster, &others, mode, timeout).await?);
+        lines.extend(installation::remove(&cluster, &rights, mode, timeout).await?);
         for line in lines {
             output::say(line)?;
+        }
+        if let (true, Some(other)) = (self.purge_operator, &others.agent) {
+            eprintln!(
+                "what the agent {other} needs as well stays, and so does namespace {}",
+                namespaces::AGENT_ADDON
+            );
+        }
+        if let (true, Some(stranger)) = (self.purge_operator, &others.stranger) {
+            eprintln!("namespace {} stays: Deployment {stranger} is in it", self.namespace);
         }
         if mode == Mode::DryRun {
             return Ok(());
@@ -106,6 +108,40 @@ impl Unjoin {
             "Applied resources have been deleted during the {name} joined stage. The status of mcl {name} will be unknown in \
              the hub cluster."
         ))
+    }
+
+    /// What is to be removed, of everything that `join --deploy` has put there and what came of it.
+    fn manifests(&self, mut manifests: Vec<Value>, others: &Others) -> Vec<Value> {
+        if !self.purge_operator {
+            manifests.retain(|it| it["kind"] == "Deployment");
+            return manifests;
+        }
+        if others.agent.is_none() {
+            let add_ons =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespaces::AGENT_ADDON}});
+            manifests.insert(1, add_ons);
+        }
+        manifests.retain(|it| match it["kind"].as_str() {
+            // All agents of ours have the same; the bindings are each one's own.
+            Some("ClusterRole") => !others.is_ours,
+            Some("Namespace") => others.stranger.is_none() || it["metadata"]["name"] != self.namespace.as_str(),
+            _ => true,
+        });
+        manifests
+    }
+
+    /// Who else is on the cluster.
+    async fn others(&self, cluster: &Target) -> Result<Others> {
+        let agents = agents(cluster).await?;
+        let elsewhere = agents.into_iter().filter_map(|it| it.metadata.namespace);
+        let mut elsewhere = elsewhere.filter(|it| *it != self.namespace);
+        let ours = elsewhere.next().map(|it| format!("{it}/{}", charts::AGENT));
+        let theirs = installation::find(cluster, &installation::UPSTREAM_AGENT).await?;
+        Ok(Others {
+            is_ours: ours.is_some(),
+            agent: ours.or(theirs),
+            stranger: installation::stranger(cluster, &self.namespace).await?,
+        })
     }
 
     /// The names of the works that this agent has applied and that are still there.
@@ -149,6 +185,17 @@ impl Unjoin {
     }
 }
 
+/// Who shares the cluster with the agent, by the names of Deployments.
+#[derive(Default)]
+struct Others {
+    /// Another agent, ours or upstream's. The add-ons of both have one namespace.
+    agent: Option<String>,
+    /// Whether it is one of ours.
+    is_ours: bool,
+    /// One in the agent's namespace, which is that of upstream's agent, too.
+    stranger: Option<String>,
+}
+
 /// The first few, and how many more there are.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 5;
@@ -166,7 +213,51 @@ fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn what_another_agent_needs_stays() {
+        let Command::Unjoin(unjoin) = Cli::parse_from(["drover", "unjoin", "--cluster-name", "c"]).command else {
+            panic!("it is unjoin");
+        };
+        let values = AgentValues {
+            common: Common::default(),
+            namespace: None,
+        };
+        let kinds = |others: &Others| -> Vec<String> {
+            let left = unjoin.manifests(values.manifests("c").unwrap(), others);
+            let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+            let name = |it: &Value| match it["kind"].as_str() {
+                Some("Namespace") => text(&it["metadata"]["name"]),
+                _ => text(&it["kind"]),
+            };
+            let mut kinds: Vec<String> = left.iter().map(name).collect();
+            kinds.sort();
+            kinds.dedup();
+            kinds
+        };
+        let rights = ["ClusterRoleBinding", "Deployment", "ServiceAccount"];
+        let all = ["open-cluster-management-agent", "open-cluster-management-agent-addon"];
+        assert_eq!(
+            kinds(&Others::default()),
+            [&["ClusterRole"][..], &rights, &all].concat()
+        );
+        let ours = Others {
+            agent: Some("b/drover-agent".to_owned()),
+            is_ours: true,
+            stranger: None,
+        };
+        assert_eq!(kinds(&ours), [&rights[..], &all[..1]].concat());
+        let theirs = Others {
+            agent: Some("open-cluster-management/klusterlet".to_owned()),
+            is_ours: false,
+            stranger: Some("open-cluster-management-agent/klusterlet-agent".to_owned()),
+        };
+        assert_eq!(kinds(&theirs), [&["ClusterRole"][..], &rights].concat());
+    }
 
     #[test]
     fn many_works_are_counted() {

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, bail};
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, config::Kubeconfig, runtime::wait::await_condition};
+use kube::{Api, api::ListParams, config::Kubeconfig, runtime::wait::await_condition};
 use ocm_api::namespaces;
 
 use crate::{
@@ -29,7 +29,7 @@ pub struct Deploy {
     #[command(flatten)]
     values: AgentValues,
     /// Wait until the agent's pod is ready and the hub knows the cluster
-    #[arg(long, requires = "deploy", help_heading = "The Deployment")]
+    #[arg(long, help_heading = "The Deployment")]
     wait: bool,
     /// How long to wait, in seconds
     #[arg(
@@ -44,7 +44,7 @@ pub struct Deploy {
     /// Say what would be done and do nothing
     #[arg(long, requires = "deploy", help_heading = "The Deployment")]
     dry_run: bool,
-    /// Go on although an agent of upstream's, or of another name, runs there
+    /// Go on although an agent of upstream's, of another name, or in another namespace runs there
     #[arg(long, requires = "deploy", help_heading = "The Deployment")]
     force: bool,
     /// Also write the manifests of the Deployment to FILE
@@ -60,6 +60,8 @@ impl Deploy {
             ("--image", common.image.is_some()),
             ("--values", !common.files.is_empty()),
             ("--namespace", self.values.namespace.is_some()),
+            // The one that everybody adds who knows clusteradm: clap would not say what to add.
+            ("--wait", self.wait),
         ];
         given.into_iter().find(|it| it.1 && !self.deploy).map(|it| it.0)
     }
@@ -89,10 +91,11 @@ impl Deploy {
         if self.wait {
             let timeout = Duration::from_secs(self.timeout);
             installation::available(cluster, &namespace, charts::AGENT, timeout).await?;
-            known(bootstrap, name, timeout).await?;
+            known(bootstrap, name, &namespace, timeout).await?;
         }
         output::say(format_args!(
-            "\nPlease log onto the hub cluster and run the following command:\n\n    drover accept --clusters {name}\n"
+            "\nPlease log onto the hub cluster and run the following command:\n\n    drover accept --clusters {name}\n\n{}\n",
+            super::AUTO_APPROVAL
         ))
     }
 
@@ -101,26 +104,40 @@ impl Deploy {
         if self.force {
             return Ok(());
         }
-        let doing = "could not look for an agent that runs already";
-        let operators: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
-        let operator = operators.get_opt("klusterlet").await;
-        if operator.map_err(|error| cluster.explain(doing, &error))?.is_some() {
+        if let Some(operator) = installation::find(cluster, &installation::UPSTREAM_AGENT).await? {
             bail!(
-                "Deployment {}/klusterlet runs an agent of upstream's there already: remove it first with \
-                 `clusteradm unjoin`, or go on beside it with --force",
-                namespaces::OPERATOR
+                "Deployment {operator} runs an agent of upstream's there already: remove it first with `clusteradm unjoin`, \
+                 or go on beside it with --force"
             );
         }
-        let agents: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
-        let agent = agents.get_opt(charts::AGENT).await;
-        let agent = agent.map_err(|error| cluster.explain(doing, &error))?;
-        match agent.as_ref().and_then(cluster_name_of) {
-            Some(other) if other != name => bail!(
-                "the cluster is {other} already: `drover unjoin --cluster-name {other}` first, or rename it with --force"
-            ),
-            _ => Ok(()),
+        for agent in agents(cluster).await? {
+            let other = cluster_name_of(&agent).unwrap_or_default();
+            let there = agent.metadata.namespace.unwrap_or_default();
+            if there != namespace {
+                bail!(
+                    "the agent of {other} is in namespace {there} already: \
+                     `drover unjoin --cluster-name {other} --namespace {there}` first, or go on beside it with --force"
+                );
+            }
+            if other != name {
+                bail!(
+                    "the cluster is {other} already: `drover unjoin --cluster-name {other}` first, or rename it with --force"
+                );
+            }
         }
+        Ok(())
     }
+}
+
+/// The agents that run on a cluster as Deployments, in whichever namespaces.
+pub async fn agents(cluster: &Target) -> Result<Vec<Deployment>> {
+    let all: Api<Deployment> = Api::all(cluster.client.clone());
+    let listed = all
+        .list(&ListParams::default().labels(&format!("app={}", charts::AGENT)))
+        .await;
+    let listed = listed.map_err(|error| cluster.explain("could not look for agents that run already", &error))?;
+    let is_agent = |it: &Deployment| it.metadata.name.as_deref() == Some(charts::AGENT);
+    Ok(listed.items.into_iter().filter(is_agent).collect())
 }
 
 /// The cluster's name in the agent's Deployment.
@@ -131,7 +148,7 @@ pub fn cluster_name_of(agent: &Deployment) -> Option<String> {
 }
 
 /// Waits until the hub has the cluster, whether accepted or not.
-async fn known(bootstrap: &Kubeconfig, name: &str, timeout: Duration) -> Result<()> {
+async fn known(bootstrap: &Kubeconfig, name: &str, namespace: &str, timeout: Duration) -> Result<()> {
     let hub = Target::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
     let clusters = hub.all(&kinds::managed_cluster());
     let there = await_condition(clusters, name, |it: Option<&kube::core::DynamicObject>| it.is_some());
@@ -140,10 +157,9 @@ async fn known(bootstrap: &Kubeconfig, name: &str, timeout: Duration) -> Result<
         Ok(Err(error)) => bail!("could not watch for the cluster on {}: {error}", hub.server),
         Err(_) => bail!(
             "the agent runs and the hub {} does not know {name} after {} s; its log tells why: \
-             `kubectl logs -n {} deployment/{}`",
+             `kubectl logs -n {namespace} deployment/{}`",
             hub.server,
             timeout.as_secs(),
-            namespaces::AGENT,
             charts::AGENT
         ),
     }
