@@ -22,6 +22,15 @@ cluster3-...   kubernetes.io/kube-apiserver-client   ...   Pending
 $ drover why managedcluster/cluster3
 ...
 
+# Who has not asked keeps no other out.
+$ drover accept --clusters nobody,cluster3 2>&1
+Starting approve csrs for the cluster nobody
+Starting approve csrs for the cluster cluster3
+...
+Your managed cluster cluster3 has joined the Hub successfully.
+error: no cluster named nobody has asked to join yet; add --wait to wait for it, `drover why managedcluster/nobody` says more
+exit 1
+
 $ drover accept --clusters cluster3 --wait
 Starting approve csrs for the cluster cluster3
 ...

@@ -94,6 +94,7 @@ pub enum Command {
     /// Print the version of this binary, and of the hub if it can be reached
     Version(command::version::Version),
     /// Print the completion script of a shell
+    #[command(alias = "completion")]
     Completions(command::completions::Completions),
 }
 

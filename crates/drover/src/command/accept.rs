@@ -1,9 +1,9 @@
 //! `drover accept --clusters a,b`
 //! Upstream: clusteradm `accept`, whose lines we print. We differ where it misleads: a request is approved only if it
 //! asks for exactly the cluster's identity, the success line appears only when the cluster is accepted and a request of
-//! it is approved, and `--requesters` has an effect.
+//! it is approved, and `--requesters` has an effect. As there, a cluster that cannot be accepted keeps no other out.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -59,54 +59,63 @@ impl Accept {
         }
         let hub = Target::connect(global).await?;
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.timeout);
+        let mut open: Vec<Asking> = Vec::new();
         for cluster in &self.clusters {
-            self.accept(&hub, cluster, deadline).await?;
+            if !open.iter().any(|it| it.cluster == cluster) {
+                open.push(Asking::new(cluster));
+            }
+        }
+        // One that cannot be accepted keeps no other out, so everything that is wrong is told at the end.
+        let mut wrong = Vec::new();
+        loop {
+            let mut waiting = Vec::new();
+            for mut it in open {
+                if it.is_new {
+                    output::say(format_args!("Starting approve csrs for the cluster {}", it.cluster))?;
+                    it.is_new = false;
+                }
+                match self.look(&hub, &mut it).await {
+                    Ok(Progress::Done) => {}
+                    Ok(Progress::NotYet(why)) if self.wait => waiting.push((it, why)),
+                    Ok(Progress::NotYet(why)) => wrong.push(format!(
+                        "{why}; add --wait to wait for it, `drover why managedcluster/{}` says more",
+                        it.cluster
+                    )),
+                    Err(error) => wrong.push(output::sentence(&error)),
+                }
+            }
+            if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
+                let late = waiting.drain(..).map(|(_, why)| why);
+                wrong.extend(late.map(|why| format!("{why}, {} s after being asked to wait for it", self.timeout)));
+            }
+            if waiting.is_empty() {
+                break;
+            }
+            open = waiting.into_iter().map(|(it, _)| it).collect();
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        if !wrong.is_empty() {
+            bail!("{}", wrong.join("; "));
         }
         Ok(())
     }
 
-    async fn accept(&self, hub: &Target, cluster: &str, deadline: tokio::time::Instant) -> Result<()> {
-        output::say(format_args!("Starting approve csrs for the cluster {cluster}"))?;
-        loop {
-            match self.try_accept(hub, cluster).await? {
-                Progress::Done if self.wait && !self.dry_run => {
-                    return self.namespace_made(hub, cluster, deadline).await;
-                }
-                Progress::Done => return Ok(()),
-                Progress::NotYet(why) => {
-                    if !self.wait {
-                        bail!("{why}; add --wait to wait for it, `drover why managedcluster/{cluster}` says more");
-                    }
-                    if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
-                        bail!("{why}, {} s after being asked to wait for it", self.timeout);
-                    }
-                    tokio::time::sleep(LOOK_AGAIN).await;
-                }
+    /// Does for one cluster what can be done now.
+    async fn look(&self, hub: &Target, it: &mut Asking<'_>) -> Result<Progress> {
+        if !it.is_accepted {
+            match self.try_accept(hub, it).await? {
+                Progress::Done => it.is_accepted = true,
+                not_yet => return Ok(not_yet),
             }
         }
-    }
-
-    /// What comes next is usually put into the cluster's namespace, which the hub makes once it sees the acceptance.
-    async fn namespace_made(&self, hub: &Target, cluster: &str, deadline: tokio::time::Instant) -> Result<()> {
-        let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-        loop {
-            let seen = namespaces.get_opt(cluster).await;
-            let seen = seen.map_err(|error| hub.explain(&format!("could not get namespace {cluster}"), &error))?;
-            let is_there = |it: Namespace| it.metadata.deletion_timestamp.is_none();
-            if seen.is_some_and(is_there) {
-                return Ok(());
-            }
-            if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
-                bail!(
-                    "cluster {cluster} is accepted, but namespace {cluster} was not made within {} s: see whether a hub runs",
-                    self.timeout
-                );
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
+        if !self.wait || self.dry_run {
+            return Ok(Progress::Done);
         }
+        namespace_made(hub, it.cluster).await
     }
 
-    async fn try_accept(&self, hub: &Target, cluster: &str) -> Result<Progress> {
+    async fn try_accept(&self, hub: &Target, it: &mut Asking<'_>) -> Result<Progress> {
+        let cluster = it.cluster;
         let managed = hub.all(&kinds::managed_cluster());
         let seen = managed.get_opt(cluster).await;
         let seen = seen.map_err(|error| hub.explain(&format!("could not get cluster {cluster}"), &error))?;
@@ -124,14 +133,16 @@ impl Accept {
         let listed = listed.map_err(|error| hub.explain("could not list the certificate requests", &error))?;
         let verdict = judge(&listed.items, cluster, &self.requesters);
         for line in &verdict.lines {
-            output::say(line)?;
+            if it.told.insert(line.clone()) {
+                output::say(line)?;
+            }
         }
         if verdict.approve.is_empty() && !verdict.has_approved && !joined {
             return Ok(Progress::NotYet(format!(
                 "no csr is approved yet for cluster {cluster}"
             )));
         }
-        let note = if self.dry_run { " (dry run)" } else { "" };
+        let note = output::note(self.dry_run);
         // Admission first: were the request approved and the command then stopped, an agent would hold a certificate for
         // a cluster that nobody has accepted. The other way round, nothing is given away.
         if accepted {
@@ -183,6 +194,40 @@ impl Accept {
 enum Progress {
     Done,
     NotYet(String),
+}
+
+/// A cluster that is to be accepted, and how far it is.
+struct Asking<'a> {
+    cluster: &'a str,
+    /// Whether it has not been looked at yet.
+    is_new: bool,
+    is_accepted: bool,
+    /// What was said of its requests: nobody wants to read it twice a second.
+    told: BTreeSet<String>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(cluster: &'a str) -> Self {
+        Self {
+            cluster,
+            is_new: true,
+            is_accepted: false,
+            told: BTreeSet::new(),
+        }
+    }
+}
+
+/// What comes next is usually put into the cluster's namespace, which the hub makes once it sees the acceptance.
+async fn namespace_made(hub: &Target, cluster: &str) -> Result<Progress> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    let seen = namespaces.get_opt(cluster).await;
+    let seen = seen.map_err(|error| hub.explain(&format!("could not get namespace {cluster}"), &error))?;
+    if seen.is_some_and(|it| it.metadata.deletion_timestamp.is_none()) {
+        return Ok(Progress::Done);
+    }
+    Ok(Progress::NotYet(format!(
+        "cluster {cluster} is accepted, but there is no namespace {cluster} (see whether a hub runs)"
+    )))
 }
 
 /// What to do with the requests of one cluster.

@@ -102,7 +102,10 @@ impl Binding {
         };
         let api = hub.namespaced(&kinds::managed_cluster_set_binding(), namespace);
         match api.create(&parameters, &binding).await {
-            Ok(_) => output::say(format_args!("Clusterset {name} is bound to Namespace {namespace}")),
+            Ok(_) => output::say(format_args!(
+                "Clusterset {name} is bound to Namespace {namespace}{}",
+                output::note(self.dry_run)
+            )),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => output::say(format_args!(
                 "Clusterset {name} is already bound to Namespace {namespace}"
             )),
@@ -123,7 +126,10 @@ impl Binding {
         };
         let api = hub.namespaced(&kinds::managed_cluster_set_binding(), namespace);
         match api.delete(name, &parameters).await {
-            Ok(_) => output::say(format_args!("Clusterset {name} is unbind from namespace {namespace}")),
+            Ok(_) => output::say(format_args!(
+                "Clusterset {name} is unbind from namespace {namespace}{}",
+                output::note(self.dry_run)
+            )),
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 // A binding whose set is gone is unbound all the same; a name that nobody knows is a mistake in typing.
                 existing(hub, name).await?;
@@ -163,6 +169,7 @@ impl Set {
             dry_run: self.dry_run,
             ..PatchParams::default()
         };
+        let note = output::note(self.dry_run);
         for (cluster, old) in before {
             if old == *name {
                 output::say(format_args!("Cluster {cluster} is already in Clusterset {name}"))?;
@@ -177,10 +184,10 @@ impl Set {
                 )
             })?;
             if old.is_empty() {
-                output::say(format_args!("Cluster {cluster} is set to Clusterset {name}"))?;
+                output::say(format_args!("Cluster {cluster} is set to Clusterset {name}{note}"))?;
             } else {
                 output::say(format_args!(
-                    "Cluster {cluster} is set, from ClusterSet {old} to Clusterset {name}"
+                    "Cluster {cluster} is set, from ClusterSet {old} to Clusterset {name}{note}"
                 ))?;
             }
         }
@@ -202,14 +209,17 @@ impl Set {
             dry_run: self.dry_run,
             ..PatchParams::default()
         };
-        let wanted = || self.namespaces.iter().map(|it| it.trim()).filter(|it| !it.is_empty());
+        let wanted = wanted(&self.namespaces);
+        if wanted.is_empty() {
+            return output::say(format_args!("\nNo changes made to Clusterset {name}"));
+        }
         let mut set = set.clone();
         let mut tries = TRIES;
         let (added, count) = loop {
             let present = set.data["spec"]["managedNamespaces"].as_array();
             let mut all = present.cloned().unwrap_or_default();
-            let (known, added): (Vec<&str>, Vec<&str>) =
-                wanted().partition(|namespace| all.iter().any(|it| it["name"] == *namespace));
+            let is_known = |namespace: &&str| all.iter().any(|it| it["name"] == **namespace);
+            let (known, added): (Vec<&str>, Vec<&str>) = wanted.iter().copied().partition(is_known);
             if tries == TRIES {
                 for namespace in known {
                     output::say(format_args!(
@@ -243,11 +253,35 @@ impl Set {
                 }
             }
         };
+        let note = output::note(self.dry_run);
         output::say(format_args!(
-            "\nSuccessfully updated Clusterset {name}\nAdded {} managed namespace(s): {}\n\
+            "\nSuccessfully updated Clusterset {name}{note}\nAdded {} managed namespace(s): {}\n\
              Total managed namespaces in clusterset: {count}",
             added.len(),
             added.join(", ")
         ))
+    }
+}
+
+/// The namespaces that were named, each once: the API takes no list that has one twice.
+fn wanted(namespaces: &[String]) -> Vec<&str> {
+    let mut wanted = Vec::new();
+    for namespace in namespaces.iter().map(|it| it.trim()) {
+        if !namespace.is_empty() && !wanted.contains(&namespace) {
+            wanted.push(namespace);
+        }
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_given_once_however_often_it_is_named() {
+        let named = ["b", " a", "b ", "", "a"].map(str::to_owned);
+        assert_eq!(wanted(&named), ["b", "a"]);
+        assert!(wanted(&[" ".to_owned()]).is_empty());
     }
 }

@@ -137,7 +137,7 @@ impl Create {
         let name = object.metadata.name.clone().unwrap_or_default();
         let api = hub.all(kind);
         let doing = format!("could not apply {what} {name}");
-        let note = if self.dry_run { " (dry run)" } else { "" };
+        let note = output::note(self.dry_run);
         let create = PostParams {
             dry_run: self.dry_run,
             ..PostParams::default()
@@ -152,15 +152,25 @@ impl Create {
                     dry_run: self.dry_run,
                     ..PatchParams::default()
                 };
-                // Everything that can be there or not is in a list, and a merge patch replaces lists whole: what an older
-                // version had and this one has not goes.
-                let patched = api.patch(&name, &patch, &Patch::Merge(&object)).await;
+                let patched = api.patch(&name, &patch, &Patch::Merge(overwriting(&object)?)).await;
                 patched.map_err(|error| hub.explain(&doing, &error))?;
                 output::say(format_args!("{what} {name} is updated{note}"))
             }
             Err(error) => Err(hub.explain(&doing, &error)),
         }
     }
+}
+
+/// The patch that makes the object there is say what this one does. What can be there or not is in lists, which a merge patch
+/// replaces whole, but for the placements of a strategy that has none. Labels that somebody else has put on it stay.
+fn overwriting(object: &DynamicObject) -> Result<Value> {
+    let mut patch = serde_json::to_value(object)?;
+    if let Some(strategy) = patch.pointer_mut("/spec/installStrategy")
+        && strategy["type"] == "Manual"
+    {
+        strategy["placements"] = Value::Null;
+    }
+    Ok(patch)
 }
 
 #[cfg(test)]
@@ -192,6 +202,22 @@ mod tests {
         );
         assert_eq!(add_on["spec"]["installStrategy"], json!({"type": "Manual"}));
         assert_eq!(template["spec"]["registration"], json!([]));
+    }
+
+    #[test]
+    fn an_add_on_that_is_overwritten_without_a_placement_has_none() {
+        let patch = |flags: &[&str]| {
+            let (add_on, template) = objects(flags).unwrap();
+            [add_on, template].map(|it| overwriting(&serde_json::from_value(it).unwrap()).unwrap())
+        };
+        let [add_on, template] = patch(&[]);
+        assert_eq!(
+            add_on["spec"]["installStrategy"],
+            json!({"type": "Manual", "placements": null})
+        );
+        assert_eq!(template["spec"].get("installStrategy"), None);
+        let [add_on, _] = patch(&["--placement-ref", "default/aws"]);
+        assert_eq!(add_on["spec"]["installStrategy"]["placements"][0]["name"], "aws");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `drover addon enable --names A --clusters C`
 //! Upstream: clusteradm `addon enable`, whose flags and lines these are. We differ in three things: everything is checked
 //! before anything is written, `--dry-run` writes nothing, and without `--namespace` the add-on's own configuration chooses
-//! the namespace.
+//! the namespace, which the line then does not name.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -59,9 +59,6 @@ pub struct Enable {
     dry_run: bool,
 }
 
-/// Where an add-on goes when nobody says otherwise: the default of the API.
-const NAMESPACE: &str = "open-cluster-management-agent-addon";
-
 /// A configuration from the file, and where the hub keeps its kind.
 struct Config {
     kind: ApiResource,
@@ -113,10 +110,12 @@ impl Enable {
                 let add_on = self.add_on(name, cluster, &annotations, &labels, &configs);
                 let add_on: DynamicObject = serde_json::from_value(add_on)?;
                 applied.push(self.apply(&hub, &kinds::managed_cluster_add_on(), &add_on).await?);
-                let note = if self.dry_run { " (dry run)" } else { "" };
-                let namespace = self.namespace.as_deref().unwrap_or(NAMESPACE);
+                let note = output::note(self.dry_run);
+                // Without the flag it is the add-on's configuration that says where, and that may change.
+                let place = self.namespace.as_deref();
+                let place = place.map_or_else(String::new, |it| format!("namespaces {it} of "));
                 output::say(format_args!(
-                    "Deploying {name} add-on to namespaces {namespace} of managed cluster: {cluster}.{note}"
+                    "Deploying {name} add-on to {place}managed cluster: {cluster}.{note}"
                 ))?;
             }
         }

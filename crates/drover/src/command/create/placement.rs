@@ -55,9 +55,10 @@ impl Placement {
             dry_run: self.dry_run,
             ..PostParams::default()
         };
+        let note = output::note(self.dry_run);
         match api.create(&parameters, &placement).await {
             Ok(_) => output::say(format_args!(
-                "Placement '{name}' has been created in '{namespace}' namespace"
+                "Placement '{name}' has been created in '{namespace}' namespace{note}"
             )),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" && self.overwrite => {
                 let replace = json!([{ "op": "replace", "path": "/spec", "value": spec }]);
@@ -69,7 +70,7 @@ impl Placement {
                 let made = api.patch(name, &parameters, &patch).await;
                 made.map_err(|error| hub.explain(&format!("could not update placement {name}"), &error))?;
                 output::say(format_args!(
-                    "Placement '{name}' of '{namespace}' namespace has been updated"
+                    "Placement '{name}' of '{namespace}' namespace has been updated{note}"
                 ))
             }
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {

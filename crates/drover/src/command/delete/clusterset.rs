@@ -46,7 +46,10 @@ impl ClusterSet {
         api.delete(name, &parameters)
             .await
             .map_err(|error| hub.explain(&doing, &error))?;
-        output::say(format_args!("Clusterset {name} is deleted"))?;
+        output::say(format_args!(
+            "Clusterset {name} is deleted{}",
+            output::note(self.dry_run)
+        ))?;
         // The label is what somebody decided about the cluster; it is not taken away behind their back.
         let labelled = ListParams::default().labels(&format!("{}={name}", kinds::CLUSTER_SET_LABEL));
         let left = hub.all(&kinds::managed_cluster()).list(&labelled).await;
