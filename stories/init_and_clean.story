@@ -74,6 +74,15 @@ exit 1
 $ kubectl --kubeconfig hub.kubeconfig delete namespace open-cluster-management
 namespace "open-cluster-management" deleted
 
+$ kubectl --kubeconfig hub.kubeconfig create namespace open-cluster-management
+namespace/open-cluster-management created
+
+$ drover --kubeconfig hub.kubeconfig clean
+The multicluster hub control plane is cleaned up already
+
+$ kubectl --kubeconfig hub.kubeconfig delete namespace open-cluster-management
+namespace "open-cluster-management" deleted
+
 # A dry run tells everything and writes nothing.
 $ drover --kubeconfig hub.kubeconfig init --dry-run --values values.yaml
 customresourcedefinition.apiextensions.k8s.io/... created (dry run)
@@ -194,6 +203,13 @@ exit 1
 $ sed 's/--deploy/--deploy --namespace open-cluster-management-other/' join.sh > other.sh && KUBECONFIG=edge.kubeconfig sh other.sh edge 2>&1
 error: the agent of edge is in namespace open-cluster-management-agent already: `drover unjoin --cluster-name edge --namespace open-cluster-management-agent` first, or go on beside it with --force
 exit 1
+
+# Beside each other they have nothing of each other's.
+$ sed -i 's/--wait/--force --dry-run/' other.sh && KUBECONFIG=edge.kubeconfig sh other.sh edge | grep -e binding
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:open-cluster-management-other created (dry run)
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:works:open-cluster-management-other created (dry run)
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator:open-cluster-management-other created (dry run)
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:metrics:open-cluster-management-other created (dry run)
 
 $ drover --kubeconfig edge.kubeconfig unjoin --cluster-name other 2>&1
 ...this cluster is edge and not other...

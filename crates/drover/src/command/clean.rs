@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::core::v1::ServiceAccount, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{Api, ResourceExt, api::ListParams};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
@@ -95,7 +97,8 @@ impl Clean {
         }
         manifests.retain(|it| {
             let name = it["metadata"]["name"].as_str().unwrap_or_default();
-            it["kind"] != "Namespace" || !found.strangers.contains_key(name)
+            let is_ours = name != namespaces::OPERATOR || found.lets_clusters_in;
+            it["kind"] != "Namespace" || is_ours && !found.strangers.contains_key(name)
         });
         Ok(manifests)
     }
@@ -121,6 +124,9 @@ impl Clean {
 struct Found {
     /// Whether our hub is.
     is_there: bool,
+    /// Whether what clusters join with is. Without it the namespace that it lives in was made by somebody else: by upstream
+    /// for a managed cluster, whose agent may be anywhere.
+    lets_clusters_in: bool,
     /// A Deployment of upstream's hub.
     upstream: Option<String>,
     /// By namespace of ours, a Deployment in it that is not: upstream's agent is in the one that clusters join with.
@@ -132,6 +138,9 @@ impl Found {
         let is_there = installation::find(hub, &[(namespaces::HUB, charts::HUB)])
             .await?
             .is_some();
+        let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
+        let account = accounts.get_opt(hub::bootstrap::SERVICE_ACCOUNT).await;
+        let account = account.map_err(|error| hub.explain("could not look for what clusters join with", &error))?;
         let upstream = installation::find(hub, &installation::UPSTREAM_HUB).await?;
         let mut strangers = BTreeMap::new();
         for namespace in [namespaces::OPERATOR, namespaces::HUB] {
@@ -141,6 +150,7 @@ impl Found {
         }
         Ok(Self {
             is_there,
+            lets_clusters_in: account.is_some(),
             upstream,
             strangers,
         })
@@ -194,21 +204,23 @@ mod tests {
         let Command::Clean(clean) = Cli::parse_from(["drover", "clean"]).command else {
             panic!("it is clean");
         };
-        let left = |upstream: Option<&str>, strangers: &[(&'static str, &str)]| -> Vec<String> {
-            let found = Found {
-                is_there: true,
-                upstream: upstream.map(str::to_owned),
-                strangers: strangers
-                    .iter()
-                    .map(|(key, value)| (*key, (*value).to_owned()))
-                    .collect(),
+        let left =
+            |lets_clusters_in: bool, upstream: Option<&str>, strangers: &[(&'static str, &str)]| -> Vec<String> {
+                let found = Found {
+                    is_there: true,
+                    lets_clusters_in,
+                    upstream: upstream.map(str::to_owned),
+                    strangers: strangers
+                        .iter()
+                        .map(|(key, value)| (*key, (*value).to_owned()))
+                        .collect(),
+                };
+                let manifests = clean.manifests(&found).unwrap();
+                let name = |it: &Value| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', "");
+                let mut names: Vec<String> = manifests.iter().map(name).collect();
+                names.retain(|it| it.starts_with("Namespace/") || it.contains("bootstrap"));
+                names
             };
-            let manifests = clean.manifests(&found).unwrap();
-            let name = |it: &Value| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', "");
-            let mut names: Vec<String> = manifests.iter().map(name).collect();
-            names.retain(|it| it.starts_with("Namespace/") || it.contains("bootstrap"));
-            names
-        };
         let bootstrap = [
             "ClusterRoleBinding/open-cluster-management:bootstrap:managedcluster",
             "ClusterRoleBinding/open-cluster-management:bootstrap:agent-registration",
@@ -219,10 +231,11 @@ mod tests {
             "Namespace/open-cluster-management-hub",
             "Namespace/open-cluster-management",
         );
-        assert_eq!(left(None, &[]), [&[hub][..], &bootstrap, &[operator]].concat());
+        assert_eq!(left(false, None, &[]), [&[hub][..], &bootstrap].concat());
+        assert_eq!(left(true, None, &[]), [&[hub][..], &bootstrap, &[operator]].concat());
         let agent = [(namespaces::OPERATOR, "open-cluster-management/klusterlet")];
-        assert_eq!(left(None, &agent), [&[hub][..], &bootstrap].concat());
+        assert_eq!(left(true, None, &agent), [&[hub][..], &bootstrap].concat());
         let both = [(namespaces::OPERATOR, "a"), (namespaces::HUB, "b")];
-        assert_eq!(left(Some("a"), &both), [""; 0]);
+        assert_eq!(left(true, Some("a"), &both), [""; 0]);
     }
 }
