@@ -16,7 +16,9 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kube_api::pki::certificate;
-use ocm_addon_sdk::{AddOn, ConfigKind, Permission, Place, Refusal, Registration, Signing, Subject, hub};
+use ocm_addon_sdk::{
+    AddOn, ConfigKind, Permission, Place, Refusal, Registration, Signing, Subject, agent::Controller, hub,
+};
 use ocm_api::{
     addon::{
         ConfigSpecHash,
@@ -215,6 +217,16 @@ impl Hub {
         Pem::iter_from_buffer(&pem).next().unwrap().unwrap().contents
     }
 
+    async fn approve_by_hand(&self, name: &str) {
+        let condition = json!([{"type": "Approved", "status": "True", "reason": "Slip", "message": "oops"}]);
+        let slip = Patch::Merge(json!({"status": {"conditions": condition}}));
+        let requests = self.requests();
+        requests
+            .patch_approval(name, &PatchParams::default(), &slip)
+            .await
+            .unwrap();
+    }
+
     async fn is_untouched(&self, name: &str) {
         let request = self.requests().get(name).await.unwrap();
         let conditions = request.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -408,12 +420,7 @@ async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
     .await;
 
     // Not even the approval of an administrator gets a certificate for somebody else.
-    let condition = json!([{"type": "Approved", "status": "True", "reason": "Slip", "message": "oops"}]);
-    let slip = Patch::Merge(json!({"status": {"conditions": condition}}));
-    hub.requests()
-        .patch_approval(&other, &PatchParams::default(), &slip)
-        .await
-        .unwrap();
+    hub.approve_by_hand(&other).await;
 
     // One that is none is told as well, and the right one is used at once, not when somebody looks again.
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), "default");
@@ -434,6 +441,74 @@ async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
     assert!(lifetime <= 3600, "{lifetime} s: it outlives its authority");
     let other = hub.requests().get(&other).await.unwrap();
     assert_eq!(certificate_of(Some(&other)), None);
+    hub.stop().await;
+}
+
+/// One whose authority is nowhere on the hub: its controller signs.
+struct Elsewhere;
+
+impl AddOn for Elsewhere {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+
+    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+        let subject = own_subject(place.cluster_name());
+        Ok(vec![Registration::custom_signer(SIGNER).for_subject(subject)])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_author_signs_with_code_of_his_own_what_has_passed_the_same_checks() {
+    let hub = Hub::without_add_ons().await;
+    hub.manager.add(Arc::new(Elsewhere)).unwrap();
+    hub.enable("c1").await;
+    let controller = Controller {
+        add_on: "greeter".to_owned(),
+        client: hub.client.clone(),
+        manager: hub.manager.clone(),
+        stop: hub.stop.clone(),
+    };
+    let own = hub.ask("c1", "c1", SIGNER, &own_subject("c1")).await;
+    let other = hub.ask("c1", "c1", SIGNER, &own_subject("c2")).await;
+    assert_eq!(
+        controller.to_sign(&hub.requests().get(&other).await.unwrap()).unwrap(),
+        None
+    );
+    hub.approve_by_hand(&other).await;
+    let approved = |it: Option<&CertificateSigningRequest>| it.is_some_and(|it| objects::is_true(it, "Approved"));
+    let own = wait::until(&hub.requests(), &own, "is approved", approved)
+        .await
+        .unwrap();
+    let other = wait::until(&hub.requests(), &other, "is approved", approved)
+        .await
+        .unwrap();
+    let refused = controller.to_sign(&other).unwrap_err();
+    assert_eq!(
+        refused.message(),
+        "its subject is not the one that its registration names"
+    );
+
+    let asked = controller.to_sign(&own).unwrap().expect("it is to be signed");
+    let key = SigningKey::generate();
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let authority = certificate::authority("vault", &key, now, 3600).unwrap();
+    let pem = (
+        authority.to_pem(LineEnding::LF).unwrap(),
+        key.to_pkcs8_pem(LineEnding::LF).unwrap(),
+    );
+    let vault = hub::authority::Authority::read(pem.0.as_bytes(), pem.1.as_bytes()).unwrap();
+    let signed = vault.sign(&asked, Duration::from_secs(600), now).unwrap();
+    controller.certify(&own, &signed).await.unwrap();
+    let certificate = hub.certificate(&own.name_any()).await;
+    let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
+    assert_eq!(certificate.subject().to_string(), "O=greeters, CN=c1-greeter");
+    let own = hub.requests().get(&own.name_any()).await.unwrap();
+    assert_eq!(controller.to_sign(&own).unwrap(), None);
     hub.stop().await;
 }
 

@@ -5,8 +5,10 @@
 
 use std::{fmt::Debug, future::Future, hash::Hash};
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
-use ocm_reconcile::Cache;
+use ocm_api::identity;
+use ocm_reconcile::{Cache, Clients, Plan, cache::split_key};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +16,14 @@ use super::{
     Result,
     whenever::{self, Changing},
 };
-use crate::hub::Manager;
+use crate::{
+    Refusal,
+    hub::{
+        Look, Manager,
+        request::{self, Asked},
+        signing,
+    },
+};
 
 /// What the author of a controller's function is given.
 ///
@@ -107,6 +116,40 @@ impl Controller {
         F: Future<Output = Result<()>>,
     {
         whenever::until(&self.stop, watched, act).await
+    }
+
+    /// What a certificate request asks for that this add-on has to sign, for a [signer](crate::Registration::custom_signer)
+    /// whose authority is no Secret but a function of yours; nothing when it is none of this add-on's, not approved, or signed
+    /// already. It has passed the checks that are made before an authority in a Secret signs: who has approved it does not count.
+    /// The certificate must be for exactly this, and [`certify`](Self::certify) hands it over.
+    ///
+    /// # Errors
+    /// Why it is no request of the agent that it says it is for.
+    pub fn to_sign(&self, request: &CertificateSigningRequest) -> std::result::Result<Option<Asked>, Refusal> {
+        let is_due = request::is_approved(request)
+            && !request::is_signed(request)
+            && request.spec.signer_name != identity::CLIENT_SIGNER;
+        let Some(key) = request::key(request).filter(|it| is_due && split_key(it).1 == self.add_on) else {
+            return Ok(None);
+        };
+        let context = self.manager.context();
+        let Look::Here(standing) = context.look(&key) else {
+            return Ok(None);
+        };
+        let asked = request::read(request).map_err(Refusal::new)?;
+        request::check(request, &asked, &standing, &context.options.grpc_user).map_err(Refusal::new)?;
+        Ok(Some(asked))
+    }
+
+    /// Hands over the certificate that was made for a request, as PEM. The controller's account needs `update` on
+    /// `certificatesigningrequests/status` and `sign` on the signer.
+    ///
+    /// # Errors
+    /// When the hub does not take it.
+    pub async fn certify(&self, request: &CertificateSigningRequest, certificate: &str) -> Result<()> {
+        let mut plan = Plan::new();
+        plan.push(signing::certified(request, certificate));
+        super::carry_out(&Clients::hub(self.client.clone()), &plan).await
     }
 
     /// Asks the add-on anew about this cluster, because something has changed that only its author can know of.

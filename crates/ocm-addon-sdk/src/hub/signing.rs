@@ -167,6 +167,19 @@ impl Signer {
     }
 }
 
+/// Hands over the certificate for a request, as PEM.
+pub(crate) fn certified(request: &CertificateSigningRequest, certificate: &str) -> Step {
+    let mut signed = request.clone();
+    signed.status.get_or_insert_default().certificate = Some(ByteString(certificate.as_bytes().to_vec()));
+    let target = Target::of(Site::Hub, request);
+    let object = plan::typed(&signed, &target.api_resource);
+    Step::Replace {
+        target,
+        subresource: Some("status"),
+        object,
+    }
+}
+
 fn lifetime(request: &CertificateSigningRequest, max: Duration) -> Duration {
     let asked = request.spec.expiration_seconds.and_then(|it| u64::try_from(it).ok());
     asked.map_or(max, |seconds| max.min(Duration::from_secs(seconds)))
@@ -220,15 +233,7 @@ impl Reconciler for Signer {
             }
             Verdict::Refused(why) => drop(plan.refuse(why)),
             Verdict::Signed(certificate) => {
-                let mut signed = (**request).clone();
-                signed.status.get_or_insert_default().certificate = Some(ByteString(certificate.clone().into_bytes()));
-                let target = Target::of(Site::Hub, &**request);
-                let object = plan::typed(&signed, &target.api_resource);
-                plan.push(Step::Replace {
-                    target,
-                    subresource: Some("status"),
-                    object,
-                });
+                plan.push(certified(request, certificate));
             }
         }
         plan
