@@ -66,7 +66,7 @@ $ kubectl --as=bob label managedcluster cluster1 cluster.open-cluster-management
 managedcluster.cluster.open-cluster-management.io/cluster1 labeled
 
 $ kubectl --as=bob label managedcluster cluster1 cluster.open-cluster-management.io/clusterset=prod --overwrite 2>&1
-Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: user "bob" cannot add/remove a ManagedCluster to/from ManagedClusterSet "prod"
+Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: managedclustersets/join.cluster.open-cluster-management.io "prod" is forbidden: user "bob" cannot add/remove a ManagedCluster to/from ManagedClusterSet "prod"
 exit 1
 
 $ drover clusterset set prod --clusters cluster1
@@ -74,7 +74,7 @@ Cluster cluster1 is set, from ClusterSet team to Clusterset prod
 
 # Nor take one out of a set that is not his.
 $ kubectl --as=bob label managedcluster cluster1 cluster.open-cluster-management.io/clusterset=team --overwrite 2>&1
-Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: user "bob" cannot add/remove a ManagedCluster to/from ManagedClusterSet "prod"
+Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: managedclustersets/join.cluster.open-cluster-management.io "prod" is forbidden: user "bob" cannot add/remove a ManagedCluster to/from ManagedClusterSet "prod"
 exit 1
 
 # A cluster whose label is taken away is in default again, which counts as leaving a set, too.
@@ -94,7 +94,7 @@ managedcluster.cluster.open-cluster-management.io/cluster1 labeled
 
 # He may let namespaces use his set and no other, under its own name.
 $ sed 's/other/prod/; s/team/prod/' binding.yaml | kubectl --as=bob create -f - 2>&1
-Error from server (Forbidden): error when creating "STDIN": admission webhook "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io" denied the request: user "bob" is not allowed to bind cluster set "prod"
+Error from server (Forbidden): error when creating "STDIN": admission webhook "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io" denied the request: managedclustersets/bind.apps "prod" is forbidden: user "bob" is not allowed to bind cluster set "prod"
 exit 1
 
 $ kubectl --as=bob create -f binding.yaml 2>&1
@@ -128,7 +128,7 @@ $ sed 's/http:/https:/' cluster.yaml | kubectl --as=bob create -f -
 managedcluster.cluster.open-cluster-management.io/theirs created
 
 $ kubectl --as=bob patch managedcluster theirs --type=merge -p '{"spec":{"hubAcceptsClient":true}}' 2>&1
-Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: user "bob" cannot update the HubAcceptsClient field
+Error from server (Forbidden): admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: managedclusters/accept.cluster.open-cluster-management.io "theirs" is forbidden: user "bob" cannot update the HubAcceptsClient field
 exit 1
 
 stop up
