@@ -16,6 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 /// A proxy that lets those through who know the word `user:secret`, and counts them.
 struct Proxy {
@@ -124,6 +125,29 @@ async fn an_api_server_is_reached_through_a_plain_proxy_and_one_over_tls() {
         let source = through(&site, &proxy.url, &proxy.ca);
         assert!(namespaces(&source).await.unwrap() > 0);
         assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 1, "over TLS: {over_tls}");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_agent_of_an_add_on_reaches_its_hub_through_them_too() {
+    let site = Site::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for over_tls in [false, true] {
+        let proxy = Proxy::start(over_tls).await;
+        let KubeconfigSource::Inline(text) = through(&site, &proxy.url, &proxy.ca) else {
+            panic!("it is a text");
+        };
+        let path = folder.path().join(format!("kubeconfig-{over_tls}"));
+        std::fs::write(&path, text).unwrap();
+        let stop = CancellationToken::new();
+        let connecting = ocm_addon_sdk::agent::hub_client(&path, &stop);
+        let client = tokio::time::timeout(testkit::wait::PATIENCE, connecting).await;
+        let client = client.expect("the kubeconfig can be used").unwrap();
+        let found = Api::<Namespace>::all(client).list(&Default::default()).await.unwrap();
+        assert!(!found.items.is_empty());
+        assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 1, "over TLS: {over_tls}");
+        stop.cancel();
     }
     site.stop().await;
 }
