@@ -210,7 +210,7 @@ $ kubectl apply -f add-on.yaml
 clustermanagementaddon.addon.open-cluster-management.io/helloworld created
 
 $ drover addon enable --names helloworld --clusters edge
-Deploying helloworld add-on to managed cluster: edge.
+Deploying helloworld add-on to namespaces open-cluster-management-agent-addon of managed cluster: edge.
 
 $ kubectl wait -n edge managedclusteraddon/helloworld --for=condition=Available --timeout=60s
 managedclusteraddon.addon.open-cluster-management.io/helloworld condition met

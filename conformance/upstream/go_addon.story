@@ -45,7 +45,7 @@ $ kubectl apply -f config.yaml
 addondeploymentconfig.addon.open-cluster-management.io/proxied created
 
 $ drover addon enable --names helloworld --clusters cluster1
-Deploying helloworld add-on to managed cluster: cluster1.
+Deploying helloworld add-on to namespaces open-cluster-management-agent-addon of managed cluster: cluster1.
 
 $ kubectl patch managedclusteraddon -n cluster1 helloworld --type=merge -p '{"spec":{"configs":[{"group":"addon.open-cluster-management.io","resource":"addondeploymentconfigs","namespace":"default","name":"proxied"}]}}'
 managedclusteraddon.addon.open-cluster-management.io/helloworld patched

@@ -242,6 +242,8 @@ impl Logs {
         let (uid, container) = key;
         let start = match &last {
             Some((number, _)) if !options.previous => *number,
+            // Statuses are a moment behind: who was started again has been started before.
+            Some((number, _)) if *number > 0 => started(&found, &container, options.previous).unwrap_or(*number - 1),
             _ => started(&found, &container, options.previous)?,
         };
         let path = path_of(&self.inner.pods_dir, &uid, &container, start);

@@ -1,7 +1,7 @@
 //! `drover addon enable --names A --clusters C`
 //! Upstream: clusteradm `addon enable`, whose flags and lines these are. We differ in three things: everything is checked
 //! before anything is written, `--dry-run` writes nothing, and without `--namespace` the add-on's own configuration chooses
-//! the namespace, which the line then does not name.
+//! the namespace; the line names the default, as upstream's.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 use super::pairs;
 use crate::{cli::Global, cluster_name, connect::Target, kinds, manifests, output};
+
+/// Where an add-on goes when nobody says otherwise: the default of the API.
+const NAMESPACE: &str = "open-cluster-management-agent-addon";
 
 /// Put add-ons on clusters
 #[derive(Debug, Args)]
@@ -111,11 +114,9 @@ impl Enable {
                 let add_on: DynamicObject = serde_json::from_value(add_on)?;
                 applied.push(self.apply(&hub, &kinds::managed_cluster_add_on(), &add_on).await?);
                 let note = output::note(self.dry_run);
-                // Without the flag it is the add-on's configuration that says where, and that may change.
-                let place = self.namespace.as_deref();
-                let place = place.map_or_else(String::new, |it| format!("namespaces {it} of "));
+                let namespace = self.namespace.as_deref().unwrap_or(NAMESPACE);
                 output::say(format_args!(
-                    "Deploying {name} add-on to {place}managed cluster: {cluster}.{note}"
+                    "Deploying {name} add-on to namespaces {namespace} of managed cluster: {cluster}.{note}"
                 ))?;
             }
         }
