@@ -90,6 +90,8 @@ struct Entry {
     served: Served,
     followers: Vec<Follower>,
     live: Known,
+    /// The uid of the last one that the watch has told the end of.
+    gone: Option<Box<str>>,
     /// When `live` was set, to trust an answer of our own for the run it was given in.
     learned: Instant,
 }
@@ -207,6 +209,7 @@ impl Objects {
                 served: served.clone(),
                 followers: Vec::with_capacity(1),
                 live: Known::Unknown,
+                gone: None,
                 learned: Instant::now(),
             });
             if entry.follower(work).is_none() {
@@ -306,6 +309,10 @@ impl Objects {
             None => entry.live = Known::Absent,
             Some(object) => {
                 let version = Version::of(&object);
+                // The watch may tell the end of an object before the answer to our write of it has come.
+                if entry.gone.as_deref() == Some(&*version.uid) {
+                    return;
+                }
                 if !entry.live.version().is_some_and(|it| version.is_older(it)) {
                     entry.live = Known::present(&object);
                 }
@@ -465,6 +472,7 @@ impl Objects {
         let Some(entry) = state.entries.get_mut(&id) else {
             return;
         };
+        entry.gone = object.metadata.uid.as_deref().map(Into::into);
         // The end of an earlier object of this name says nothing about its successor.
         let successor = entry
             .live
@@ -511,8 +519,22 @@ impl Objects {
         if dark {
             watch.current = false;
         }
+        // A definition that goes takes its objects along, and the watch may end before it has told of the last.
+        if is_unserved(error) {
+            let of_it = state.entries.values_mut().filter(|it| it.served == *served);
+            for entry in of_it.filter(|it| it.live != Known::Absent) {
+                entry.live = Known::Absent;
+                entry.learned = Instant::now();
+                entry.tell(&self.queue);
+            }
+        }
         was_current
     }
+}
+
+/// Whether a watch ended because its resource is not served any more.
+fn is_unserved(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 404)
 }
 
 fn api_resource(group: &str, version: &str, plural: &str) -> ApiResource {

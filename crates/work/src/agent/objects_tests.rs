@@ -82,6 +82,45 @@ async fn the_end_of_an_earlier_object_does_not_touch_its_successor() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_after_the_end_of_an_object_does_not_bring_it_back() {
+    let objects = objects();
+    let start = Instant::now();
+    follow(&objects, "w", &["a"]);
+    objects.list_begins(&served());
+    objects.seen(&served(), &object("a", "1", "5"));
+    objects.list_ends(&served());
+    // It was deleted, which it answered with a state of its own; that was long over when the answer had come.
+    objects.gone(&served(), &object("a", "1", "7"));
+    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "1", "6")).unwrap()));
+    assert_eq!(objects.look(&key("a"), start), Live::Absent);
+    // Another of the name is another.
+    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "2", "8")).unwrap()));
+    assert!(objects.look(&key("a"), start).object().is_some());
+}
+
+#[tokio::test]
+async fn what_is_not_served_any_more_is_not_there() {
+    let objects = objects();
+    let start = Instant::now();
+    follow(&objects, "w", &["a"]);
+    objects.list_begins(&served());
+    objects.seen(&served(), &object("a", "1", "5"));
+    objects.list_ends(&served());
+    let heard = objects.queue.len();
+    let status = json!({"status": "Failure", "message": "404 page not found", "reason": "NotFound", "code": 404});
+    let status: Box<kube::core::Status> = serde_json::from_value(status).unwrap();
+    let error = watcher::Error::WatchStartFailed(kube::Error::Api(status));
+    for _ in 0..2 {
+        objects.lost(&served(), &error);
+        assert_eq!(objects.look(&key("a"), start), Live::Absent);
+        assert_eq!(objects.queue.len(), heard.max(1));
+    }
+    // Served again, the watch goes on where it stopped.
+    objects.seen(&served(), &object("a", "1", "9"));
+    assert!(objects.look(&key("a"), start).object().is_some());
+}
+
+#[tokio::test]
 async fn an_object_is_kept_as_long_as_a_work_follows_it() {
     let objects = objects();
     follow(&objects, "w", &["a"]);

@@ -358,6 +358,8 @@ impl WorkAgent {
                 // It was only announced, and writing it was refused as this look is. Had it been written all the same, it
                 // would go together with its owner, the trace.
                 Err(kube::Error::Api(status)) if status.code == 403 && record.uid.is_empty() => live = Live::Absent,
+                // Where its kind is not served it is not there; what says so need not be a Status.
+                Err(kube::Error::Api(status)) if status.code == 404 => live = Live::Absent,
                 Err(error) => problem = Some(text_of(error)),
             }
         }
