@@ -147,7 +147,11 @@ impl Client {
     /// what it has not taken yet is sent again.
     pub async fn begin(&self, ask: &Ask) -> Result<http::Response<Incoming>, String> {
         match self.try_begin(ask).await? {
-            Err(error) if was_not_taken(&error) => self.try_begin(ask).await?,
+            Err(error) if was_not_taken(&error) => {
+                // It may not be known yet that this connection takes no more.
+                *self.sender.lock().await = None;
+                self.try_begin(ask).await?
+            }
             answer => answer,
         }
         .map_err(|it| format!("{it:?}"))

@@ -20,7 +20,7 @@ use std::{
 /// Checks that run at once.
 const AT_ONCE: usize = 6;
 /// A check that has not ended by then has failed.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Names the file that the lines of `.ci/run`'s table go into.
 const SUMMARY: &str = "LANES_SUMMARY";
