@@ -52,7 +52,7 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
     let registry = call.server.registry.load();
     let (accepted, conflict) = settle_names(&registry, value);
     let stored = storage_version(value);
-    let was_established = is_true(&value["status"], "Established");
+    let was_established = is_established(value);
     let status = &mut value["status"];
     if !status["storedVersions"]
         .as_array()
@@ -83,11 +83,16 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
 
 /// Whether the names of a definition are accepted. One that waits for names of others is looked at again when those go.
 pub fn has_its_names(value: &Value) -> bool {
-    is_true(&value["status"], "NamesAccepted")
+    is_true(value, "NamesAccepted")
 }
 
-fn is_true(status: &Value, condition: &str) -> bool {
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+/// Whether a definition serves.
+pub fn is_established(value: &Value) -> bool {
+    is_true(value, "Established")
+}
+
+fn is_true(definition: &Value, condition: &str) -> bool {
+    let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }
 

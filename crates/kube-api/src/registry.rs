@@ -6,6 +6,7 @@
 use crate::{
     builtin,
     conversion::{Converter, autoscaler::Autoscalers},
+    crd::{has_its_names, is_established},
     table::{CustomColumns, Printer},
 };
 use kube_store::schema::{Schema, metadata::NameRule};
@@ -98,6 +99,8 @@ pub struct Crd {
     pub converter: Option<Converter>,
     /// Revision of the definition as it is.
     pub since: u64,
+    /// Whether the definition has all the names that it asks for.
+    pub has_its_names: bool,
     /// What stands for all of the definition that decides how objects are served. Two states of a definition with the same serve
     /// the same.
     pub shape: u64,
@@ -216,14 +219,7 @@ impl Resource {
         };
         let group = text(spec, "group");
         let plural = text(names, "plural");
-        let conditions = crd["status"]["conditions"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let is_established = conditions
-            .iter()
-            .any(|it| it["type"] == "Established" && it["status"] == "True");
-        if plural.is_empty() || !is_established {
+        if plural.is_empty() || !is_established(crd) {
             return None;
         }
         let mut versions: Vec<Version> = Vec::new();
@@ -289,6 +285,7 @@ impl Resource {
                 conversion: spec["conversion"].clone(),
                 converter: None,
                 since: 0,
+                has_its_names: has_its_names(crd),
                 shape: shape_of([spec, names]),
             }),
             builtin_converter: None,

@@ -195,8 +195,7 @@ fn negative(call: &Call<'_>, replicas: i64) -> Status {
     Status::invalid("Scale", "autoscaling", &call.name, &[error])
 }
 
-/// What is wrong with the numbers and the selector that the scale subresource of a custom resource reads, wherever they are
-/// written.
+/// What is wrong with the numbers that the scale subresource of a custom resource reads, wherever they are written.
 pub fn errors(served: &Version, object: &Value) -> Vec<FieldError> {
     let Some(scale) = &served.scale else { return Vec::new() };
     let mut errors = Vec::new();

@@ -2,7 +2,8 @@
 //! looked at again when another has gone.
 //!
 //! root: CustomResourceDefinition; reads and writes: deletes its instances, conditions `Terminating`, `NamesAccepted` and
-//! `Established`, its accepted names, finalizer `customresourcecleanup.apiextensions.k8s.io`; never: other finalizers of the definition or of its instances.
+//! `Established`, its accepted names, finalizer `customresourcecleanup.apiextensions.k8s.io`; never: other finalizers of the
+//! definition or of its instances.
 
 use super::{
     Controller, all,
@@ -38,11 +39,14 @@ impl Definitions {
         }
     }
 
-    /// Definitions that ask for names of others.
+    /// Definitions that ask for names of others: what the registry has of them says so, without reading each.
     fn waiting(&self) -> impl Iterator<Item = Arc<Object>> {
-        let all = self.local.store().list(ID, "").0;
-        all.into_iter()
-            .filter(|it| !it.terminating && !crd::has_its_names(&it.value()))
+        let registry = self.local.registry();
+        let waits = move |it: &Arc<Object>| {
+            let served = registry.by_id(&it.name).and_then(|it| it.crd.as_ref());
+            !it.terminating && served.is_none_or(|it| !it.has_its_names)
+        };
+        self.local.store().list(ID, "").0.into_iter().filter(waits)
     }
 
     async fn report(&self, name: &str, crd: &Value, condition: (&str, &str, &str)) -> Result<(), Status> {

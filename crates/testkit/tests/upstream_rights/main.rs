@@ -354,18 +354,29 @@ fn work(name: &str, column: &str) -> String {
     work.to_string()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_work_with_a_definition_is_applied_changed_shared_and_removed() {
-    let world = World::new(1).await;
-    let cluster = &world.clusters[0];
+/// The agent of cluster1 for works, with upstream's rights.
+async fn work_agent(world: &World) -> Part {
     world
         .hub
         .apply("{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}")
         .await;
-    let part = Part::on(cluster, (namespaces::AGENT, "klusterlet-work-sa"), roles::WORK_AGENT).await;
+    let part = Part::on(
+        &world.clusters[0],
+        (namespaces::AGENT, "klusterlet-work-sa"),
+        roles::WORK_AGENT,
+    )
+    .await;
     let hash = ::work::agent::hub_hash("https://hub");
     let options = ::work::agent::WorkAgentOptions::new(world.hub.client(), part.client.clone(), "cluster1", &hash);
     tokio::spawn(::work::agent::run(options, part.stop.clone()));
+    part
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_work_with_a_definition_is_applied_changed_shared_and_removed() {
+    let world = World::new(1).await;
+    let cluster = &world.clusters[0];
+    let part = work_agent(&world).await;
     let works: Api<ManifestWork> = Api::namespaced(world.hub.client(), "cluster1");
     let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let applied = async |name: &str| {
@@ -412,15 +423,7 @@ async fn a_work_with_a_definition_is_applied_changed_shared_and_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strategy_that_is_a_patch_says_that_it_may_not_and_a_refusal_of_both_ways_names_the_first() {
     let world = World::new(1).await;
-    let cluster = &world.clusters[0];
-    world
-        .hub
-        .apply("{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}")
-        .await;
-    let part = Part::on(cluster, (namespaces::AGENT, "klusterlet-work-sa"), roles::WORK_AGENT).await;
-    let hash = ::work::agent::hub_hash("https://hub");
-    let options = ::work::agent::WorkAgentOptions::new(world.hub.client(), part.client.clone(), "cluster1", &hash);
-    tokio::spawn(::work::agent::run(options, part.stop.clone()));
+    let _part = work_agent(&world).await;
     let mut applying: Value = serde_json::from_str(&work("applying", "First")).unwrap();
     applying["spec"]["manifestConfigs"] = json!([{
         "resourceIdentifier": {
