@@ -307,11 +307,12 @@ fn limit_range_item(item: &mut Map<String, Value>) {
 fn replication_controller(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "replicas", 1);
-    pods::template(entry(spec, "template"));
-    let labels = spec["template"]
-        .pointer("/metadata/labels")
-        .filter(|it| it.is_object())
-        .cloned();
+    // Of the workloads it is the only one whose template may be absent, which is then said.
+    if let Some(template) = member(spec, "template") {
+        pods::template(template);
+    }
+    let labels = spec.get("template").and_then(|it| it.pointer("/metadata/labels"));
+    let labels = labels.filter(|it| it.is_object()).cloned();
     if let Some(labels) = labels {
         set(spec, "selector", labels.clone());
         set(entry(object, "metadata"), "labels", labels);

@@ -4,8 +4,10 @@
 
 mod access;
 mod admission;
+mod containers;
 mod policies;
 mod services;
+mod storage;
 mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -32,7 +34,16 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
-        ("", "ReplicationController" | "PodTemplate") => {}
+        ("", "ReplicationController") => workloads::replication_controller(new, &mut errors),
+        ("", "PodTemplate") => workloads::pod_template(new, &mut errors),
+        ("", "PersistentVolume") => storage::volume(new, old, &mut errors),
+        ("storage.k8s.io", "StorageClass") => storage::class(new, old, &mut errors),
+        ("storage.k8s.io", "VolumeAttachment") => storage::attachment(new, old, &mut errors),
+        ("storage.k8s.io", "CSIDriver") => storage::driver(new, old, &mut errors),
+        ("node.k8s.io", "RuntimeClass") => workloads::runtime_class(new, old, &mut errors),
+        ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
+        ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
+        ("discovery.k8s.io", "EndpointSlice") => services::endpoint_slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
         ("batch", "Job") => workloads::job(new, old, &mut errors),
@@ -65,15 +76,20 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
     errors
 }
 
+/// The value at a JSON pointer of plain names. Unlike [`Value::pointer`] it has nothing to unescape, and so no text to make for
+/// each step: a Deployment is asked some hundred times.
+fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(value, |it, key| it.get(key))
+}
+
 /// The text at a JSON pointer, or nothing.
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    at(value, pointer).and_then(Value::as_str).unwrap_or("")
 }
 
 /// The list at a JSON pointer, or nothing.
 fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value
-        .pointer(pointer)
+    at(value, pointer)
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default()
@@ -82,24 +98,58 @@ fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
 /// A value at a pointer that an update may not change.
 fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
     let Some(old) = old else { return };
-    if new.pointer(pointer) != old.pointer(pointer) {
+    if at(new, pointer) != at(old, pointer) {
         errors.push(FieldError::invalid(
             field,
-            new.pointer(pointer).unwrap_or(&Value::Null),
+            at(new, pointer).unwrap_or(&Value::Null),
             "field is immutable",
         ));
     }
 }
 
 fn non_negative(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
-    if let Some(value) = new.pointer(pointer).filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
+    if let Some(value) = at(new, pointer).filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
         errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
     }
 }
 
 fn positive(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
-    if let Some(value) = new.pointer(pointer).filter(|it| it.as_i64().is_some_and(|it| it <= 0)) {
+    if let Some(value) = at(new, pointer).filter(|it| it.as_i64().is_some_and(|it| it <= 0)) {
         errors.push(FieldError::invalid(field, value, "must be greater than 0"));
+    }
+}
+
+fn port_errors(number: i64, field: &str, errors: &mut Vec<FieldError>) {
+    if !(1..=65535).contains(&number) {
+        let detail = "must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(field, &json!(number), detail));
+    }
+}
+
+/// A number that is not negative, or a percentage of at most `percent_max`.
+fn int_or_percent(value: &Value, percent_max: Option<u32>, field: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Number(it) if it.as_i64().is_some_and(|it| it < 0) => {
+            errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
+        }
+        Value::String(it) => {
+            let digits = it
+                .strip_suffix('%')
+                .filter(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
+            match digits.map(|it| it.parse::<u32>().unwrap_or(u32::MAX)) {
+                None => errors.push(FieldError::invalid(
+                    field,
+                    value,
+                    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+                     regex used for validation is '[0-9]+%')",
+                )),
+                Some(it) if percent_max.is_some_and(|most| it > most) => {
+                    errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
+                }
+                Some(_) => {}
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
-use super::{list, text};
+use super::{immutable, int_or_percent, list, subdomain, text};
 use crate::pod_admission::SYSTEM_PRIORITIES;
 use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
 use serde_json::{Value, json};
@@ -55,6 +55,49 @@ pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
             backend(&path["backend"], &format!("{field}.backend"), errors);
         }
     }
+}
+
+pub(super) fn ingress_class(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const BYTES_MAX: usize = 250;
+    let controller = text(new, "/spec/controller");
+    if controller.len() > BYTES_MAX {
+        errors.push(FieldError::too_long("spec.controller", BYTES_MAX));
+    }
+    match controller.split_once('/') {
+        _ if controller.is_empty() => errors.push(FieldError::required("spec.controller", "")),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            subdomain(domain, "spec.controller", errors);
+        }
+        _ => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(FieldError::invalid("spec.controller", &json!(controller), detail));
+        }
+    }
+    if let Some(parameters) = new.pointer("/spec/parameters").filter(|it| !it.is_null()) {
+        for key in ["kind", "name"] {
+            if text(parameters, &format!("/{key}")).is_empty() {
+                errors.push(FieldError::required(format!("spec.parameters.{key}"), ""));
+            }
+        }
+        let namespace = parameters.get("namespace").filter(|it| !it.is_null());
+        match (text(parameters, "/scope"), namespace) {
+            ("Namespace", None) => errors.push(FieldError::required(
+                "spec.parameters.namespace",
+                "`parameters.scope` is set to 'Namespace'",
+            )),
+            ("Cluster", Some(_)) => errors.push(FieldError::forbidden(
+                "spec.parameters.namespace",
+                "`parameters.scope` is set to 'Cluster'",
+            )),
+            ("Namespace" | "Cluster", _) => {}
+            (other, _) => errors.push(FieldError::not_supported(
+                "spec.parameters.scope",
+                &json!(other),
+                &["Cluster", "Namespace"],
+            )),
+        }
+    }
+    immutable(new, old, "/spec/controller", "spec.controller", errors);
 }
 
 fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
@@ -128,29 +171,7 @@ pub(super) fn disruption_budget(new: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::invalid("spec", &new["spec"], detail));
     }
     for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-        match value {
-            Value::Number(it) if it.as_i64().is_some_and(|it| it < 0) => {
-                errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
-            }
-            Value::String(it) => {
-                let digits = it
-                    .strip_suffix('%')
-                    .filter(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
-                match digits.map(|it| it.parse::<u32>().unwrap_or(u32::MAX)) {
-                    None => errors.push(FieldError::invalid(
-                        field,
-                        value,
-                        "a valid percent string must be a numeric followed by an ending '%' (e.g. '1%',  or '93%', regex \
-                         used for validation is '[0-9]+%')",
-                    )),
-                    Some(it) if it > 100 => {
-                        errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
-                    }
-                    Some(_) => {}
-                }
-            }
-            _ => {}
-        }
+        int_or_percent(value, Some(100), field, errors);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pods, and the kinds that make them.
 
-use super::{immutable, label, list, non_negative, text};
+use super::{containers::container, immutable, int_or_percent, label, list, non_negative, text};
 use crate::pod_admission::UNCHANGEABLE;
 use kube_store::{
     schema::metadata::{subdomain_errors, validate_annotations, validate_labels},
@@ -8,6 +8,8 @@ use kube_store::{
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
+
+const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     non_negative(new, "/spec/replicas", "spec.replicas", errors);
@@ -21,7 +23,7 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
                 errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
             }
         }
-        "RollingUpdate" => {}
+        "RollingUpdate" => rolling_deployment(&new["spec"]["strategy"]["rollingUpdate"], errors),
         other => {
             errors.push(FieldError::not_supported(
                 "spec.strategy.type",
@@ -32,6 +34,121 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
     }
     immutable(new, old, "/spec/selector", "spec.selector", errors);
     template(&new["spec"]["template"], "spec.template", &["Always"], errors);
+}
+
+/// A number or a percentage that stands for none.
+fn is_none(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text
+            .strip_suffix('%')
+            .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it == b'0')),
+        value => value.as_i64().unwrap_or_default() == 0,
+    }
+}
+
+fn rolling_deployment(update: &Value, errors: &mut Vec<FieldError>) {
+    let place = "spec.strategy.rollingUpdate";
+    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
+    int_or_percent(unavailable, Some(100), &format!("{place}.maxUnavailable"), errors);
+    int_or_percent(surge, None, &format!("{place}.maxSurge"), errors);
+    if is_none(unavailable) && is_none(surge) {
+        let detail = "may not be 0 when `maxSurge` is 0";
+        errors.push(FieldError::invalid(
+            format!("{place}.maxUnavailable"),
+            unavailable,
+            detail,
+        ));
+    }
+}
+
+fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
+    let place = "spec.updateStrategy";
+    let kind = text(new, "/spec/updateStrategy/type");
+    const TYPES: [&str; 2] = ["OnDelete", "RollingUpdate"];
+    if !TYPES.contains(&kind) {
+        errors.push(FieldError::not_supported(format!("{place}.type"), &json!(kind), &TYPES));
+    }
+    if kind != "RollingUpdate" {
+        return;
+    }
+    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
+    for (key, value) in [("maxUnavailable", unavailable), ("maxSurge", surge)] {
+        int_or_percent(value, Some(100), &format!("{place}.rollingUpdate.{key}"), errors);
+    }
+    match (is_none(unavailable), is_none(surge)) {
+        (false, false) => errors.push(FieldError::invalid(
+            format!("{place}.rollingUpdate.maxSurge"),
+            surge,
+            "may not be set when maxUnavailable is non-zero",
+        )),
+        (true, true) => errors.push(FieldError::required(
+            format!("{place}.rollingUpdate.maxUnavailable"),
+            "cannot be 0 when maxSurge is 0",
+        )),
+        _ => {}
+    }
+}
+
+fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
+    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
+    let policy = text(new, "/spec/podManagementPolicy");
+    if !POLICIES.contains(&policy) {
+        let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
+        errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
+    }
+    let place = "spec.updateStrategy.rollingUpdate";
+    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    non_negative(update, "/partition", &format!("{place}.partition"), errors);
+    let unavailable = &update["maxUnavailable"];
+    if unavailable.is_null() {
+        return;
+    }
+    let field = format!("{place}.maxUnavailable");
+    int_or_percent(unavailable, Some(100), &field, errors);
+    if is_none(unavailable) {
+        errors.push(FieldError::invalid(field, unavailable, "cannot be 0"));
+    }
+}
+
+pub(super) fn replication_controller(new: &Value, errors: &mut Vec<FieldError>) {
+    non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
+    non_negative(new, "/spec/replicas", "spec.replicas", errors);
+    let selector = new["spec"]["selector"].as_object().filter(|it| !it.is_empty());
+    if selector.is_none() {
+        errors.push(FieldError::required("spec.selector", ""));
+    }
+    let Some(pods) = new.pointer("/spec/template").filter(|it| !it.is_null()) else {
+        errors.push(FieldError::required("spec.template", ""));
+        return;
+    };
+    let labels = &pods["metadata"]["labels"];
+    if selector.is_some_and(|it| it.iter().any(|(key, value)| labels.get(key) != Some(value))) {
+        errors.push(template_mismatch(new));
+    }
+    template(pods, "spec.template", &["Always"], errors);
+}
+
+pub(super) fn pod_template(new: &Value, errors: &mut Vec<FieldError>) {
+    template(&new["template"], "template", &RESTARTS, errors);
+}
+
+pub(super) fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    non_negative(new, "/revision", "revision", errors);
+    match &new["data"] {
+        _ if old.is_some() => immutable(new, old, "/data", "data", errors),
+        Value::Object(_) => {}
+        Value::Null => errors.push(FieldError::required("data", "data is mandatory")),
+        _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+    }
+}
+
+pub(super) fn runtime_class(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    match text(new, "/handler") {
+        "" => errors.push(FieldError::required("handler", "")),
+        handler => label(handler, "handler", errors),
+    }
+    immutable(new, old, "/handler", "handler", errors);
 }
 
 pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -50,6 +167,11 @@ pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mu
         }
     } else {
         immutable(new, old, "/spec/selector", "spec.selector", errors);
+    }
+    match kind {
+        "DaemonSet" => rolling_daemon_set(new, errors),
+        "StatefulSet" => rolling_stateful_set(new, errors),
+        _ => {}
     }
     template(&with_claims(new), "spec.template", &["Always"], errors);
 }
@@ -225,13 +347,10 @@ pub(super) fn cron_job(new: &Value, errors: &mut Vec<FieldError>) {
 
 fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<FieldError>) {
     if let Some(labels) = template.pointer("/metadata/labels") {
-        errors.extend(validate_labels(labels, &format!("{field}.metadata.labels")));
+        errors.extend(validate_labels(labels, &format!("{field}.labels")));
     }
     if let Some(annotations) = template.pointer("/metadata/annotations") {
-        errors.extend(validate_annotations(
-            annotations,
-            &format!("{field}.metadata.annotations"),
-        ));
+        errors.extend(validate_annotations(annotations, &format!("{field}.annotations")));
     }
     pod_spec(&template["spec"], &format!("{field}.spec"), errors);
     let restart = text(template, "/spec/restartPolicy");
@@ -272,6 +391,21 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     if rest(new) != rest(old) {
         errors.push(FieldError::forbidden("spec", UNCHANGEABLE));
     }
+    // A toleration may come, and last longer or shorter; none may go.
+    let tolerations = |pod: &Value| -> Vec<Value> {
+        let mut all = list(pod, "/spec/tolerations").to_vec();
+        for one in all.iter_mut().filter_map(Value::as_object_mut) {
+            one.remove("tolerationSeconds");
+        }
+        all
+    };
+    let kept = tolerations(new);
+    if tolerations(old).iter().any(|it| !kept.contains(it)) {
+        errors.push(FieldError::forbidden(
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
+        ));
+    }
 }
 
 fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
@@ -300,6 +434,7 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(format!("{field}.containers"), ""));
     }
     let mut names = HashSet::new();
+    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
     for kind in ["containers", "initContainers"] {
         for (at, container) in list(spec, &format!("/{kind}")).iter().enumerate() {
             let place = format!("{field}.{kind}[{at}]");
@@ -312,16 +447,15 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
                     errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
                 }
             }
-            self::container(container, &place, &volumes, errors);
+            self::container(container, &place, kind == "initContainers", &volumes, grace, errors);
         }
     }
-    const POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
     let restart = text(spec, "/restartPolicy");
-    if !POLICIES.contains(&restart) {
+    if !RESTARTS.contains(&restart) {
         errors.push(FieldError::not_supported(
             format!("{field}.restartPolicy"),
             &json!(restart),
-            &POLICIES,
+            &RESTARTS,
         ));
     }
     const DNS: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
@@ -356,74 +490,6 @@ fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
         if toleration.get("tolerationSeconds").is_some_and(|it| !it.is_null()) && effect != "NoExecute" {
             let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             errors.push(FieldError::invalid(format!("{place}.effect"), &json!(effect), detail));
-        }
-    }
-}
-
-fn container(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
-    let image = text(container, "/image");
-    if image.is_empty() {
-        errors.push(FieldError::required(format!("{place}.image"), ""));
-    } else if image.trim() != image {
-        let detail = "must not have leading or trailing whitespace";
-        errors.push(FieldError::invalid(format!("{place}.image"), &json!(image), detail));
-    }
-    const PULLS: [&str; 3] = ["Always", "IfNotPresent", "Never"];
-    let pull = text(container, "/imagePullPolicy");
-    if !PULLS.contains(&pull) {
-        errors.push(FieldError::not_supported(
-            format!("{place}.imagePullPolicy"),
-            &json!(pull),
-            &PULLS,
-        ));
-    }
-    for (at, port) in list(container, "/ports").iter().enumerate() {
-        let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
-        let field = format!("{place}.ports[{at}].containerPort");
-        if number == 0 {
-            errors.push(FieldError::required(field, ""));
-        } else if !(1..=65535).contains(&number) {
-            errors.push(FieldError::invalid(
-                field,
-                &json!(number),
-                "must be between 1 and 65535, inclusive",
-            ));
-        }
-    }
-    for (at, variable) in list(container, "/env").iter().enumerate() {
-        if text(variable, "/name").is_empty() {
-            errors.push(FieldError::required(format!("{place}.env[{at}].name"), ""));
-        }
-        if variable.get("valueFrom").is_some() && !text(variable, "/value").is_empty() {
-            let detail = "may not be specified when `value` is not empty";
-            errors.push(FieldError::invalid(
-                format!("{place}.env[{at}].valueFrom"),
-                &json!(""),
-                detail,
-            ));
-        }
-    }
-    let mut paths = HashSet::new();
-    for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
-        let field = format!("{place}.volumeMounts[{at}]");
-        let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
-        } else if !volumes.contains(name) {
-            errors.push(FieldError {
-                reason: "FieldValueNotFound",
-                field: format!("{field}.name"),
-                detail: format!("Not found: {name:?}"),
-            });
-        }
-        if path.is_empty() {
-            errors.push(FieldError::required(format!("{field}.mountPath"), ""));
-        } else if !paths.insert(path) {
-            errors.push(FieldError::invalid(
-                format!("{field}.mountPath"),
-                &json!(path),
-                "must be unique",
-            ));
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod openapi;
 mod patches;
 mod protobuf;
 mod rights;
+mod rules;
 mod transport;
 mod update;
 mod values;

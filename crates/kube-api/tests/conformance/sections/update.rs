@@ -381,6 +381,7 @@ async fn generation(c: Cx) {
 }
 
 async fn immutable(c: Cx) {
+    super::rules::immutable(&c).await;
     let namespace = c.namespace().await;
     let core = format!("/api/v1/namespaces/{namespace}");
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
@@ -443,10 +444,16 @@ async fn pod(c: Cx) {
         .await;
     c.make(
         &path,
-        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "img:1"}]}}),
+        json!({"metadata": {"name": "a"}, "spec": {
+            "containers": [{"name": "c", "image": "img:1"}], "tolerations": [{"key": "mine", "operator": "Exists"}],
+        }}),
     )
     .await;
     let path = format!("{path}/a");
+    c.merge(&path, json!({"spec": {"tolerations": []}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds");
     let image = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
     c.strategic(&path, image("img:2"))
         .await

@@ -123,6 +123,7 @@ async fn defaults(c: Cx) {
 }
 
 async fn messages(c: Cx) {
+    super::rules::refused(&c).await;
     let text = json!({"type": "string"});
     let kind = c
         .define_simple(

@@ -1,0 +1,340 @@
+//! The containers of a pod: what they ask for, how they are asked whether they live, and what they mount.
+
+use super::{list, non_negative, port_errors, text};
+use kube_store::{
+    schema::{metadata::qualified_name_errors, quantity},
+    status::FieldError,
+};
+use serde_json::{Value, json};
+use std::{cmp::Ordering, collections::HashSet};
+
+/// Errors of one container. `is_init` says that it runs to its end before the others start; `volumes` are the names that it may
+/// mount, `grace` is how many seconds its pod has to stop.
+pub(super) fn container(
+    container: &Value,
+    place: &str,
+    is_init: bool,
+    volumes: &HashSet<&str>,
+    grace: Option<i64>,
+    errors: &mut Vec<FieldError>,
+) {
+    let image = text(container, "/image");
+    if image.is_empty() {
+        errors.push(FieldError::required(format!("{place}.image"), ""));
+    } else if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        errors.push(FieldError::invalid(format!("{place}.image"), &json!(image), detail));
+    }
+    const PULLS: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+    let pull = text(container, "/imagePullPolicy");
+    if !PULLS.contains(&pull) {
+        errors.push(FieldError::not_supported(
+            format!("{place}.imagePullPolicy"),
+            &json!(pull),
+            &PULLS,
+        ));
+    }
+    ports(container, place, errors);
+    environment(container, place, errors);
+    mounts(container, place, volumes, errors);
+    resources(container, place, errors);
+    hooks_and_probes(container, place, is_init, grace, errors);
+}
+
+fn ports(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let mut names = HashSet::new();
+    for (at, port) in list(container, "/ports").iter().enumerate() {
+        let field = format!("{place}.ports[{at}]");
+        let name = text(port, "/name");
+        if !name.is_empty() {
+            let wrong = port_name_errors(name);
+            if wrong.is_empty() && !names.insert(name) {
+                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+            }
+            errors.extend(
+                wrong
+                    .iter()
+                    .map(|it| FieldError::invalid(format!("{field}.name"), &json!(name), it)),
+            );
+        }
+        match port.get("containerPort").and_then(Value::as_i64).unwrap_or(0) {
+            0 => errors.push(FieldError::required(format!("{field}.containerPort"), "")),
+            number => port_errors(number, &format!("{field}.containerPort"), errors),
+        }
+        if let Some(number) = port.get("hostPort").and_then(Value::as_i64).filter(|it| *it != 0) {
+            port_errors(number, &format!("{field}.hostPort"), errors);
+        }
+        const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+        let protocol = text(port, "/protocol");
+        if !protocol.is_empty() && !PROTOCOLS.contains(&protocol) {
+            let field = format!("{field}.protocol");
+            errors.push(FieldError::not_supported(field, &json!(protocol), &PROTOCOLS));
+        }
+    }
+}
+
+/// What is wrong with the name of a port (RFC 6335, section 5.1).
+fn port_name_errors(name: &str) -> Vec<&'static str> {
+    let is_letter = |it: u8| it.is_ascii_lowercase();
+    let rules = [
+        (name.len() > 15, "must be no more than 15 characters"),
+        (
+            !name
+                .bytes()
+                .all(|it| is_letter(it) || it.is_ascii_digit() || it == b'-'),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+        ),
+        (!name.bytes().any(is_letter), "must contain at least one letter (a-z)"),
+        (name.contains("--"), "must not contain consecutive hyphens"),
+        (
+            name.starts_with('-') || name.ends_with('-'),
+            "must not begin or end with a hyphen",
+        ),
+    ];
+    rules.into_iter().filter(|(broken, _)| *broken).map(|it| it.1).collect()
+}
+
+/// A port by number, or by the name that a container gives it.
+pub(super) fn port_or_name(port: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    match port {
+        Value::String(name) => errors.extend(
+            port_name_errors(name)
+                .iter()
+                .map(|it| FieldError::invalid(field, port, it)),
+        ),
+        number => port_errors(number.as_i64().unwrap_or_default(), field, errors),
+    }
+}
+
+fn environment(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    for (at, variable) in list(container, "/env").iter().enumerate() {
+        let field = format!("{place}.env[{at}]");
+        let name = text(variable, "/name");
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), ""));
+        } else if name.bytes().any(|it| !(b' '..=b'~').contains(&it) || it == b'=') {
+            let detail =
+                "a valid environment variable name must consist only of printable ASCII characters other than '='";
+            errors.push(FieldError::invalid(format!("{field}.name"), &json!(name), detail));
+        }
+        let Some(source) = variable.get("valueFrom").filter(|it| !it.is_null()) else {
+            continue;
+        };
+        let count = source
+            .as_object()
+            .map_or(0, |it| it.values().filter(|it| !it.is_null()).count());
+        let detail = match count {
+            0 => {
+                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+            }
+            _ if !text(variable, "/value").is_empty() => "may not be specified when `value` is not empty",
+            1 => continue,
+            _ => "may not have more than one field specified at a time",
+        };
+        errors.push(FieldError::invalid(format!("{field}.valueFrom"), &json!(""), detail));
+    }
+}
+
+fn mounts(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
+    let mut paths = HashSet::new();
+    for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
+        let field = format!("{place}.volumeMounts[{at}]");
+        let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), ""));
+        } else if !volumes.contains(name) {
+            errors.push(FieldError {
+                reason: "FieldValueNotFound",
+                field: format!("{field}.name"),
+                detail: format!("Not found: {name:?}"),
+            });
+        }
+        if path.is_empty() {
+            errors.push(FieldError::required(format!("{field}.mountPath"), ""));
+        } else if !paths.insert(path) {
+            errors.push(FieldError::invalid(
+                format!("{field}.mountPath"),
+                &json!(path),
+                "must be unique",
+            ));
+        }
+    }
+}
+
+/// Whether Kubernetes itself knows a resource: it has no prefix, or one of its own.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_huge_page(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Nobody is given more of a native resource than there is, except of those that can be shared.
+fn may_be_overcommitted(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
+fn resources(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let amounts = |kind: &str| {
+        container
+            .pointer(&format!("/resources/{kind}"))
+            .and_then(Value::as_object)
+    };
+    for kind in ["limits", "requests"] {
+        for (name, amount) in amounts(kind).into_iter().flatten() {
+            amount_errors(name, amount, &format!("{place}.resources.{kind}[{name}]"), errors);
+        }
+    }
+    let limits = amounts("limits");
+    for (name, amount) in amounts("requests").into_iter().flatten() {
+        let field = format!("{place}.resources.requests");
+        let Some(limit) = limits.and_then(|it| it.get(name)) else {
+            if !may_be_overcommitted(name) {
+                let detail = "Limit must be set for non overcommitable resources";
+                errors.push(FieldError::required(format!("{place}.resources.limits"), detail));
+            }
+            continue;
+        };
+        let shown = limit.as_str().unwrap_or_default();
+        match compare(amount, limit) {
+            Some(order) if order.is_ne() && !may_be_overcommitted(name) => {
+                let detail = format!("must be equal to {name} limit of {shown}");
+                errors.push(FieldError::invalid(field, amount, detail));
+            }
+            Some(Ordering::Greater) => {
+                let detail = format!("must be less than or equal to {name} limit of {shown}");
+                errors.push(FieldError::invalid(field, amount, detail));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn amount_errors(name: &str, amount: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    const FOR_CONTAINERS: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
+    let wrong = qualified_name_errors(name);
+    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
+    if wrong.is_empty() && !name.contains('/') && !FOR_CONTAINERS.contains(&name) && !is_huge_page(name) {
+        let detail = "must be a standard resource for containers";
+        errors.push(FieldError::invalid(field, &json!(name), detail));
+    }
+    let milli = amount.as_str().and_then(quantity::milli);
+    if milli.is_some_and(|it| it < 0) {
+        errors.push(FieldError::invalid(field, amount, "must be greater than or equal to 0"));
+    }
+    if !is_native(name) && milli.is_some_and(|it| it % 1000 != 0) {
+        errors.push(FieldError::invalid(field, amount, "must be an integer"));
+    }
+}
+
+fn compare(left: &Value, right: &Value) -> Option<Ordering> {
+    let milli = |it: &Value| it.as_str().and_then(quantity::milli);
+    Some(milli(left)?.cmp(&milli(right)?))
+}
+
+fn hooks_and_probes(container: &Value, place: &str, is_init: bool, grace: Option<i64>, errors: &mut Vec<FieldError>) {
+    let given = |key: &str| container.get(key).filter(|it| !it.is_null());
+    if is_init && text(container, "/restartPolicy") != "Always" {
+        for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+            if given(key).is_some() {
+                let detail = "may not be set for init containers without restartPolicy=Always";
+                errors.push(FieldError::forbidden(format!("{place}.{key}"), detail));
+            }
+        }
+        return;
+    }
+    for hook in ["postStart", "preStop"] {
+        let handler = container.pointer(&format!("/lifecycle/{hook}"));
+        if let Some(handler) = handler.filter(|it| !it.is_null()) {
+            self::handler(handler, &format!("{place}.lifecycle.{hook}"), grace, errors);
+        }
+    }
+    for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let Some(probe) = given(key) else { continue };
+        let field = format!("{place}.{key}");
+        handler(probe, &field, grace, errors);
+        for number in [
+            "initialDelaySeconds",
+            "timeoutSeconds",
+            "periodSeconds",
+            "successThreshold",
+            "failureThreshold",
+        ] {
+            non_negative(probe, &format!("/{number}"), &format!("{field}.{number}"), errors);
+        }
+        let seconds = probe.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+        if let Some(seconds) = seconds {
+            let field = format!("{field}.terminationGracePeriodSeconds");
+            if key == "readinessProbe" {
+                let detail = "must not be set for readinessProbes";
+                errors.push(FieldError::invalid(field, &json!(seconds), detail));
+            } else if seconds <= 0 {
+                errors.push(FieldError::invalid(field, &json!(seconds), "must be greater than 0"));
+            }
+        }
+        // Only being ready may take more than one success.
+        let successes = probe
+            .get("successThreshold")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        if key != "readinessProbe" && successes != 1 {
+            let field = format!("{field}.successThreshold");
+            errors.push(FieldError::invalid(field, &json!(successes), "must be 1"));
+        }
+    }
+}
+
+/// What a probe or a hook does: exactly one thing.
+fn handler(handler: &Value, place: &str, grace: Option<i64>, errors: &mut Vec<FieldError>) {
+    let mut first = true;
+    for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
+        let Some(action) = handler.get(kind).filter(|it| !it.is_null()) else {
+            continue;
+        };
+        let field = format!("{place}.{kind}");
+        if !std::mem::take(&mut first) {
+            errors.push(FieldError::forbidden(field, "may not specify more than 1 handler type"));
+            continue;
+        }
+        match kind {
+            "exec" if list(action, "/command").is_empty() => {
+                errors.push(FieldError::required(format!("{field}.command"), ""));
+            }
+            "httpGet" => {
+                port_or_name(&action["port"], &format!("{field}.port"), errors);
+                const SCHEMES: [&str; 2] = ["HTTP", "HTTPS"];
+                let scheme = text(action, "/scheme");
+                if !SCHEMES.contains(&scheme) {
+                    let field = format!("{field}.scheme");
+                    errors.push(FieldError::not_supported(field, &json!(scheme), &SCHEMES));
+                }
+                for header in list(action, "/httpHeaders") {
+                    let name = text(header, "/name");
+                    let good = |it: u8| it == b'-' || it.is_ascii_alphanumeric();
+                    if name.is_empty() || !name.bytes().all(good) {
+                        let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
+                                      validation is '[-A-Za-z0-9]+')";
+                        errors.push(FieldError::invalid(
+                            format!("{field}.httpHeaders"),
+                            &json!(name),
+                            detail,
+                        ));
+                    }
+                }
+            }
+            "tcpSocket" | "grpc" => port_or_name(&action["port"], &format!("{field}.port"), errors),
+            "sleep" => {
+                let seconds = action.get("seconds").and_then(Value::as_i64).unwrap_or_default();
+                if let Some(grace) = grace.filter(|it| seconds < 0 || seconds > *it) {
+                    let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                    errors.push(FieldError::invalid(field, &json!(seconds), detail));
+                }
+            }
+            _ => {}
+        }
+    }
+    if first {
+        errors.push(FieldError::required(place, "must specify a handler type"));
+    }
+}
