@@ -1,7 +1,7 @@
 //! The content of an object against its kind's schema: decoding, defaults, validation.
 
 use crate::{
-    builtin_defaults, builtin_validation,
+    builtin_defaults, builtin_schemas, builtin_validation,
     call::{Call, FieldValidation, WriteOptions},
     kinds,
     registry::Resource,
@@ -110,6 +110,15 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
             twice.join(", ")
         ));
     }
+    let refused = tell_unknown(call, &unknown, options);
+    refused.map_err(|text| {
+        let (kind, version) = (&call.resource.kind, &call.version);
+        Status::bad_request(decode::cannot_be_handled(kind, version, &text))
+    })
+}
+
+/// Warns of unknown fields as asked, or gives the text with which they are refused.
+fn tell_unknown(call: &mut Call<'_>, unknown: &[String], options: &WriteOptions) -> Result<(), String> {
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {
@@ -117,9 +126,29 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
                 .extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
         }
         FieldValidation::Strict if unknown.is_empty() => {}
-        FieldValidation::Strict => return Err(cannot(&decode::strict_error(&unknown, &[]))),
+        FieldValidation::Strict => return Err(decode::strict_error(unknown, &[])),
     }
     Ok(())
+}
+
+/// Decodes the body of `serviceaccounts/token`, which is of another kind than the object that it is asked of.
+///
+/// # Errors
+/// 400 for another kind, for a field of a wrong type, and for unknown fields when validation is strict.
+pub fn decode_token_request(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) -> Result<(), Status> {
+    const KIND: &str = "TokenRequest";
+    const VERSION: &str = "v1";
+    let cannot = |text: &str| Status::bad_request(decode::cannot_be_handled(KIND, VERSION, text));
+    let kind = value["kind"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != KIND {
+        let text = format!("invalid object type: it is a {kind}");
+        return Err(cannot(&text));
+    }
+    let Some(schema) = builtin_schemas::schema("authentication.k8s.io", VERSION, KIND) else {
+        return Ok(());
+    };
+    let unknown = decode::decode(value, &schema, KIND).map_err(|it| cannot(&it))?;
+    tell_unknown(call, &unknown, options).map_err(|it| cannot(&it))
 }
 
 /// Reads a value as its kind: what the schema does not know goes, and is named. The error is the text of a wrong type.

@@ -5,7 +5,7 @@
 //! after it was approved (the spec never changes).
 
 use crate::{
-    identity::{AUTHENTICATED, Attributes, User},
+    identity::{Attributes, User},
     pki::{
         BACKDATE, Pki,
         certificate::{self, Purpose, Request},
@@ -306,10 +306,6 @@ fn conditions(object: &Value) -> &[Value] {
         .unwrap_or_default()
 }
 
-fn has_condition(object: &Value, kind: &str) -> bool {
-    conditions(object).iter().any(|it| it["type"] == kind)
-}
-
 /// The object that an update through `face` stores: `new` with everything that this face may not change taken from
 /// `old`, and with the times of its conditions filled in.
 ///
@@ -477,10 +473,10 @@ pub fn check_signer_permission(
     Err(Status::forbidden(RESOURCE, GROUP, name(object), text))
 }
 
-/// Whether an update through `/status` sets a certificate or fails the request, and so needs the right to sign.
+/// Whether an update through `/status` changes the certificate or a condition, and so needs the right to sign. The times of
+/// conditions count: by them old requests are cleared away.
 pub fn needs_sign_permission(old: &Value, new: &Value) -> bool {
-    old["status"]["certificate"] != new["status"]["certificate"]
-        || has_condition(old, "Failed") != has_condition(new, "Failed")
+    old["status"]["certificate"] != new["status"]["certificate"] || conditions(old) != conditions(new)
 }
 
 /// The right that lets a kubelet's own request be approved without a person: checked for the requester.
@@ -505,13 +501,9 @@ pub fn automatic_approval(object: &Value) -> Option<Attributes> {
     })
 }
 
-/// The identity that made a request, to check its rights.
+/// The identity that made a request, to check its rights: the groups are those it had, so that a stranger stays one.
 pub fn requester(object: &Value) -> User {
-    let mut user: User = serde_json::from_value(object["spec"].clone()).unwrap_or_default();
-    if !user.is_in(AUTHENTICATED) && !user.username.is_empty() {
-        user.groups.push(AUTHENTICATED.into());
-    }
-    user
+    serde_json::from_value(object["spec"].clone()).unwrap_or_default()
 }
 
 /// Why a request is never signed: becomes the condition `Failed` with reason `SignerValidationFailure`.

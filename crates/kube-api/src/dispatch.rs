@@ -3,7 +3,7 @@
 use crate::{
     admission, authn, authz, backup, body,
     call::{Answer, Call, Written},
-    convert, discovery, fair,
+    content, convert, discovery, fair,
     identity::{Attributes, User},
     listen::PeerCertificate,
     openapi, pages, pod_logs,
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use kube_store::status::Status;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -143,6 +143,10 @@ where
     if let Route::Health(which, check) = &route {
         return Ok(health(server, which, check, &query));
     }
+    // All objects are more than a page of the server: who may read every page need not be who may read every Secret.
+    if route == Route::Backup && !server.may(&user, &everything()) {
+        return Err(authz::forbidden(&user, &attributes));
+    }
     if method != Method::GET {
         return Err(Status::method_not_allowed());
     }
@@ -182,10 +186,11 @@ where
         Route::OpenApiV3(key) if key.is_empty() => Ok(openapi::v3_index(&registry, headers)),
         Route::OpenApiV3(key) => Ok(openapi::v3_document(&registry, &key, query.get("hash"), headers)),
         Route::OpenIdConfiguration => {
-            let host = headers
-                .get(header::HOST)
-                .and_then(|it| it.to_str().ok())
-                .unwrap_or("kubernetes.default.svc");
+            // What a client calls the server is its own choice, and would be where others look for the keys.
+            let host = match server.address {
+                Some(address) => address.to_string(),
+                None => "kubernetes.default.svc".to_owned(),
+            };
             let value = crate::tokens::openid_configuration(&format!("https://{host}"));
             Ok(respond::value(200, &Form::default(), &value))
         }
@@ -205,6 +210,18 @@ where
             Ok(response)
         }
         _ => Ok(not_found_text()),
+    }
+}
+
+/// Every verb on every resource, which administrators have.
+fn everything() -> Attributes {
+    Attributes {
+        verb: "*".into(),
+        is_resource: true,
+        group: "*".into(),
+        version: "*".into(),
+        resource: "*".into(),
+        ..Attributes::default()
     }
 }
 
@@ -274,6 +291,26 @@ fn no_resource(server: &Inner, path: &ResourcePath) -> Result<Response<Body>, St
     }
 }
 
+/// What a method is told that a path does not take: of built-in resources `status`; paths of custom resources are found before
+/// their methods are, and what writes an object asks which.
+fn wrong_method(
+    server: &Inner,
+    method: &Method,
+    path: &ResourcePath,
+    status: Status,
+) -> Result<Response<Body>, Status> {
+    let registry = server.registry.load();
+    let found = registry.find(&path.group, &path.version, &path.resource);
+    match found.filter(|it| !it.is_builtin()) {
+        None => Err(status),
+        Some(resource) if resource.namespaced == path.namespace.is_empty() => Ok(not_found_text()),
+        Some(_) if path.name.is_empty() && matches!(*method, Method::PUT | Method::PATCH) => {
+            Err(Status::bad_request("name must be provided"))
+        }
+        Some(_) => Err(status),
+    }
+}
+
 #[allow(clippy::too_many_arguments)] // As `answer`.
 async fn resource<B>(
     server: &Arc<Inner>,
@@ -295,14 +332,15 @@ where
         // Who may not even look does not learn which methods exist.
         Err(status) => {
             let attributes = path.attributes(&method.as_str().to_ascii_lowercase(), &query, path_text);
-            return Err(
-                if server.may(&user, &attributes) || user.is_in(crate::identity::AUTHENTICATED) {
-                    status
-                } else {
-                    authz::forbidden(&user, &attributes)
-                },
-            );
+            if !server.may(&user, &attributes) && !user.is_in(crate::identity::AUTHENTICATED) {
+                return Err(authz::forbidden(&user, &attributes));
+            }
+            return wrong_method(server, method, &path, status);
         }
+    };
+    let limit = match verb {
+        "watch" => DEADLINE,
+        _ => deadline(&query)?,
     };
     let attributes = path.attributes(verb, &query, path_text);
     if !server.may(&user, &attributes) {
@@ -316,6 +354,9 @@ where
     let Some(resource) = found else {
         return no_resource(server, &path);
     };
+    if !resource.is_builtin() && !has_scope(&resource, &path, verb) {
+        return Ok(not_found_text());
+    }
     check_scope(&resource, &path, verb)?;
     let user_agent = headers
         .get(header::USER_AGENT)
@@ -345,13 +386,13 @@ where
     }
     let answered = match verb {
         "get" if call.subresource == "log" => pod_logs::log(&call).await,
-        "get" => get(&call, form).await,
-        "list" => list(&call, form, headers).await,
         "watch" => watch(&call, form),
+        "get" => get(&call, form).await,
+        "list" => within(limit, list(&call, form, headers)).await,
         _ => {
             let media = body::media_type(headers);
             let bytes = body::read(incoming, server.fair.limits().body).await?;
-            let written = write(&mut call, verb, &media, bytes, form).await;
+            let written = within(limit.min(WRITE_DEADLINE), write(&mut call, verb, &media, bytes, form)).await;
             if written.is_err() {
                 server.shown().await;
             }
@@ -362,6 +403,55 @@ where
     let mut response = answered.unwrap_or_else(|status| respond::failure(&status, form));
     respond::warn(&mut response, &call.warnings);
     Ok(response)
+}
+
+/// How long a request may take that names no shorter time. Watches and logs go on for as long as they like.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long a write may take, whatever time it names (`requestTimeoutUpperBound` of kube-apiserver).
+const WRITE_DEADLINE: Duration = Duration::from_secs(34);
+
+/// How long the client gives a request.
+///
+/// # Errors
+/// 400 for a `timeout` that is no duration.
+fn deadline(query: &Query) -> Result<Duration, Status> {
+    let Some(text) = query.text("timeout").filter(|it| *it != "0") else {
+        return Ok(DEADLINE);
+    };
+    let asked = text.parse::<jiff::SignedDuration>().map_err(|_| {
+        Status::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+        ))
+    })?;
+    // None at all means as long as the server allows.
+    Ok(asked
+        .try_into()
+        .ok()
+        .filter(|it| !Duration::is_zero(it))
+        .map_or(DEADLINE, |it: Duration| it.min(DEADLINE)))
+}
+
+/// What comes of a request, if it comes in time. A write whose end was not waited for may still have happened.
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        let mut status = Status::new(
+            504,
+            "Timeout",
+            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        );
+        status.details = Some(Box::new(json!({})));
+        Err(status)
+    })
+}
+
+/// Whether the path of a custom resource has its scope. Kubernetes does not know the path of one that has not.
+fn has_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> bool {
+    match (resource.namespaced, path.namespace.is_empty()) {
+        (true, true) => path.name.is_empty() && matches!(verb, "list" | "watch"),
+        (false, false) => false,
+        _ => true,
+    }
 }
 
 /// Whether the path has the scope of its resource, and the subresource exists.
@@ -463,9 +553,20 @@ async fn write(
 ) -> Result<Response<Body>, Status> {
     let written = match verb {
         "create" if call.resource.traits.review || call.subresource == "token" => {
-            let mut value = body::parse_any(&bytes, media)?;
+            let options = call.write_options("CreateOptions", false)?;
+            let is_token = call.subresource == "token";
+            let mut value = if is_token {
+                let mut value = body::parse_any(&bytes, media)?;
+                content::decode_token_request(call, &mut value, &options)?;
+                value
+            } else {
+                let mut value = body::parse_object(call, &bytes, media, &options)?;
+                content::check_kind(call, &mut value)?;
+                content::decode(call, &mut value, &options)?;
+                value
+            };
             admission::post(call, &mut value).await?;
-            let resource = if call.subresource == "token" {
+            let resource = if is_token {
                 "serviceaccounts/token"
             } else {
                 &call.resource.plural
@@ -569,6 +670,13 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
 /// `eviction` and `binding` of a pod.
 async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
     let mut value = body::parse_any(bytes, media)?;
+    // What the object says it is about counts for those who judge it, the path for what happens.
+    let named = value["metadata"]["name"].as_str().unwrap_or_default();
+    if call.subresource == "eviction" && named != call.name {
+        return Err(Status::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
+    }
     admission::post(call, &mut value).await?;
     let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     match call.subresource.as_str() {

@@ -103,6 +103,8 @@ pub struct Inner {
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
     /// What others of the process show, by the beginning of its path.
     pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn Page>)>>,
+    /// Where clients reach the server, if it listens.
+    pub address: Option<SocketAddr>,
     ready: AtomicBool,
     shutdown_delay: Duration,
     durability: Durability,
@@ -245,6 +247,7 @@ impl Server {
             stop: CancellationToken::new(),
             pod_logs: parking_lot::RwLock::default(),
             pages: parking_lot::RwLock::default(),
+            address: options.address,
             ready: AtomicBool::new(false),
             shutdown_delay: options.shutdown_delay,
             durability,

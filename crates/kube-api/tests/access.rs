@@ -239,6 +239,19 @@ async fn strangers_read_the_version_and_nothing_else() {
     world.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_read_every_page_may_not_take_a_copy_of_every_object() {
+    let world = World::start(None).await;
+    let pages = json!([{"nonResourceURLs": ["*"], "verbs": ["get"]}]);
+    world.grant("", "monitoring", pages, user("monitor")).await;
+    let monitor = world.user("monitor", &[]);
+    assert_eq!(world.get(&monitor, "/metrics").await.0, 200);
+    let (code, reply) = world.get(&monitor, "/backup").await;
+    assert_eq!(code, 403, "{reply}");
+    assert_eq!(world.get(&world.admin(), "/backup").await.0, 200);
+    world.stop().await;
+}
+
 // 172, 183, 184, 185
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_joins_with_a_bootstrap_token_and_then_has_a_name_of_its_own() {

@@ -3,6 +3,7 @@
 use super::x509;
 use crate::{identity::User, listen::PeerCertificate};
 use http::HeaderMap;
+use kube_store::status::Status;
 use rustls::server::danger::ClientCertVerifier;
 use std::sync::Arc;
 
@@ -21,38 +22,46 @@ impl FrontProxy {
     }
 
     /// The user in the headers; `None` when there is none or the peer is no such proxy.
-    pub fn user(&self, headers: &HeaderMap, peer: &PeerCertificate, now: jiff::Timestamp) -> Option<User> {
-        let text = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|it| it.to_str().ok())
-                .filter(|it| !it.is_empty())
-        };
-        let username = text("x-remote-user")?.to_owned();
-        let proxy = x509::common_name(self.verifier.as_ref(), peer, now)?;
-        if !self.allowed_names.is_empty() && !self.allowed_names.contains(&proxy) {
-            return None;
+    ///
+    /// # Errors
+    /// 401 when a header of a proxy cannot be read: without it the request would be somebody else's.
+    pub fn user(
+        &self,
+        headers: &HeaderMap,
+        peer: &PeerCertificate,
+        now: jiff::Timestamp,
+    ) -> Result<Option<User>, Status> {
+        const USER: &str = "x-remote-user";
+        if headers.get(USER).is_none_or(|it| it.is_empty()) {
+            return Ok(None);
         }
-        let values = |name: &http::HeaderName| {
-            headers
+        let Some(proxy) = x509::common_name(self.verifier.as_ref(), peer, now) else {
+            return Ok(None);
+        };
+        if !self.allowed_names.is_empty() && !self.allowed_names.contains(&proxy) {
+            return Ok(None);
+        }
+        let values = |name: &str| {
+            let all = headers
                 .get_all(name)
                 .iter()
-                .filter_map(|it| it.to_str().ok())
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+                .map(|it| std::str::from_utf8(it.as_bytes()).map(str::to_owned));
+            all.collect::<Result<Vec<_>, _>>().map_err(|_| Status::unauthorized())
         };
+        let first = |name: &str| Ok::<_, Status>(values(name)?.into_iter().next().unwrap_or_default());
         let mut user = User {
-            username,
-            uid: text("x-remote-uid").unwrap_or_default().to_owned(),
+            username: first(USER)?,
+            uid: first("x-remote-uid")?,
             ..User::default()
         };
-        user.groups = values(&http::HeaderName::from_static("x-remote-group"));
+        user.groups = values("x-remote-group")?;
         for name in headers.keys() {
             if let Some(key) = name.as_str().strip_prefix("x-remote-extra-") {
-                user.extra.insert(percent_decode(key).to_lowercase(), values(name));
+                user.extra
+                    .insert(percent_decode(key).to_lowercase(), values(name.as_str())?);
             }
         }
-        Some(user)
+        Ok(Some(user))
     }
 }
 

@@ -115,7 +115,9 @@ impl Authenticator {
         now: jiff::Timestamp,
     ) -> Result<User, Status> {
         if let Some(peer) = peer {
-            if let Some(user) = self.front_proxy.as_ref().and_then(|it| it.user(headers, peer, now)) {
+            if let Some(proxy) = &self.front_proxy
+                && let Some(user) = proxy.user(headers, peer, now)?
+            {
                 return Ok(authenticated(user));
             }
             let identity = self.certificates.get(&peer.sha256).or_else(|| {

@@ -269,6 +269,17 @@ fn only_a_known_proxy_may_name_the_user() {
     assert_eq!(user.extra["acme.com/team"], ["t"]);
     assert!(ask(&peer(&proxies, "other-proxy", &[], it.now)).is_err());
     assert_eq!(ask(&it.peer("front-proxy", &[])).unwrap().username, "front-proxy");
+    // A name that is not ASCII is the name of somebody, and one that cannot be read nobody's: never the proxy's own.
+    let mut named = http::HeaderMap::new();
+    let ask = |headers: &http::HeaderMap| {
+        let proxy = peer(&proxies, "front-proxy", &[], it.now);
+        it.authenticator.authenticate(headers, Some(&proxy), it.now)
+    };
+    let value = |bytes: &[u8]| http::HeaderValue::from_bytes(bytes).unwrap();
+    named.insert("x-remote-user", value("jürgen".as_bytes()));
+    assert_eq!(ask(&named).unwrap().username, "jürgen");
+    named.insert("x-remote-user", value(b"j\xffrgen"));
+    assert_eq!(ask(&named).unwrap_err().code, 401);
 }
 
 fn act_as(pairs: &[(&'static str, &str)], may: &[&str]) -> Result<User, Status> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{authn::Authenticator, fixture, listen::PeerCertificate};
+use crate::{authn::Authenticator, fixture, identity::AUTHENTICATED, listen::PeerCertificate};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderMap;
 use p256::{
@@ -221,6 +221,13 @@ fn a_certificate_is_set_once_and_only_through_status() {
     let pem = sign(&pki, &old, now).unwrap();
     let signed = prepare_update(&old, with_certificate(&pem), Face::Status, now).unwrap();
     assert!(needs_sign_permission(&old, &signed));
+    assert!(!needs_sign_permission(&old, &old));
+    // A condition that is only dated back would have its request cleared away.
+    let earlier = with_conditions(
+        &client(),
+        json!([{"type": "Approved", "status": "True", "lastUpdateTime": "2020-01-01T00:00:00Z"}]),
+    );
+    assert!(needs_sign_permission(&old, &earlier));
     let message = prepare_update(&old, with_certificate("text"), Face::Status, now)
         .unwrap_err()
         .message;
@@ -329,4 +336,14 @@ fn a_text_with_two_requests_is_none() {
     }
     let asked = Asked::read(&STANDARD.encode(format!("Certificate Request:\n{one}")).into()).unwrap();
     assert_eq!(asked.common_name, "one");
+}
+
+#[test]
+fn a_requester_has_the_groups_it_had() {
+    let csr = json!({"spec": {"username": "system:anonymous", "groups": ["system:unauthenticated"]}});
+    let user = requester(&csr);
+    assert_eq!(
+        (user.username.as_str(), user.groups),
+        ("system:anonymous", vec!["system:unauthenticated".to_owned()])
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::{
     hook::Hook,
-    world::{VALIDATING, World, configuration, webhook},
+    world::{MAPS, VALIDATING, World, configuration, map, webhook},
 };
 use serde_json::{Value, json};
 
@@ -56,6 +56,18 @@ async fn n157_a_webhook_that_does_not_answer_in_time_fails_the_write() {
     assert_eq!(
         said,
         format!("failed to call webhook: Post \"https://{address}/slow?timeout=1s\": context deadline exceeded")
+    );
+}
+
+#[tokio::test]
+async fn a_request_ends_when_its_own_time_is_over() {
+    let hook = Hook::raw(|_, _| None).await;
+    let world = with(hook.config("/slow"), json!({"timeoutSeconds": 30})).await;
+    let answer = world.post(&format!("{MAPS}?timeout=100ms"), &map("a")).await;
+    assert_eq!((answer.code, &answer.body["reason"]), (504, &json!("Timeout")));
+    assert_eq!(
+        answer.body["message"],
+        "Timeout: request did not complete within requested timeout - context deadline exceeded"
     );
 }
 

@@ -297,6 +297,12 @@ async fn pod(c: &Cx) -> String {
 async fn eviction(c: Cx) {
     let path = pod(&c).await;
     let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p1"}});
+    let mut other = body.clone();
+    other["metadata"]["name"] = "other".into();
+    c.post(&format!("{path}/eviction"), other)
+        .await
+        .fails(400, "BadRequest")
+        .says("name in URL does not match name in Eviction object");
     c.post(&format!("{path}/eviction"), body.clone())
         .await
         .is(201)

@@ -222,6 +222,12 @@ async fn openid(c: Cx) {
     assert_eq!(jwks.header("content-type"), "application/jwk-set+json");
     let uri = configuration["jwks_uri"].as_str().unwrap_or_default();
     assert!(uri.starts_with("https://") && uri.ends_with("/openid/v1/jwks"), "{uri}");
+    if std::env::var_os("DROVER_TEST_CLUSTER").is_none() {
+        assert_eq!(
+            uri,
+            format!("https://{}:{}/openid/v1/jwks", c.target.host, c.target.port)
+        );
+    }
     assert_eq!(configuration["response_types_supported"], json!(["id_token"]));
     assert_eq!(configuration["subject_types_supported"], json!(["public"]));
     let path = c.core("serviceaccounts").await;

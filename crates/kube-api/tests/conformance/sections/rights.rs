@@ -5,7 +5,7 @@ use crate::{
     client::Ask,
     cx::{Cx, RBAC},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -245,7 +245,49 @@ async fn aggregation(c: Cx) {
     assert!(!secrets, "view does not show secrets");
 }
 
+/// A question that is misspelt is not answered as if it had been another one.
+async fn misspelt_reviews(c: &Cx) {
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let spec = |more: Value| {
+        let mut spec = json!({"user": "root", "nonResourceAttributes": {"path": "/x", "verb": "get"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
+    };
+    c.post(path, spec(json!({"group": ["system:masters"]})))
+        .await
+        .is(201)
+        .has("/status/allowed", false)
+        .warns("unknown field \"spec.group\"")
+        .lacks("/spec/group");
+    c.post(
+        &format!("{path}?fieldValidation=Strict"),
+        spec(json!({"group": ["system:masters"]})),
+    )
+    .await
+    .fails(400, "BadRequest")
+    .mentions("strict decoding error: unknown field \"spec.group\"");
+    c.post(path, spec(json!({"groups": "system:masters"})))
+        .await
+        .fails(400, "BadRequest")
+        .mentions("SubjectAccessReview in version \"v1\" cannot be handled as a SubjectAccessReview");
+    c.post(
+        path,
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}}),
+    )
+    .await
+    .fails(400, "BadRequest");
+    let token = format!(
+        "/api/v1/namespaces/{}/serviceaccounts/default/token",
+        c.namespace_called("tokens").await
+    );
+    c.post(&token, json!({"spec": {"audiences": "a"}}))
+        .await
+        .fails(400, "BadRequest")
+        .mentions("TokenRequest in version \"v1\" cannot be handled as a TokenRequest");
+}
+
 async fn reviews(c: Cx) {
+    misspelt_reviews(&c).await;
     let namespace = c.namespace().await;
     let user = c.name("user");
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);

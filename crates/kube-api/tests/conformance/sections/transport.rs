@@ -326,6 +326,23 @@ async fn methods(c: Cx) {
     }
     c.send(Ask::new("HEAD", "/api/v1/namespaces")).await.is(405);
     c.send(Ask::new("POST", "/version").json(&body)).await.is(405);
+    // Paths of custom resources are found before their methods are.
+    let kind = c.define_simple("things", "Thing", json!({})).await;
+    let everywhere = format!("/apis/{}/v1/things", kind.group);
+    for (method, path) in [
+        ("POST", everywhere.clone()),
+        ("DELETE", everywhere.clone()),
+        ("PUT", everywhere.clone()),
+        ("GET", format!("{everywhere}/x")),
+    ] {
+        let reply = c.send(Ask::new(method, path).json(&body)).await.is(404);
+        assert_eq!(reply.text(), "404 page not found\n", "{method}");
+    }
+    for method in ["PUT", "PATCH"] {
+        let ask = Ask::new(method, &kind.path).bytes("application/merge-patch+json", body.to_string());
+        let ask = if method == "PUT" { ask.json(&body) } else { ask };
+        c.send(ask).await.fails(400, "BadRequest").says("name must be provided");
+    }
 }
 
 async fn slash(c: Cx) {
