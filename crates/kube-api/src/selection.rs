@@ -139,6 +139,8 @@ fn field_value(object: &Value, field: &str) -> String {
     let field = match (field, field.strip_prefix("regarding")) {
         (_, Some(rest)) => format!("involvedObject{rest}"),
         ("reportingController", _) => "reportingComponent".to_owned(),
+        // What the selector calls so has another name in the object.
+        ("status.successful", _) => "status.succeeded".to_owned(),
         _ => field.to_owned(),
     };
     let mut at = object;
@@ -148,6 +150,8 @@ fn field_value(object: &Value, field: &str) -> String {
     match at {
         Value::String(text) => text.clone(),
         Value::Null if matches!(field.as_str(), "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
+        // Counts that Go leaves out are zero.
+        Value::Null if matches!(field.as_str(), "status.succeeded" | "status.replicas") => "0".into(),
         Value::Null if field == "source" => object["reportingComponent"].as_str().unwrap_or_default().to_owned(),
         Value::Null => String::new(),
         // The source of an event; recorders of today name themselves as the reporting component only.

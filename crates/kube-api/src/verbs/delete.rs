@@ -58,9 +58,11 @@ impl DeleteOptions {
                 .map(str::to_owned)
                 .or_else(|| call.query.text(key).map(str::to_owned))
         };
-        let orphan = body["orphanDependents"]
-            .as_bool()
-            .or_else(|| call.query.text("orphanDependents").map(|it| it != "false"));
+        let orphan = body["orphanDependents"].as_bool().or_else(|| {
+            call.query
+                .text("orphanDependents")
+                .map(|_| call.query.flag("orphanDependents"))
+        });
         let policy = text("propagationPolicy").filter(|it| !it.is_empty());
         if let (Some(policy), Some(_)) = (&policy, orphan) {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
@@ -96,9 +98,16 @@ impl DeleteOptions {
         if !errors.is_empty() {
             return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
         }
-        let grace_seconds = body["gracePeriodSeconds"]
-            .as_i64()
-            .or_else(|| call.query.text("gracePeriodSeconds").and_then(|it| it.parse().ok()));
+        let grace_seconds = match (
+            body["gracePeriodSeconds"].as_i64(),
+            call.query.text("gracePeriodSeconds"),
+        ) {
+            (None, Some(text)) => Some(
+                text.parse()
+                    .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,
+            ),
+            (given, _) => given,
+        };
         let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
         Ok(Self {
             uid: precondition("uid"),

@@ -202,6 +202,14 @@ impl Watch {
             if self.ended {
                 return None;
             }
+            // However much happens: a watch that is never idle ends, too. What was not told yet is told to the next one.
+            if self.initial.is_empty() && self.initial_bookmark.is_none() && Instant::now() >= self.deadline {
+                self.ended = true;
+                if self.bookmarks && matches!(self.last(), Last::None) {
+                    self.push_bookmark(&mut chunk, self.cursor, false);
+                }
+                return Some(chunk.into()).filter(|it: &Bytes| !it.is_empty());
+            }
             self.prepare_initial(&mut chunk).await;
             while let Some(object) = self.initial.pop_front() {
                 self.push(&mut chunk, Change::Added, &object, object.revision);
@@ -229,6 +237,11 @@ impl Watch {
                 self.ended = true;
             }
             if !chunk.is_empty() {
+                let now = Instant::now();
+                if self.bookmarks && !self.ended && !self.reading_log && now >= self.next_bookmark {
+                    self.next_bookmark = now + BOOKMARK_INTERVAL;
+                    self.push_bookmark(&mut chunk, self.cursor, false);
+                }
                 return Some(chunk.into());
             }
             let bookmark = if self.bookmarks {
