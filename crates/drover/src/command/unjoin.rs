@@ -68,8 +68,8 @@ impl Unjoin {
         let works = self.works(&cluster).await?;
         if !works.is_empty() && !self.force {
             bail!(
-                "the cluster still has the works {}: delete them on the hub first (`kubectl delete managedcluster {name}` \
-                 deletes them all), or leave what they applied where it is with --force",
+                "the cluster still has the works {}: delete them on the hub first (`kubectl delete -n {name} \
+                 managedclusteraddons,manifestworks --all`), or leave what they applied where it is with --force",
                 list(&works)
             );
         }
