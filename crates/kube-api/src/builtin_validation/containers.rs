@@ -108,14 +108,15 @@ pub(super) fn port_or_name(port: &Value, field: &str, errors: &mut Vec<FieldErro
 
 fn environment(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
     for (at, variable) in list(container, "/env").iter().enumerate() {
-        let field = format!("{place}.env[{at}]");
+        // There may be many, and hardly one is wrong: its place is only written for one that is.
+        let field = |name: &str| format!("{place}.env[{at}].{name}");
         let name = text(variable, "/name");
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
+            errors.push(FieldError::required(field("name"), ""));
         } else if name.bytes().any(|it| !(b' '..=b'~').contains(&it) || it == b'=') {
             let detail =
                 "a valid environment variable name must consist only of printable ASCII characters other than '='";
-            errors.push(FieldError::invalid(format!("{field}.name"), &json!(name), detail));
+            errors.push(FieldError::invalid(field("name"), &json!(name), detail));
         }
         let Some(source) = variable.get("valueFrom").filter(|it| !it.is_null()) else {
             continue;
@@ -131,7 +132,7 @@ fn environment(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
             1 => continue,
             _ => "may not have more than one field specified at a time",
         };
-        errors.push(FieldError::invalid(format!("{field}.valueFrom"), &json!(""), detail));
+        errors.push(FieldError::invalid(field("valueFrom"), &json!(""), detail));
     }
 }
 

@@ -34,7 +34,7 @@ pub fn apply(live: Option<&Value>, config: &Value, ctx: &Ctx<'_>, force: bool) -
     let stripped = without_resets(config, ctx.reset_fields);
     let effective = stripped.as_ref().unwrap_or(config);
     let stored = live.and_then(managed_fields);
-    let mut entries = entry::decode(stored).unwrap_or_default();
+    let mut entries = entry::stored(stored);
     if let Some(live) = live
         && entries.is_empty()
     {
@@ -83,7 +83,7 @@ impl Attempt<'_> {
             }
             let mut own = ManagerEntry::new(manager, Operation::Apply, ctx.api_version, ctx.subresource, set);
             own.set_time(&ctx.time());
-            let entries = if own.set().is_empty() { Vec::new() } else { vec![own] };
+            let entries = if own.is_empty() { Vec::new() } else { vec![own] };
             write_managed_fields(&mut result, entry::encode(entries));
             return Ok(result);
         };
@@ -136,7 +136,7 @@ impl Attempt<'_> {
                 at - 1 == own || is_served(it)
             });
         }
-        entries.retain(|it| !it.set().is_empty());
+        entries.retain(|it| !it.is_empty());
         entry::cap(&mut entries);
         match (content_changed, owners_changed) {
             (false, false) => Ok(live.clone()),

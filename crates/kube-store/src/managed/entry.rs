@@ -3,7 +3,7 @@
 use super::set::FieldSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::{cell::OnceCell, collections::HashMap};
 
 /// More `Update` entries than this are merged, oldest first.
 const UPDATE_ENTRIES_MAX: usize = 10;
@@ -34,7 +34,8 @@ pub(crate) struct ManagerEntry<'a> {
     pub(crate) api_version: String,
     pub(crate) subresource: String,
     pub(crate) time: Option<String>,
-    set: FieldSet,
+    /// The fields; read when they are first asked for.
+    set: OnceCell<FieldSet>,
     /// The fields as they were read, as long as nothing changed: they are written back without being rebuilt.
     raw: Option<&'a Value>,
     seconds: i64,
@@ -56,23 +57,39 @@ impl<'a> ManagerEntry<'a> {
             api_version,
             subresource,
             time: None,
-            set,
+            set: OnceCell::from(set),
             raw: None,
             seconds: 0,
         }
     }
 
     pub(crate) fn set(&self) -> &FieldSet {
-        &self.set
+        self.set
+            .get_or_init(|| self.raw.and_then(FieldSet::from_json).unwrap_or_default())
+    }
+
+    /// Whether the entry owns nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        match (self.set.get(), self.raw) {
+            (None, Some(raw)) => raw.as_object().is_none_or(|it| it.keys().all(|key| key == ".")),
+            _ => self.set().is_empty(),
+        }
     }
 
     /// Replaces the fields, if they differ, and gives those that were there before.
     pub(crate) fn replace_set(&mut self, set: FieldSet) -> Option<FieldSet> {
-        if set == self.set {
+        // Most applies are of the same fields again.
+        let is_raw = self.set.get().is_none() && self.raw.is_some_and(|it| set.is_written_as(it));
+        if is_raw || set == *self.set() {
             return None;
         }
+        self.take_set(set)
+    }
+
+    fn take_set(&mut self, set: FieldSet) -> Option<FieldSet> {
+        self.set();
         self.raw = None;
-        Some(std::mem::replace(&mut self.set, set))
+        std::mem::replace(&mut self.set, OnceCell::from(set)).into_inner()
     }
 
     pub(crate) fn set_time(&mut self, time: &str) {
@@ -100,7 +117,7 @@ impl<'a> ManagerEntry<'a> {
         }
     }
 
-    fn decode(entry: &'a Value) -> Option<Self> {
+    fn decode(entry: &'a Value, is_stored: bool) -> Option<Self> {
         let entry = entry.as_object()?;
         let text = |name: &str| match entry.get(name) {
             None | Some(Value::Null) => Some(""),
@@ -116,11 +133,20 @@ impl<'a> ManagerEntry<'a> {
             return None;
         }
         let raw = entry.get("fieldsV1").filter(|it| !it.is_null());
-        let set = match raw {
-            Some(fields) => FieldSet::from_json(fields)?,
-            None => FieldSet::default(),
-        };
-        let mut result = Self::new(text("manager")?, operation, api_version, text("subresource")?, set);
+        let mut result = Self::new(
+            text("manager")?,
+            operation,
+            api_version,
+            text("subresource")?,
+            FieldSet::default(),
+        );
+        if let Some(fields) = raw {
+            result.set = if is_stored {
+                OnceCell::new()
+            } else {
+                OnceCell::from(FieldSet::from_json(fields)?)
+            };
+        }
         result.raw = raw;
         match text("time")? {
             "" => {}
@@ -130,15 +156,13 @@ impl<'a> ManagerEntry<'a> {
     }
 
     fn encode(self) -> Value {
+        let fields = self.raw.cloned().unwrap_or_else(|| self.set().to_json());
         let mut entry = Map::new();
         entry.insert("manager".into(), self.manager.into());
         entry.insert("operation".into(), self.operation.as_str().into());
         entry.insert("apiVersion".into(), self.api_version.into());
         entry.insert("fieldsType".into(), "FieldsV1".into());
-        entry.insert(
-            "fieldsV1".into(),
-            self.raw.cloned().unwrap_or_else(|| self.set.to_json()),
-        );
+        entry.insert("fieldsV1".into(), fields);
         if let Some(time) = self.time {
             entry.insert("time".into(), time.into());
         }
@@ -153,8 +177,18 @@ fn seconds(time: &str) -> i64 {
     time.parse::<Timestamp>().map(Timestamp::as_second).unwrap_or_default()
 }
 
-/// Reads `metadata.managedFields`; `None` if any entry is malformed. Absent is no entries.
+/// Reads `metadata.managedFields` as a client sends it; `None` if any entry is malformed. Absent is no entries.
 pub(crate) fn decode(fields: Option<&Value>) -> Option<Vec<ManagerEntry<'_>>> {
+    read(fields, false)
+}
+
+/// Reads the `metadata.managedFields` of a stored object, whose fields were read before it was stored: they are read again only
+/// when they are asked for.
+pub(crate) fn stored(fields: Option<&Value>) -> Vec<ManagerEntry<'_>> {
+    read(fields, true).unwrap_or_default()
+}
+
+fn read(fields: Option<&Value>, is_stored: bool) -> Option<Vec<ManagerEntry<'_>>> {
     let fields = match fields {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(fields) => fields.as_array()?,
@@ -163,7 +197,7 @@ pub(crate) fn decode(fields: Option<&Value>) -> Option<Vec<ManagerEntry<'_>>> {
     // Of two entries that are the same one the later counts. There may be as many as fit into a request.
     let mut places = HashMap::new();
     for field in fields {
-        let entry = ManagerEntry::decode(field)?;
+        let entry = ManagerEntry::decode(field, is_stored)?;
         let version = match entry.operation {
             Operation::Apply => String::new(),
             Operation::Update => entry.api_version.clone(),
@@ -203,7 +237,7 @@ pub(crate) fn cap(entries: &mut Vec<ManagerEntry<'_>>) {
     // The first entry of a version becomes the one that the others of that version are merged into.
     let mut buckets: HashMap<String, (usize, Vec<FieldSet>)> = HashMap::new();
     let mut kept: Vec<ManagerEntry<'_>> = Vec::new();
-    for entry in std::mem::take(entries) {
+    for mut entry in std::mem::take(entries) {
         if entry.operation == Operation::Apply || updates <= UPDATE_ENTRIES_MAX {
             kept.push(entry);
             continue;
@@ -217,16 +251,16 @@ pub(crate) fn cap(entries: &mut Vec<ManagerEntry<'_>>) {
                 let merged = &mut kept[*bucket];
                 merged.manager = ANCIENT.to_owned();
                 merged.subresource.clear();
+                let set = entry.take_set(FieldSet::default());
                 merged.time = entry.time;
                 merged.seconds = entry.seconds;
-                sets.push(entry.set);
+                sets.extend(set);
                 updates -= 1;
             }
         }
     }
     for (bucket, mut sets) in buckets.into_values().filter(|(_, sets)| !sets.is_empty()) {
-        sets.push(std::mem::take(&mut kept[bucket].set));
-        kept[bucket].raw = None;
+        sets.extend(kept[bucket].take_set(FieldSet::default()));
         // Two and two: joining them one after the other would copy what there is for each.
         while sets.len() > 1 {
             sets = sets
@@ -234,7 +268,7 @@ pub(crate) fn cap(entries: &mut Vec<ManagerEntry<'_>>) {
                 .map(|it| it[0].union(it.last().unwrap_or(&it[0])))
                 .collect();
         }
-        kept[bucket].set = sets.pop().unwrap_or_default();
+        kept[bucket].set = OnceCell::from(sets.pop().unwrap_or_default());
     }
     *entries = kept;
 }

@@ -1,7 +1,8 @@
 //! One step of a path into an object, as FieldsV1 writes it.
 
 use compact_str::CompactString;
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use std::{cmp::Ordering, fmt};
 
 /// One step of a path into an object. Most names are so short that they need no memory of their own: a write of an object of
@@ -18,6 +19,29 @@ pub enum PathElement {
     Index(i64),
 }
 
+/// The keys of an item, as they are written: an object, which needs no map to be read into.
+struct Keys(Vec<(CompactString, Value)>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Keys;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of keys")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Vec::with_capacity(1);
+                while let Some(entry) = map.next_entry()? {
+                    keys.push(entry);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
 impl PathElement {
     /// Reads the key of a FieldsV1 object; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
@@ -25,10 +49,15 @@ impl PathElement {
         match kind {
             "f" => Some(Self::Field(rest.into())),
             "k" => {
-                let keys: Map<String, Value> = serde_json::from_str(rest).ok()?;
-                Some(Self::Key(
-                    keys.into_iter().map(|(name, value)| (name.into(), value)).collect(),
-                ))
+                let Keys(mut keys) = serde_json::from_str(rest).ok()?;
+                // They are written in order; of one that is given twice the last counts.
+                if !keys.is_sorted_by(|left, right| left.0 < right.0) {
+                    keys.sort_by(|left, right| left.0.cmp(&right.0));
+                    keys.reverse();
+                    keys.dedup_by(|later, first| later.0 == first.0);
+                    keys.reverse();
+                }
+                Some(Self::Key(keys.into()))
             }
             "v" => serde_json::from_str(rest).ok().map(Self::Value),
             "i" => rest.parse().ok().map(Self::Index),
@@ -38,23 +67,38 @@ impl PathElement {
 
     /// The key of a FieldsV1 object.
     pub fn to_key(&self) -> String {
+        let mut key = String::new();
+        self.write_key(&mut key);
+        key
+    }
+
+    /// Writes the key of a FieldsV1 object behind what there is.
+    pub(crate) fn write_key(&self, text: &mut String) {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => {
+                text.push_str("f:");
+                text.push_str(name);
+            }
             Self::Key(keys) => {
-                let mut text = String::from("k:{");
+                text.push_str("k:{");
                 for (index, (name, value)) in keys.iter().enumerate() {
                     if index > 0 {
                         text.push(',');
                     }
-                    text.push_str(&Value::from(name.as_str()).to_string());
+                    write_text(text, name);
                     text.push(':');
-                    text.push_str(&value.to_string());
+                    write_value(text, value);
                 }
                 text.push('}');
-                text
             }
-            Self::Value(value) => format!("v:{value}"),
-            Self::Index(index) => format!("i:{index}"),
+            Self::Value(value) => {
+                text.push_str("v:");
+                write_value(text, value);
+            }
+            Self::Index(index) => {
+                text.push_str("i:");
+                text.push_str(&index.to_string());
+            }
         }
     }
 
@@ -65,6 +109,24 @@ impl PathElement {
             Self::Value(_) => 2,
             Self::Index(_) => 3,
         }
+    }
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::String(it) => write_text(text, it),
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+/// A text as JSON. Names hold nothing that has to be escaped, as a rule.
+fn write_text(text: &mut String, it: &str) {
+    if it.bytes().any(|it| it < b' ' || matches!(it, b'"' | b'\\')) {
+        text.push_str(&Value::from(it).to_string());
+    } else {
+        text.push('"');
+        text.push_str(it);
+        text.push('"');
     }
 }
 

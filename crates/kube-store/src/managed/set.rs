@@ -244,6 +244,27 @@ impl FieldSet {
         Some(Self { entries })
     }
 
+    /// Whether FieldsV1 says exactly this: seen without reading it, which takes several times as long. What is written in another way
+    /// than ours is not recognized.
+    pub(crate) fn is_written_as(&self, fields: &Value) -> bool {
+        self.is_map(fields.as_object(), &mut String::new())
+    }
+
+    fn is_map(&self, fields: Option<&Map<String, Value>>, key: &mut String) -> bool {
+        let Some(fields) = fields else { return false };
+        let itself = usize::from(fields.contains_key("."));
+        fields.len() == self.entries.len() + itself
+            && self.entries.iter().all(|Entry { element, node }| {
+                key.clear();
+                element.write_key(key);
+                let Some(Value::Object(below)) = fields.get(key.as_str()) else {
+                    return false;
+                };
+                let member = node.children.is_empty() || below.contains_key(".");
+                node.member == member && node.children.is_map(Some(below), key)
+            })
+    }
+
     /// FieldsV1 as a value. Its keys are in the order of the map type; [`Display`](fmt::Display) writes the exact order.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();

@@ -193,6 +193,18 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Whether each item has an element of its own, as far as that is seen without making the elements: where a text names them,
+    /// as it does in most lists.
+    fn names_each_once(self, items: &[Value]) -> bool {
+        let name = |item| match self {
+            List::Set => Value::as_str(item),
+            List::Keyed { keys: [key], .. } => item.get(key)?.as_str(),
+            List::Keyed { .. } | List::Atomic => None,
+        };
+        let mut seen = std::collections::HashSet::with_capacity(items.len());
+        items.iter().all(|it| name(it).is_some_and(|it| seen.insert(it)))
+    }
+
     /// The elements of all items, in list order. A list with an item that has no element is owned as a whole.
     pub(crate) fn elements(self, items: &[Value]) -> Option<Vec<PathElement>> {
         match self {
@@ -326,6 +338,16 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
         Value::Array(items) => {
             let list = at.list();
             if matches!(list, List::Atomic) {
+                return errors;
+            }
+            if list.names_each_once(items) {
+                for item in items {
+                    let found = validate(item, list.items());
+                    if !found.is_empty() {
+                        let step = list.element(item).map_or_else(|it| it, |it| it.to_string());
+                        nested(&step, found);
+                    }
+                }
                 return errors;
             }
             let mut seen = std::collections::BTreeSet::new();

@@ -25,7 +25,7 @@ pub fn update(live: Option<&Value>, new: &mut Value, ctx: &Ctx<'_>) {
     let mut entries = match entry::decode(given.as_ref()) {
         _ if is_reset => Vec::new(),
         Some(entries) if !entries.is_empty() => entries,
-        _ => entry::decode(stored).unwrap_or_default(),
+        _ => entry::stored(stored),
     };
     if entries.is_empty() && live.is_some() {
         return;
@@ -64,7 +64,7 @@ pub(crate) fn attribute(entries: &mut Vec<ManagerEntry<'_>>, old: &Value, new: &
             }
         }
     }
-    entries.retain(|it| !it.set().is_empty());
+    entries.retain(|it| !it.is_empty());
     entry::cap(entries);
 }
 

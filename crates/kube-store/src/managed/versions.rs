@@ -69,7 +69,7 @@ impl Differences {
             }
             let found = self.of(&it.api_version);
             for paths in [&found.changed, &found.removed] {
-                if it.set().intersects(paths) {
+                if !paths.is_empty() && it.set().intersects(paths) {
                     let rest = it.set().difference(paths);
                     lost |= it.replace_set(rest).is_some();
                 }

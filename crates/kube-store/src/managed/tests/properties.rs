@@ -40,6 +40,13 @@ fn fields(config: &Value) -> FieldSet {
 
 proptest! {
     #[test]
+    fn what_is_written_is_recognized_unread(first in config(), second in config()) {
+        let (first, second) = (fields(&first), fields(&second));
+        prop_assert!(first.is_written_as(&first.to_json()));
+        prop_assert_eq!(first.is_written_as(&second.to_json()), first == second);
+    }
+
+    #[test]
     fn applying_the_same_configuration_again_changes_nothing(first in config(), second in config()) {
         let live = apply_as("m1", None, &first, false).unwrap();
         let live = apply_as("m2", Some(&live), &second, true).unwrap();

@@ -21,6 +21,24 @@ fn fields_v1_is_written_as_kubernetes_writes_it() {
 }
 
 #[test]
+fn a_path_and_what_is_below_it_are_recognized_unread() {
+    for (fields, other) in [
+        (json!({"f:a": {}}), json!({"f:a": {".": {}, "f:b": {}}})),
+        (json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {"f:b": {}}})),
+        (json!({"f:a": {}, "f:b": {}}), json!({"f:a": {}, "f:c": {}})),
+        (json!({"f:a": {"v:\"\\\"\"": {}}}), json!({"f:a": {"v:\"\\\\\"": {}}})),
+        (
+            json!({"f:a": {"k:{\"n\":1,\"p\":\"x\"}": {}}}),
+            json!({"f:a": {"k:{\"n\":1,\"p\":\"y\"}": {}}}),
+        ),
+    ] {
+        let read = set(fields.clone());
+        assert!(read.is_written_as(&fields), "{fields}");
+        assert!(!read.is_written_as(&other), "{other}");
+    }
+}
+
+#[test]
 fn malformed_fields_are_not_read() {
     for fields in [
         json!({"x:a": {}}),
