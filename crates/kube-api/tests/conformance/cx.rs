@@ -14,6 +14,7 @@ use p256::{
 };
 use serde_json::{Value, json};
 use std::{
+    path::Path,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -48,6 +49,11 @@ impl Cx {
             run: run.to_owned(),
             garbage: Arc::default(),
         }
+    }
+
+    /// Whether the server is one of this process, and not one that a kubeconfig names.
+    pub fn is_embedded(&self) -> bool {
+        std::env::var_os(crate::run::CLUSTER).is_none()
     }
 
     /// A server of the check's own, to stop and start.
@@ -224,21 +230,35 @@ impl Cx {
         crate::run::is_installed(program)
     }
 
-    /// Runs kubectl as the administrator.
-    pub async fn kubectl(&self, arguments: &[&str], input: &str) -> Ran {
-        use tokio::io::AsyncWriteExt;
-        let home = tempfile::TempDir::new().unwrap();
-        let config = home.path().join("config");
+    /// kubectl as the administrator, with a home of its own, which has to live as long as it runs.
+    pub fn kubectl_command(&self, home: &Path, arguments: &[&str]) -> tokio::process::Command {
+        let config = home.join("config");
         std::fs::write(&config, self.target.kubeconfig()).unwrap();
-        let mut child = tokio::process::Command::new("kubectl")
+        let mut command = tokio::process::Command::new("kubectl");
+        command
             .args(arguments)
             .env("KUBECONFIG", &config)
-            .env("HOME", home.path())
+            .env("HOME", home)
             .env("NO_PROXY", "*")
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::piped())
-            .kill_on_drop(true)
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs kubectl as the administrator.
+    pub async fn kubectl(&self, arguments: &[&str], input: &str) -> Ran {
+        self.kubectl_edit(arguments, input, "false").await
+    }
+
+    /// The same, with a program that it runs where somebody is to edit a file.
+    pub async fn kubectl_edit(&self, arguments: &[&str], input: &str, editor: &str) -> Ran {
+        use tokio::io::AsyncWriteExt;
+        let home = tempfile::TempDir::new().unwrap();
+        let mut child = self
+            .kubectl_command(home.path(), arguments)
+            .env("KUBE_EDITOR", editor)
             .spawn()
             .unwrap();
         let mut pipe = child.stdin.take().unwrap();
@@ -248,6 +268,7 @@ impl Cx {
         Ran {
             what: format!("kubectl {}", arguments.join(" ")),
             ok: output.status.success(),
+            code: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
@@ -341,6 +362,7 @@ impl Cx {
 pub struct Ran {
     pub what: String,
     pub ok: bool,
+    pub code: i32,
     pub out: String,
     pub err: String,
 }
@@ -357,6 +379,19 @@ impl Ran {
     #[track_caller]
     pub fn ok(self) -> Self {
         assert!(self.ok, "{} failed: {}", self.what, self.came());
+        self
+    }
+
+    /// It ended with this code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert!(
+            self.code == code,
+            "{} ended with {}: {}",
+            self.what,
+            self.code,
+            self.came()
+        );
         self
     }
 

@@ -82,8 +82,14 @@ async fn run_one(check: &Check, cx: Cx) -> Outcome {
     outcome
 }
 
-const CLUSTER: &str = "DROVER_TEST_CLUSTER";
+/// Names the kubeconfig of the server that is asked instead of an embedded one.
+pub const CLUSTER: &str = "DROVER_TEST_CLUSTER";
 const WRITE: &str = "DROVER_WRITE_CONFORMANCE";
+
+/// Whether this run writes down what came, where others compare.
+pub fn writes() -> bool {
+    std::env::var_os(WRITE).is_some()
+}
 
 struct Arguments {
     words: Vec<String>,
@@ -137,7 +143,7 @@ pub fn main() -> ExitCode {
         let (results, took) = runtime.block_on(timed(run_all(&chosen)));
         wrong.extend(say(&chosen, &results, !words.is_empty()));
         summarise(&results, took);
-        if words.is_empty() && std::env::var_os(WRITE).is_some() {
+        if words.is_empty() && writes() {
             report::write(&all, &results, std::env::var_os(CLUSTER).is_some());
         }
     }

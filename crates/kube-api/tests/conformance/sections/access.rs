@@ -1,7 +1,7 @@
-//! Who somebody is: certificates, tokens, impersonation, a proxy in front; and what admission refuses to everybody.
+//! Who somebody is: certificates and tokens; and what admission refuses to everybody.
 
 use crate::{
-    check::{Check, later, must, should},
+    check::{Check, later, must},
     client::{Ask, Client, Reply},
     cluster::Credential,
     cx::{Cx, PATIENCE, WHO, config_map},
@@ -52,16 +52,6 @@ pub fn checks() -> Vec<Check> {
             "173",
             "TokenReview of valid and invalid tokens and audiences",
             token_review,
-        ),
-        must(
-            "174",
-            "impersonation of users, groups, uid and extra needs the right to; a missing user is 400",
-            impersonation,
-        ),
-        should(
-            "175",
-            "headers of a front proxy count only with an allowed certificate",
-            front_proxy,
         ),
     ]
 }
@@ -176,14 +166,27 @@ async fn certificates(c: Cx) {
             it.at("/status").to_string().contains("certificate") || it.at("/status").to_string().contains("Failed")
         })
         .await;
-    let Some(pem) = issued.at("/status/certificate").as_str() else {
-        return;
-    };
-    let pem = String::from_utf8(STANDARD.decode(pem).unwrap()).unwrap();
-    c.client(&Credential::pair(&pem, &key))
-        .send(Ask::get("/version"))
-        .await
-        .fails(401, "Unauthorized");
+    // A signer may refuse it.
+    if let Some(pem) = issued.at("/status/certificate").as_str() {
+        let pem = String::from_utf8(STANDARD.decode(pem).unwrap()).unwrap();
+        c.client(&Credential::pair(&pem, &key))
+            .send(Ask::get("/version"))
+            .await
+            .fails(401, "Unauthorized");
+    }
+    if c.is_embedded() {
+        let (own, c) = c.own_server().await;
+        for (user, code) in [("", 401), ("somebody", 200)] {
+            let pair = own
+                .server
+                .pki()
+                .issue_client_certificate(user, &["system:masters"], 3600, jiff::Timestamp::now())
+                .unwrap();
+            let client = c.client(&Credential::pair(&pair.certificate_pem, &pair.key_pem));
+            client.send(Ask::get("/api/v1/namespaces")).await.is(code);
+        }
+        own.stop().await;
+    }
 }
 
 async fn account(c: &Cx) -> (String, String, String) {
@@ -418,97 +421,4 @@ async fn token_review(c: Cx) {
         .await
         .fails(400, "BadRequest")
         .mentions("token is required for TokenReview in authentication");
-}
-
-async fn impersonation(c: Cx) {
-    let ask = |path: &str| Ask::post(path, &json!({}));
-    let reply = c
-        .send(
-            ask(WHO)
-                .user("carol", &["g1", "g2"])
-                .with("impersonate-uid", "u-1")
-                .with("impersonate-extra-example.com%2fscopes", "view")
-                .with("impersonate-extra-example.com%2fscopes", "edit"),
-        )
-        .await
-        .is(201);
-    let info = &reply["status"]["userInfo"];
-    assert_eq!((&info["username"], &info["uid"]), (&json!("carol"), &json!("u-1")));
-    assert_eq!(info["groups"], json!(["g1", "g2", "system:authenticated"]));
-    assert_eq!(info["extra"]["example.com/scopes"], json!(["view", "edit"]));
-    let reply = c
-        .send(ask(WHO).user("system:serviceaccount:default:default", &[]))
-        .await
-        .is(201);
-    assert_eq!(
-        reply["status"]["userInfo"]["groups"],
-        json!([
-            "system:serviceaccounts",
-            "system:serviceaccounts:default",
-            "system:authenticated"
-        ])
-    );
-    c.send(ask(WHO).with("impersonate-group", "g"))
-        .await
-        .fails(400, "BadRequest");
-    let alice = c.client(&c.certificate("alice", &[]).await);
-    alice
-        .send(ask(WHO).user("carol", &[]))
-        .await
-        .fails(403, "Forbidden")
-        .mentions("User \"alice\" cannot impersonate");
-    let rules =
-        json!([{"apiGroups": [""], "resources": ["users"], "resourceNames": ["carol"], "verbs": ["impersonate"]}]);
-    c.grant(
-        "",
-        "imp",
-        rules,
-        json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}),
-    )
-    .await;
-    c.until_asked(&alice, &ask(WHO).user("carol", &[]), |it| it.code == 201)
-        .await;
-    alice
-        .send(ask(WHO).user("carol", &["g"]))
-        .await
-        .fails(403, "Forbidden")
-        .mentions("groups \"g\" is forbidden: User \"alice\" cannot impersonate resource \"groups\"");
-    alice.send(ask(WHO).user("dave", &[])).await.fails(403, "Forbidden");
-}
-
-async fn front_proxy(c: Cx) {
-    let as_other = |client: &Client| {
-        let client = client.clone();
-        async move {
-            let ask = Ask::post(WHO, &json!({}))
-                .with("x-remote-user", "mallory")
-                .with("x-remote-group", "system:masters");
-            client.send(ask).await
-        }
-    };
-    let alice = c.client(&c.certificate("alice", &[]).await);
-    assert_eq!(as_other(&alice).await.is(201).at("/status/userInfo/username"), "alice");
-    let nobody = as_other(&c.anonymous()).await;
-    assert!(
-        nobody.code == 403 || nobody.at("/status/userInfo/username") == "system:anonymous",
-        "{}",
-        nobody.came()
-    );
-    // A client certificate with the allowed name, but of the authority for clients.
-    let pretender = c.client(&c.certificate("front-proxy", &[]).await);
-    let map = c
-        .get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
-        .await
-        .is(200);
-    let separate = map["data"]["requestheader-client-ca-file"] != map["data"]["client-ca-file"];
-    let came = as_other(&pretender).await.is(201);
-    assert!(
-        !separate || came.at("/status/userInfo/username") == "front-proxy",
-        "a client's certificate counts as a proxy's: {}",
-        came.came()
-    );
-    assert!(
-        separate,
-        "the proxy's authority is the clients' authority, so whoever gets a certificate for `front-proxy` is anybody"
-    );
 }

@@ -2,10 +2,11 @@
 
 use crate::{
     check::{Check, must, should},
-    client::Ask,
+    client::{Ask, Reply},
     cx::{CSRS, Cx, WHO, csr, signing_request},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kube_api::pki::Pki;
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -49,6 +50,7 @@ async fn spec(c: Cx) {
         ("username", json!("forged")),
         ("uid", json!("forged")),
         ("groups", json!(["system:masters"])),
+        ("extra", json!({"forged": ["x"]})),
     ] {
         object["spec"][key] = value;
     }
@@ -69,10 +71,17 @@ async fn spec(c: Cx) {
         (&made["spec"]["username"], &made["spec"]["groups"]),
         (&json!("alice"), &json!(["devs", "system:authenticated"]))
     );
+    // Who signs in by a certificate has no uid, and of extras what the server itself says.
     let info = alice.send(Ask::post(WHO, &json!({}))).await.is(201);
     assert_eq!(info.at("/status/userInfo/username"), "alice");
+    assert_eq!(made.at("/spec/extra"), info.at("/status/userInfo/extra"));
+    let made = made.lacks("/spec/uid");
     let kept = alice.send(Ask::get(format!("{CSRS}/{}", c.name("a")))).await.is(200);
-    assert!(kept.revision() == made.revision() || kept.revision() > 0);
+    assert_eq!(
+        (kept.at("/spec"), kept.revision()),
+        (made.at("/spec"), made.revision()),
+        "what is kept is what was answered"
+    );
     let with = |change: fn(&mut Value)| {
         let mut object = csr(&c.name("bad"), &request, CLIENT, &["client auth"]);
         change(&mut object);
@@ -100,14 +109,24 @@ async fn spec(c: Cx) {
         c.post(CSRS, object).await.fails(422, "Invalid").mentions(message);
     }
     let path = format!("{CSRS}/{}", c.name("a"));
-    let mut changed = c.get(&path).await.json;
-    changed["spec"]["usages"] = json!(["server auth"]);
-    let after = c.put(&path, &changed).await.is(200);
-    assert_eq!(
-        after["spec"]["usages"],
-        json!(["client auth"]),
-        "the spec does not change"
-    );
+    let before = c.get(&path).await.is(200);
+    for (key, value) in [
+        ("usages", json!(["server auth"])),
+        ("username", json!("forged")),
+        ("groups", json!(["system:masters"])),
+        ("request", json!(STANDARD.encode(signing_request("another", &[]).0))),
+    ] {
+        let mut changed = before.json.clone();
+        changed["spec"][key] = value;
+        changed["status"]["conditions"] =
+            json!([{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]);
+        let after = c.put(&path, &changed).await.is(200);
+        assert_eq!(
+            (after.at("/spec"), after.at("/status"), after.revision()),
+            (before.at("/spec"), before.at("/status"), before.revision()),
+            "a PUT changes neither spec nor status: {key}"
+        );
+    }
 }
 
 async fn signing(c: Cx) {
@@ -172,40 +191,114 @@ async fn signing(c: Cx) {
     );
 }
 
+/// A user of this check who may write the subresources of requests, and has no right on any signer yet.
+async fn writer(c: &Cx, what: &str) -> (String, Value) {
+    let user = c.name(what);
+    let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user});
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["update", "patch"],
+        "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"]}]);
+    c.grant("", what, rules, subject.clone()).await;
+    (user, subject)
+}
+
+fn on_signer(verb: &str, name: &str) -> Value {
+    json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": [name], "verbs": [verb]}])
+}
+
 async fn permission(c: Cx) {
+    const CUSTOM: &str = "ex.io/custom";
     let (request, _) = signing_request("bob", &[]);
+    let refusal = |name: &str, verb: &str, signer: &str| {
+        format!(
+            "certificatesigningrequests.certificates.k8s.io \"{name}\" is forbidden: user not permitted to {verb} \
+             requests with signerName \"{signer}\""
+        )
+    };
+    let knows = |it: &Reply| !it["message"].to_string().contains("cannot update resource");
+    let decision = |kind: &str| json!([{"type": kind, "status": "True", "reason": "r", "message": "m"}]);
+    let with = async |path: &str, field: &str, value: Value| {
+        let mut object = c.get(path).await.is(200).json;
+        object["status"][field] = value;
+        object
+    };
+
+    // Approving and denying.
     let name = c.name("a");
     c.make(CSRS, csr(&name, &request, CLIENT, &["client auth"])).await;
     let path = format!("{CSRS}/{name}");
-    let user = c.name("approver");
-    let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user});
-    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"], "verbs": ["update"]}]);
-    c.grant("", "csr", rules, subject.clone()).await;
-    let mut object = c.get(&path).await.json;
-    object["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]);
-    let ask = Ask::put(format!("{path}/approval"), &object).user(&user, &[]);
-    let (refused, _) = c
-        .until_asked(&c.admin, &ask, |it| {
-            !it["message"].to_string().contains("cannot update resource")
-        })
+    let (approver, subject) = writer(&c, "approver").await;
+    for kind in ["Approved", "Denied"] {
+        let object = with(&path, "conditions", decision(kind)).await;
+        let ask = Ask::put(format!("{path}/approval"), &object).user(&approver, &[]);
+        let (refused, _) = c.until_asked(&c.admin, &ask, knows).await;
+        refused.fails(403, "Forbidden").says(&refusal(&name, "approve", CLIENT));
+    }
+    // The right to sign is another one, and so is that on another signer.
+    c.grant("", "others", on_signer("sign", CLIENT), subject.clone()).await;
+    c.grant("", "elsewhere", on_signer("approve", CUSTOM), subject.clone())
         .await;
-    refused
-        .fails(403, "Forbidden")
-        .mentions("user not permitted to approve requests with signerName \"kubernetes.io/kube-apiserver-client\"");
-    let mut issued = c.get(&path).await.json;
-    issued["status"]["certificate"] = STANDARD.encode("x").into();
-    let reply = c
-        .send(Ask::put(format!("{path}/status"), &issued).user(&user, &[]))
-        .await;
-    assert!(matches!(reply.code, 403 | 422), "{}", reply.came());
-    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": [CLIENT], "verbs": ["approve"]}]);
-    c.grant("", "signers", rules, subject).await;
+    let other = c.name("b");
+    c.make(CSRS, csr(&other, &request, CUSTOM, &["client auth"])).await;
+    let object = with(&format!("{CSRS}/{other}"), "conditions", decision("Denied")).await;
+    let ask = Ask::put(format!("{CSRS}/{other}/approval"), &object).user(&approver, &[]);
     c.until_asked(&c.admin, &ask, |it| it.code == 200).await;
+    let object = with(&path, "conditions", decision("Approved")).await;
+    let ask = Ask::put(format!("{path}/approval"), &object).user(&approver, &[]);
+    c.send(ask.clone())
+        .await
+        .fails(403, "Forbidden")
+        .says(&refusal(&name, "approve", CLIENT));
+    // The whole domain may be granted at once.
+    c.grant("", "domain", on_signer("approve", "kubernetes.io/*"), subject)
+        .await;
+    c.until_asked(&c.admin, &ask, |it| it.code == 200).await;
+
+    // Signing: a certificate, and a condition that says there will be none.
+    let name = c.name("c");
+    c.make(CSRS, csr(&name, &request, CUSTOM, &["client auth"])).await;
+    let path = format!("{CSRS}/{name}");
+    c.approve(&path).await;
+    let (signer, subject) = writer(&c, "signer").await;
+    let authority = Pki::open(None, &[], jiff::Timestamp::now()).unwrap();
+    let certificate = STANDARD.encode(authority.ca_pem());
+    let issued = with(&path, "certificate", certificate.clone().into()).await;
+    let issue = Ask::put(format!("{path}/status"), &issued).user(&signer, &[]);
+    let mut conditions = issued["status"]["conditions"].as_array().unwrap().clone();
+    conditions.extend(decision("Failed").as_array().unwrap().clone());
+    let failed = with(&path, "conditions", conditions.into()).await;
+    let fail = Ask::put(format!("{path}/status"), &failed).user(&signer, &[]);
+    for ask in [&issue, &fail] {
+        let (refused, _) = c.until_asked(&c.admin, ask, knows).await;
+        refused.fails(403, "Forbidden").says(&refusal(&name, "sign", CUSTOM));
+    }
+    c.grant("", "approves", on_signer("approve", CUSTOM), subject.clone())
+        .await;
+    c.grant("", "of-others", on_signer("sign", "ex.io/other"), subject.clone())
+        .await;
+    // Known when what was granted after them is.
+    let probe = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]);
+    c.grant("", "probe", probe, subject.clone()).await;
+    c.until_asked(&c.admin, &Ask::get("/api/v1/nodes").user(&signer, &[]), |it| {
+        it.code == 200
+    })
+    .await;
+    c.send(issue.clone())
+        .await
+        .fails(403, "Forbidden")
+        .says(&refusal(&name, "sign", CUSTOM));
+    c.grant("", "signs", on_signer("sign", CUSTOM), subject).await;
+    let (signed, _) = c.until_asked(&c.admin, &issue, |it| it.code == 200).await;
+    assert_eq!(signed.at("/status/certificate"), &json!(certificate));
+
     let (masters, _) = signing_request("root", &["system:masters"]);
     c.post(CSRS, csr(&c.name("root"), &masters, CLIENT, &["client auth"]))
         .await
         .fails(403, "Forbidden")
-        .mentions("system:masters");
+        .says(&format!(
+            "certificatesigningrequests.certificates.k8s.io \"{}\" is forbidden: use of \
+             kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
+            c.name("root")
+        ));
 }
 
 async fn conditions(c: Cx) {

@@ -12,9 +12,12 @@ mod definitions;
 mod delete;
 mod dependencies;
 mod discovery;
+mod escalation;
+mod impersonation;
 pub mod list;
 pub mod openapi;
 mod patches;
+mod policy;
 mod protobuf;
 mod rights;
 mod rules;
@@ -43,7 +46,10 @@ pub fn all() -> Vec<Check> {
         definitions::checks(),
         values::checks(),
         access::checks(),
+        impersonation::checks(),
         rights::checks(),
+        escalation::checks(),
+        policy::checks(),
         csrs::checks(),
         controllers::checks(),
         defaults::checks(),

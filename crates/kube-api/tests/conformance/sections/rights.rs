@@ -1,29 +1,22 @@
-//! What somebody may do: RBAC, its words, escalation, aggregation, reviews, and what every cluster has.
+//! What somebody may do: RBAC, its words, aggregation and reviews.
 
 use crate::{
     check::{Check, must},
-    client::Ask,
+    client::{Ask, Reply},
     cx::{Cx, RBAC},
 };
 use serde_json::{Value, json};
 
 pub fn checks() -> Vec<Check> {
     vec![
-        must("176", "RBAC: verbs, stars, subresources, names and paths", rbac),
-        must("177", "the words of a 403", forbidden),
         must(
-            "178",
-            "nobody grants what they do not hold, unless they may escalate or bind",
-            escalation,
+            "176",
+            "RBAC: verbs, stars, subresources, names, paths, and where a binding holds",
+            rbac,
         ),
+        must("177", "the words of a 403", forbidden),
         must("179", "aggregated ClusterRoles follow within a second", aggregation),
         must("180", "access reviews answer and refuse as Kubernetes'", reviews),
-        must(
-            "181",
-            "the roles and bindings that every cluster has exist, and come back at a start",
-            bootstrap_roles,
-        ),
-        must("182", "extension-apiserver-authentication has its six keys", delegation),
     ]
 }
 
@@ -43,7 +36,8 @@ async fn rbac(c: Cx) {
     let core = format!("/api/v1/namespaces/{namespace}");
     let rules = json!([
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get", "list", "create"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
         {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]},
         {"apiGroups": ["batch"], "resources": ["*"], "verbs": ["get"]},
@@ -76,6 +70,12 @@ async fn rbac(c: Cx) {
             Ask::get(format!("{core}/secrets?fieldSelector=metadata.name%3Dtwo")),
             false,
         ),
+        (
+            Ask::post(format!("{core}/secrets"), &json!({"metadata": {"name": "one"}})),
+            false,
+        ),
+        (Ask::get(format!("{core}/pods/x")), true),
+        (Ask::get(format!("{core}/pods/x/log")), false),
         (Ask::delete(format!("{apps}/deployments/x")), true),
         (Ask::get(format!("{apps}/deployments/x/status")), false),
         (Ask::get(format!("{apps}/deployments/x/scale")), true),
@@ -122,6 +122,234 @@ async fn rbac(c: Cx) {
     .await
     .fails(422, "Invalid")
     .mentions("rules[0].verbs: Required value: verbs must contain at least one value");
+    bindings(&c, &namespace).await;
+    rules_one_by_one(&c).await;
+}
+
+/// What one rule allows: `verb [group/]resource[/subresource][:name]`, or `verb /path`.
+fn matrix() -> Vec<(Value, &'static [(&'static str, bool)])> {
+    let rule = |verbs: &[&str], group: &str, resources: &[&str]| json!({"verbs": verbs, "apiGroups": [group], "resources": resources});
+    let mut named = rule(
+        &["get", "list", "watch", "create", "delete", "deletecollection"],
+        "",
+        &["secrets"],
+    );
+    named["resourceNames"] = json!(["a"]);
+    vec![
+        (
+            rule(&["get"], "", &["pods"]),
+            &[
+                ("get core/pods:x", true),
+                ("list core/pods", false),
+                ("get core/pods/log:x", false),
+                ("get apps/pods:x", false),
+            ],
+        ),
+        (
+            rule(&["get"], "", &["pods/log"]),
+            &[
+                ("get core/pods/log:x", true),
+                ("get core/pods:x", false),
+                ("get core/pods/status:x", false),
+            ],
+        ),
+        (
+            rule(&["get"], "", &["*"]),
+            &[
+                ("get core/pods:x", true),
+                ("get core/pods/log:x", true),
+                ("get apps/deployments:x", false),
+                ("get core/nodes:x", true),
+            ],
+        ),
+        (
+            rule(&["*"], "apps", &["deployments"]),
+            &[
+                ("deletecollection apps/deployments", true),
+                ("unheard-of apps/deployments:x", true),
+                ("get apps/deployments/status:x", false),
+            ],
+        ),
+        (
+            rule(&["get"], "*", &["things"]),
+            &[
+                ("get core/things:x", true),
+                ("get ex.io/things:x", true),
+                ("get ex.io/others:x", false),
+                ("list ex.io/things", false),
+            ],
+        ),
+        (
+            rule(&["*"], "*", &["*"]),
+            &[
+                ("patch apps/deployments/status:x", true),
+                ("get /metrics", false),
+                ("impersonate core/users:root", true),
+            ],
+        ),
+        (
+            rule(&["update"], "apps", &["*/scale"]),
+            &[
+                ("update apps/deployments/scale:x", true),
+                ("update apps/deployments:x", false),
+                ("update core/replicationcontrollers/scale:x", false),
+            ],
+        ),
+        (
+            rule(&["delete"], "", &["pods"]),
+            &[("delete core/pods:x", true), ("deletecollection core/pods", false)],
+        ),
+        (
+            rule(&["deletecollection"], "", &["pods"]),
+            &[("deletecollection core/pods", true), ("delete core/pods:x", false)],
+        ),
+        (
+            named,
+            &[
+                ("get core/secrets:a", true),
+                ("get core/secrets:b", false),
+                ("get core/secrets", false),
+                ("list core/secrets", false),
+                ("list core/secrets:a", true),
+                ("watch core/secrets:a", true),
+                ("create core/secrets", false),
+                ("deletecollection core/secrets", false),
+                ("delete core/secrets:a", true),
+            ],
+        ),
+        (
+            json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/logs/*"]}),
+            &[
+                ("get /healthz", true),
+                ("get /healthz/ping", false),
+                ("get /logs/a/b", true),
+                ("get /logs", false),
+                ("post /healthz", false),
+                ("get core/pods:x", false),
+            ],
+        ),
+        (
+            json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+            &[
+                ("get /healthz", true),
+                ("post /any/thing", true),
+                ("get core/pods:x", false),
+            ],
+        ),
+    ]
+}
+
+/// As a SubjectAccessReview asks it.
+fn attributes(asked: &str) -> Value {
+    let (verb, what) = asked.split_once(' ').unwrap();
+    if what.starts_with('/') {
+        return json!({"nonResourceAttributes": {"verb": verb, "path": what}});
+    }
+    let (what, name) = what.split_once(':').unwrap_or((what, ""));
+    let mut parts = what.split('/');
+    let mut part = || parts.next().unwrap_or_default();
+    let group = part().replace("core", "");
+    json!({"resourceAttributes": {"verb": verb, "group": group, "resource": part(), "subresource": part(), "name": name}})
+}
+
+/// Whether a user may, in a namespace or, with none, in the whole cluster.
+async fn review(c: &Cx, user: &str, asked: &str, namespace: &str) -> Reply {
+    let mut spec = attributes(asked);
+    if !namespace.is_empty() {
+        spec["resourceAttributes"]["namespace"] = namespace.into();
+    }
+    spec["user"] = user.into();
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    c.post(path, json!({"spec": spec})).await.is(201)
+}
+
+async fn rules_one_by_one(c: &Cx) {
+    let subject = |user: &str| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user});
+    let matrix = matrix();
+    let mut last = String::new();
+    for (index, (rule, _)) in matrix.iter().enumerate() {
+        last = c.name(&format!("rule{index}"));
+        c.grant("", &format!("rule{index}"), json!([rule]), subject(&last))
+            .await;
+    }
+    // Who knows the last one knows those before.
+    let known = json!({"spec": {"user": last, "nonResourceAttributes": {"verb": "get", "path": "/healthz"}}});
+    let ask = Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &known);
+    c.until_asked(&c.admin, &ask, |it| it.at("/status/allowed") == &json!(true))
+        .await;
+    let mut wrong = Vec::new();
+    for (index, (rule, asks)) in matrix.iter().enumerate() {
+        for (asked, wanted) in *asks {
+            let came = review(c, &c.name(&format!("rule{index}")), asked, "").await;
+            if came.at("/status/allowed") != &json!(wanted) {
+                wrong.push(format!("{rule}: {asked} should be {wanted}, came {}", came.came()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Where a binding holds, and for whom.
+async fn bindings(c: &Cx, namespace: &str) {
+    let role = c.name("shared");
+    let rules = json!([{"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get"]}, {"nonResourceURLs": ["/shared"], "verbs": ["get"]}]);
+    c.make(
+        &format!("{RBAC}/clusterroles"),
+        json!({"metadata": {"name": role}, "rules": rules}),
+    )
+    .await;
+    let (user, group) = (c.name("bound"), c.name("group"));
+    let subjects = json!([
+        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user},
+        {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group},
+        {"kind": "ServiceAccount", "name": "robot"},
+        {"kind": "ServiceAccount", "name": "robot", "namespace": "elsewhere"},
+    ]);
+    c.make(
+        &format!("{RBAC}/namespaces/{namespace}/rolebindings"),
+        json!({"metadata": {"name": "shared"}, "subjects": subjects,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}}),
+    )
+    .await;
+    let known = Ask::get(format!("/api/v1/namespaces/{namespace}/pods/x")).user(&user, &[]);
+    c.until_asked(&c.admin, &known, |it| it.code == 404).await;
+    // A ClusterRole that is bound in a namespace holds there, and for nothing that is in none.
+    for (asked, namespace, wanted) in [
+        ("get core/pods:x", namespace, true),
+        ("get core/pods:x", "default", false),
+        ("get core/pods:x", "", false),
+        ("get core/nodes:x", "", false),
+    ] {
+        let came = review(c, &user, asked, namespace).await;
+        assert_eq!(
+            came.at("/status/allowed"),
+            &json!(wanted),
+            "{asked} in {namespace:?}: {}",
+            came.came()
+        );
+    }
+    assert!(!may(c, Ask::get("/shared"), &user).await);
+    let pod = || Ask::get(format!("/api/v1/namespaces/{namespace}/pods/x"));
+    // An account without a namespace is one of the binding's.
+    for (user, groups, code) in [
+        (format!("system:serviceaccount:{namespace}:robot"), &[][..], 404),
+        ("system:serviceaccount:elsewhere:robot".to_owned(), &[], 404),
+        ("system:serviceaccount:default:robot".to_owned(), &[], 403),
+        (format!("system:serviceaccount:{namespace}:other"), &[], 403),
+        ("robot".to_owned(), &[], 403),
+        ("anybody".to_owned(), &[group.as_str()], 404),
+        (group.clone(), &[], 403),
+    ] {
+        let came = c.send(pod().user(&user, groups)).await;
+        assert_eq!(came.code, code, "{user} in {groups:?}: {}", came.came());
+    }
+    // In the whole cluster there is no such namespace.
+    let nowhere = json!({"metadata": {"name": c.name("nowhere")}, "subjects": [{"kind": "ServiceAccount", "name": "robot"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}});
+    c.post(&format!("{RBAC}/clusterrolebindings"), nowhere)
+        .await
+        .fails(422, "Invalid")
+        .mentions("subjects[0].namespace: Required value");
 }
 
 async fn forbidden(c: Cx) {
@@ -158,51 +386,6 @@ async fn forbidden(c: Cx) {
     }
     let ask = Ask::get("/api/v1/namespaces/default/pods/x").user("alice", &[]);
     c.send(ask).await.has("/details/kind", "pods").has("/details/name", "x");
-}
-
-async fn escalation(c: Cx) {
-    let namespace = c.namespace().await;
-    let user = c.name("user");
-    let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user});
-    let roles = format!("{RBAC}/namespaces/{namespace}/roles");
-    let bindings = format!("{RBAC}/namespaces/{namespace}/rolebindings");
-    let writes = |verbs: &[&str]| json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": verbs}]);
-    c.grant(&namespace, "w", writes(&["create", "update", "get"]), subject.clone())
-        .await;
-    c.until_asked(&c.admin, &Ask::get(format!("{roles}/x")).user(&user, &[]), |it| {
-        it.code == 404
-    })
-    .await;
-    let role = |name: &str| json!({"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "delete"]}]});
-    c.send(Ask::post(&roles, &role("r")).user(&user, &["devs"]))
-        .await
-        .fails(403, "Forbidden")
-        .says(&format!(
-            "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"{user}\" (groups=[\"devs\" \"system:authenticated\"]) is attempting \
-             to grant RBAC permissions not currently held:\n{{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"delete\"]}}"
-        ));
-    let empty = json!({"metadata": {"name": "own"}, "rules": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["get"]}]});
-    c.send(Ask::post(&roles, &empty).user(&user, &[])).await.is(201);
-    c.make(&roles, role("given")).await;
-    let binding = |name: &str, role: &str| {
-        json!({"metadata": {"name": name}, "subjects": [{"kind": "User", "name": "x"}],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}})
-    };
-    c.send(Ask::post(&bindings, &binding("b", "given")).user(&user, &[]))
-        .await
-        .fails(403, "Forbidden")
-        .mentions("is attempting to grant RBAC permissions not currently held");
-    c.send(Ask::post(&bindings, &binding("b", "missing")).user(&user, &[]))
-        .await
-        .fails(404, "NotFound");
-    c.grant(&namespace, "e", writes(&["escalate", "bind"]), subject).await;
-    c.until_asked(&c.admin, &Ask::post(&roles, &role("r")).user(&user, &[]), |it| {
-        it.code == 201
-    })
-    .await;
-    c.send(Ask::post(&bindings, &binding("b", "given")).user(&user, &[]))
-        .await
-        .is(201);
 }
 
 async fn aggregation(c: Cx) {
@@ -373,110 +556,4 @@ async fn reviews(c: Cx) {
     )
     .await
     .fails(422, "Invalid");
-}
-
-const BOOTSTRAP: &[&str] = &[
-    "admin",
-    "cluster-admin",
-    "edit",
-    "view",
-    "system:aggregate-to-admin",
-    "system:aggregate-to-edit",
-    "system:aggregate-to-view",
-    "system:auth-delegator",
-    "system:basic-user",
-    "system:discovery",
-    "system:public-info-viewer",
-    "system:service-account-issuer-discovery",
-];
-
-async fn bootstrap_roles(c: Cx) {
-    for role in BOOTSTRAP {
-        let reply = c
-            .get(&format!("{RBAC}/clusterroles/{}", role.replace(':', "%3A")))
-            .await
-            .is(200);
-        assert_eq!(
-            reply["metadata"]["labels"]["kubernetes.io/bootstrapping"], "rbac-defaults",
-            "{role}"
-        );
-        assert_eq!(
-            reply["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"], "true",
-            "{role}"
-        );
-    }
-    for role in ["view", "edit", "admin"] {
-        let reply = c.get(&format!("{RBAC}/clusterroles/{role}")).await.is(200);
-        let rules = reply["rules"].as_array().expect("rules");
-        let reads = |it: &serde_json::Value| {
-            let has = |list: &str, word: &str| it[list].as_array().is_some_and(|it| it.contains(&json!(word)));
-            has("apiGroups", "events.k8s.io") && has("resources", "events") && has("verbs", "list")
-        };
-        assert!(rules.iter().any(reads), "{role} does not list events of both groups");
-    }
-    for (binding, group) in [
-        ("cluster-admin", "system:masters"),
-        ("system:discovery", "system:authenticated"),
-        ("system:basic-user", "system:authenticated"),
-        ("system:public-info-viewer", "system:unauthenticated"),
-    ] {
-        let reply = c.get(&format!("{RBAC}/clusterrolebindings/{binding}")).await.is(200);
-        assert!(
-            reply["subjects"].to_string().contains(&format!("\"{group}\"")),
-            "{}",
-            reply.came()
-        );
-    }
-    c.get(&format!(
-        "{RBAC}/namespaces/kube-system/roles/extension-apiserver-authentication-reader"
-    ))
-    .await
-    .is(200);
-    c.get(&format!(
-        "{RBAC}/namespaces/kube-system/rolebindings/system::extension-apiserver-authentication-reader"
-    ))
-    .await;
-    if std::env::var_os("DROVER_TEST_CLUSTER").is_some() {
-        return;
-    }
-    let (own, c) = c.own_server().await;
-    c.delete(&format!("{RBAC}/clusterroles/system:discovery")).await.is(200);
-    c.delete(&format!("{RBAC}/clusterrolebindings/system:discovery"))
-        .await
-        .is(200);
-    let own = own.restart().await;
-    let c = Cx::new(&own.target, "181", "again");
-    c.get(&format!("{RBAC}/clusterroles/system:discovery")).await.is(200);
-    c.get(&format!("{RBAC}/clusterrolebindings/system:discovery"))
-        .await
-        .is(200);
-    own.stop().await;
-}
-
-async fn delegation(c: Cx) {
-    let map = c
-        .get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
-        .await
-        .is(200);
-    for key in [
-        "client-ca-file",
-        "requestheader-client-ca-file",
-        "requestheader-allowed-names",
-        "requestheader-username-headers",
-        "requestheader-group-headers",
-        "requestheader-extra-headers-prefix",
-    ] {
-        assert!(
-            map["data"][key].as_str().is_some_and(|it| !it.is_empty()),
-            "no {key}: {}",
-            map.came()
-        );
-    }
-    assert!(
-        map["data"]["client-ca-file"]
-            .as_str()
-            .unwrap()
-            .contains("BEGIN CERTIFICATE")
-    );
-    assert_eq!(map["data"]["requestheader-username-headers"], "[\"X-Remote-User\"]");
 }
