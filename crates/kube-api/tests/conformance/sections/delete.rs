@@ -239,16 +239,29 @@ async fn collection(c: Cx) {
         .has("/kind", "ConfigMapList");
     assert_eq!(gone.names(), ["a", "b"]);
     assert_eq!(c.get(&format!("{path}?labelSelector=l")).await.names(), ["c"]);
-    c.make(&path, config_map("d", json!({}))).await;
-    c.make(&path, config_map("e", json!({}))).await;
-    let one = c
-        .delete(&format!(
-            "{path}?limit=1&fieldSelector=metadata.name!%3Dkube-root-ca.crt"
-        ))
-        .await
-        .is(200);
-    assert_eq!(one.names().len(), 1, "{}", one.came());
+    for name in ["d", "e"] {
+        let mut object = config_map(name, json!({}));
+        object["metadata"]["labels"] = json!({"l": "y"});
+        c.make(&path, object).await;
+    }
+    // A page at a time: the token goes on where the last one ended.
+    let mut left = vec!["c", "d", "e"];
+    let mut query = "labelSelector=l%3Dy&limit=1".to_owned();
+    loop {
+        let one = c.delete(&format!("{path}?{query}")).await.is(200);
+        // A real server tells of the end a page later: it has not looked behind the last one that matches.
+        let gone: Vec<&str> = left.drain(..left.len().min(1)).collect();
+        assert_eq!(one.names(), gone, "{}", one.came());
+        assert_eq!(c.get(&format!("{path}?labelSelector=l")).await.names(), left);
+        match one.at("/metadata/continue").as_str().unwrap_or_default() {
+            "" => break,
+            token => query = format!("labelSelector=l%3Dy&limit=1&continue={token}"),
+        }
+    }
+    assert!(left.is_empty(), "there is more and no token for it: {left:?}");
+    c.make(&path, config_map("rest", json!({}))).await;
     assert_eq!(c.delete(&path).await.is(200)["kind"], "ConfigMapList");
+    c.until_gone(&format!("{path}/rest")).await;
 }
 
 async fn job(c: Cx) {

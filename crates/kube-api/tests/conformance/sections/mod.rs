@@ -13,6 +13,7 @@ mod delete;
 mod dependencies;
 mod discovery;
 mod escalation;
+mod fields;
 mod impersonation;
 pub mod list;
 pub mod openapi;
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Check> {
         patches::checks(),
         apply::checks(),
         list::checks(),
+        fields::checks(),
         watch::checks(),
         definitions::checks(),
         values::checks(),

@@ -33,13 +33,21 @@ pub fn checks() -> Vec<Check> {
             "WatchList: what exists, a marked bookmark, then what happens",
             watch_list,
         ),
-        must("123", "an informer syncs with WatchList, and without it", informer),
+        must(
+            "123",
+            "what an informer asks with WatchList, and without it, is answered as it needs (real informers: conformance/go-clients)",
+            informer,
+        ),
         must(
             "124",
             "bookmarks come when they are allowed and never otherwise",
             bookmarks,
         ),
-        must("125", "timeoutSeconds ends the stream cleanly", timeout),
+        must(
+            "125",
+            "timeoutSeconds ends the stream cleanly, while somebody writes all the time too",
+            timeout,
+        ),
         should("126", "options that cannot be are 422, YAML is 406", bad_options),
         must("127", "the old path with /watch/ is the same as ?watch=true", legacy),
         should("128", "a watch of tables has columns in its first event only", tables),
@@ -327,6 +335,32 @@ async fn timeout(c: Cx) {
         took > Duration::from_millis(1800) && took < Duration::from_secs(6),
         "{took:?}"
     );
+    // Somebody writes all the time, and the stream ends nevertheless.
+    c.make(&path, json!({"metadata": {"name": "busy"}})).await;
+    let writer = Client::new(&c.target, &c.target.admin, "h2");
+    let at = format!("{path}/busy");
+    let writing = tokio::spawn(async move {
+        for turn in 0u64.. {
+            let label = json!({"metadata": {"labels": {"turn": turn.to_string()}}});
+            writer.send(Ask::patch("merge", &at, &label)).await.is(200);
+        }
+    });
+    let begun = Instant::now();
+    let mut watch = c.watch(&format!("{path}?watch=1&timeoutSeconds=2")).await;
+    let mut events = 0;
+    while watch.event().await.is_some() {
+        events += 1;
+        let took = begun.elapsed();
+        assert!(
+            took < Duration::from_secs(6),
+            "after {took:?} {events} events came, and no end"
+        );
+    }
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(1800), "it ended after {took:?}");
+    assert!(!writing.is_finished(), "the writer ended first");
+    assert!(events > 2, "{events} events are no steady stream");
+    writing.abort();
 }
 
 async fn bad_options(c: Cx) {
