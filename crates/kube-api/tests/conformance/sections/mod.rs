@@ -15,6 +15,7 @@ mod discovery;
 mod escalation;
 mod fields;
 mod impersonation;
+mod kubectl;
 pub mod list;
 pub mod openapi;
 mod patches;
@@ -57,6 +58,7 @@ pub fn all() -> Vec<Check> {
         defaults::checks(),
         dependencies::checks(),
         assumptions::checks(),
+        kubectl::checks(),
     ];
     sections.into_iter().flatten().collect()
 }
