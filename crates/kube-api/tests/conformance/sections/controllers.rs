@@ -106,6 +106,9 @@ async fn namespace_deletion(c: Cx) {
     let mut object = kind.object("held", json!({}));
     object["metadata"]["finalizers"] = json!(["a.b/c"]);
     c.make(&kind.path, object).await;
+    let mut other = config_map("held", json!({}));
+    other["metadata"]["finalizers"] = json!(["a.b/c", "a.b/d"]);
+    c.make(&format!("{path}/configmaps"), other).await;
     c.delete(&path)
         .await
         .is(200)
@@ -115,30 +118,57 @@ async fn namespace_deletion(c: Cx) {
     c.delete(&format!("{path}/configmaps/a")).await.is(200);
     c.until_gone(&format!("/apis/apps/v1/namespaces/{name}/deployments/d"))
         .await;
+    // Everything that goes by itself may be counted for a moment.
+    let remaining = format!(
+        "Some resources are remaining: configmaps. has 1 resource instances, things.{} has 1 resource instances",
+        kind.group
+    );
     let (going, _) = c
         .until(&path, |it| {
-            condition(&it.json, "NamespaceFinalizersRemaining")["status"] == "True"
+            condition(&it.json, "NamespaceContentRemaining")["message"] == remaining.as_str()
         })
         .await;
-    let it = condition(&going.json, "NamespaceFinalizersRemaining");
-    assert_eq!(
-        (&it["reason"], &it["message"]),
+    for (kind, status, reason, message) in [
         (
-            &json!("SomeFinalizersRemain"),
-            &json!("Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances")
-        )
-    );
-    let it = condition(&going.json, "NamespaceContentRemaining");
-    assert_eq!(
-        (&it["reason"], &it["message"]),
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
         (
-            &json!("SomeResourcesRemain"),
-            &json!(format!(
-                "Some resources are remaining: things.{} has 1 resource instances",
-                kind.group
-            ))
-        )
-    );
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", &remaining),
+        (
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances, a.b/d in 1 resource instances",
+        ),
+    ] {
+        let it = condition(&going.json, kind);
+        assert_eq!(
+            (&it["status"], &it["reason"], &it["message"]),
+            (&json!(status), &json!(reason), &json!(message)),
+            "{kind}"
+        );
+        assert!(it["lastTransitionTime"].is_string(), "{it}");
+    }
+    c.merge(
+        &format!("{path}/configmaps/held"),
+        json!({"metadata": {"finalizers": null}}),
+    )
+    .await
+    .is(200);
     c.merge(&kind.at("held"), json!({"metadata": {"finalizers": null}}))
         .await
         .is(200);
@@ -146,11 +176,17 @@ async fn namespace_deletion(c: Cx) {
     let other = c.namespace_called("finalize").await;
     let path = format!("/api/v1/namespaces/{other}");
     let mut object = c.get(&path).await.json;
+    // The main resource cannot change them, and by that path nothing of the status is.
     object["spec"]["finalizers"] = json!(["kubernetes", "ex.io/more"]);
+    let kept = c.put(&path, &object).await.is(200);
+    let kept = kept.has("/spec/finalizers", json!(["kubernetes"]));
+    object["metadata"] = kept["metadata"].clone();
+    object["status"]["phase"] = "Terminating".into();
     c.put(&format!("{path}/finalize"), &object)
         .await
         .is(200)
-        .has("/spec/finalizers", json!(["kubernetes", "ex.io/more"]));
+        .has("/spec/finalizers", json!(["kubernetes", "ex.io/more"]))
+        .has("/status/phase", "Active");
     c.delete(&path).await.is(200);
     c.until(&path, |it| it.at("/spec/finalizers") == &json!(["ex.io/more"]))
         .await;
@@ -209,6 +245,44 @@ async fn garbage(c: Cx) {
         .await
         .is(200);
     c.until_gone(&at("front")).await;
+    // Who does not block is deleted too, and not waited for.
+    let uid = c.make(&path, config_map("quick", json!({}))).await.uid();
+    let mut lazy = owned("lazy", &[("v1", "ConfigMap", "quick", &uid, false)]);
+    lazy["metadata"]["finalizers"] = json!(["ex.io/hold"]);
+    c.make(&path, lazy).await;
+    c.delete(&format!("{}?propagationPolicy=Foreground", at("quick")))
+        .await
+        .is(200);
+    c.until_gone(&at("quick")).await;
+    c.until(&at("lazy"), |it| it["metadata"]["deletionTimestamp"].is_string())
+        .await;
+    c.merge(&at("lazy"), json!({"metadata": {"finalizers": null}}))
+        .await
+        .is(200);
+    c.until_gone(&at("lazy")).await;
+    // Two that own each other go together.
+    let one = c.make(&path, config_map("hen", json!({}))).await.uid();
+    let two = c
+        .make(&path, owned("egg", &[("v1", "ConfigMap", "hen", &one, true)]))
+        .await
+        .uid();
+    let back =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "egg", "uid": two, "blockOwnerDeletion": true}]);
+    c.merge(&at("hen"), json!({"metadata": {"ownerReferences": back}}))
+        .await
+        .is(200);
+    c.delete(&format!("{}?propagationPolicy=Foreground", at("hen")))
+        .await
+        .is(200);
+    c.until_gone(&at("hen")).await;
+    c.until_gone(&at("egg")).await;
+    // Whose owner is of a kind that nobody serves is left alone; the stray that is made after it, is collected.
+    let nobody = "33333333-3333-4333-8333-333333333333";
+    for owner in [("nowhere.ex.io/v1", "Nothing"), ("v1", "Nothing")] {
+        let name = format!("kept-{}", owner.0.split('.').next().unwrap().replace('/', "-"));
+        let child = owned(&name, &[(owner.0, owner.1, "x", nobody, false)]);
+        c.make(&path, child).await;
+    }
     // Left behind.
     let uid = c.make(&path, config_map("left", json!({}))).await.uid();
     c.make(&path, owned("orphan", &[("v1", "ConfigMap", "left", &uid, false)]))
@@ -256,6 +330,9 @@ async fn garbage(c: Cx) {
     .await
     .is(201);
     c.until_gone(&at("stray")).await;
+    for kept in ["kept-nowhere", "kept-v1"] {
+        c.get(&at(kept)).await.is(200).lacks("/metadata/deletionTimestamp");
+    }
     // An owner of the whole cluster.
     let role = c.name("owner");
     let uid = c

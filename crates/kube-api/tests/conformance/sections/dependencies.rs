@@ -447,6 +447,45 @@ async fn managed_fields(c: Cx) {
     old["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     old["data"] = json!({"k": "3"});
     c.put(&path, &old).await.is(200).has("/data/k", "3");
+    let managers = |it: &crate::client::Reply| -> Vec<String> {
+        let entries = it.at("/metadata/managedFields").as_array().cloned().unwrap_or_default();
+        let mut all: Vec<String> = entries
+            .iter()
+            .map(|it| it["manager"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        all.sort();
+        all
+    };
+    // Who leaves them out knows nothing of them; one empty entry throws all of them away.
+    let other = json!({"data": {"l": "2"}});
+    for reset in [json!([{}])] {
+        c.apply(
+            &format!("{path}?force=true"),
+            "applier",
+            config_map("a", json!({"k": "3"})),
+        )
+        .await
+        .is(200);
+        c.send(Ask::patch("merge", format!("{path}?fieldManager=other"), &other))
+            .await
+            .is(200);
+        let known = c.get(&path).await.is(200);
+        assert!(managers(&known).contains(&"applier".to_owned()), "{}", known.came());
+        let mut object = known.json.clone();
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        let kept = c.put(&path, &object).await.is(200);
+        assert_eq!(managers(&kept), managers(&known), "{}", kept.came());
+        object["metadata"]["managedFields"] = reset;
+        c.put(&path, &object).await.is(200).lacks("/metadata/managedFields");
+        c.get(&path).await.is(200).lacks("/metadata/managedFields");
+    }
+    c.apply(&path, "applier", config_map("a", json!({"k": "3"})))
+        .await
+        .is(200);
+    c.merge(&path, json!({"metadata": {"managedFields": [{}]}}))
+        .await
+        .is(200)
+        .lacks("/metadata/managedFields");
     for fields in [
         json!([]),
         json!([{}]),

@@ -166,7 +166,11 @@ async fn aggregated(c: Cx) {
         assert_eq!(reply.header("content-type"), AGGREGATED);
         assert_eq!(reply["apiVersion"], "apidiscovery.k8s.io/v2");
         let etag = reply.header("etag");
-        assert!(etag.starts_with('"') && etag.len() > 10, "the ETag is {etag:?}");
+        let digits = etag.trim_matches('"');
+        assert!(
+            etag.len() == 130 && digits.len() == 128 && digits.bytes().all(|it| b"0123456789ABCDEF".contains(&it)),
+            "the ETag is {etag:?}"
+        );
         assert!(
             reply.header("vary").contains("Accept"),
             "Vary is {:?}",
@@ -178,20 +182,22 @@ async fn aggregated(c: Cx) {
 }
 
 async fn not_modified(c: Cx) {
-    let mut group = 0;
-    // Another check may define a kind between the two requests.
-    loop {
-        let first = c.send(Ask::get("/apis").accept(AGGREGATED)).await.is(200);
-        let ask = Ask::get("/apis")
-            .accept(AGGREGATED)
-            .with("if-none-match", &first.header("etag"));
-        let again = c.send(ask).await;
-        if again.code == 304 {
-            assert!(again.bytes.is_empty(), "a 304 has no body");
-            return;
+    for path in ["/api", "/apis"] {
+        let mut turns = 0;
+        // Another check may define a kind between the two requests.
+        loop {
+            let first = c.send(Ask::get(path).accept(AGGREGATED)).await.is(200);
+            let ask = Ask::get(path)
+                .accept(AGGREGATED)
+                .with("if-none-match", &first.header("etag"));
+            let again = c.send(ask).await;
+            if again.code == 304 {
+                assert!(again.bytes.is_empty(), "a 304 has no body");
+                break;
+            }
+            turns += 1;
+            assert!(turns < 20, "never 304; came: {}", again.came());
         }
-        group += 1;
-        assert!(group < 20, "never 304; came: {}", again.came());
     }
 }
 
@@ -226,7 +232,12 @@ async fn established(c: Cx) {
             break;
         }
     }
-    let (list, _) = c.until(&format!("/apis/{group}/v1"), |it| it.code == 200).await;
+    // The embedded server says `Established` when all of it is served; a real one is a moment behind with some of it.
+    let embedded = c.is_embedded();
+    let (list, _) = c
+        .until(&format!("/apis/{group}/v1"), |it| embedded || it.code == 200)
+        .await;
+    let list = list.is(200);
     assert_eq!(resource(&list.json, "widgets")["kind"], "Widget");
     assert_eq!(resource(&list.json, "widgets/status")["kind"], "Widget");
     let reply = c.send(Ask::get("/apis").accept(AGGREGATED)).await.is(200);
@@ -240,8 +251,17 @@ async fn established(c: Cx) {
         (&widgets["resource"], &widgets["scope"]),
         (&json!("widgets"), &json!("Namespaced"))
     );
-    c.until("/openapi/v3", |it| it["paths"][format!("apis/{group}/v1")].is_object())
+    let (index, _) = c
+        .until("/openapi/v3", |it| {
+            embedded || it["paths"][format!("apis/{group}/v1")].is_object()
+        })
         .await;
+    let url = index["paths"][format!("apis/{group}/v1")]["serverRelativeURL"].as_str();
+    c.get(url.expect("it is listed")).await.is(200);
+    let (list, _) = c
+        .until(&format!("/apis/{group}/v1/widgets"), |it| embedded || it.code == 200)
+        .await;
+    list.is(200).has("/kind", "WidgetList");
 }
 
 async fn last_of_group(c: Cx) {

@@ -213,14 +213,17 @@ async fn strategic(c: Cx) {
         )
         .await
         .is(200);
-    let mut sorted = names(&reply, at);
-    sorted.sort();
-    assert_eq!(sorted, ["c1", "c2", "c3"]);
+    // In the order of the patch, and what it does not name where it was.
+    assert_eq!(names(&reply, at), ["c1", "c2", "c3"]);
     let reply = c
         .strategic(&path, containers(json!([{"name": "c4", "image": "i4"}])))
         .await
         .is(200);
-    assert_eq!(names(&reply, at)[0], "c4", "a new element goes in front");
+    assert_eq!(
+        names(&reply, at),
+        ["c4", "c1", "c2", "c3"],
+        "a new element goes in front"
+    );
     let one = reply
         .at(at)
         .as_array()
@@ -244,6 +247,38 @@ async fn strategic(c: Cx) {
     let order =
         json!({"spec": {"template": {"spec": {"$setElementOrder/containers": [{"name": "c2"}, {"name": "c1"}]}}}});
     assert_eq!(names(&c.strategic(&path, order).await.is(200), at), ["c2", "c1"]);
+    let both = json!({"spec": {"template": {"spec": {
+        "$setElementOrder/containers": [{"name": "c1"}, {"name": "c5"}, {"name": "c2"}],
+        "containers": [{"name": "c5", "image": "i5"}, {"name": "c2", "image": "i2"}],
+    }}}});
+    let reply = c.strategic(&path, both).await.is(200);
+    assert_eq!(names(&reply, at), ["c1", "c5", "c2"]);
+    assert_eq!(reply.at(at)[2]["image"], "i2");
+    let unnamed = json!({"spec": {"template": {"spec": {
+        "$setElementOrder/containers": [{"name": "c1"}],
+        "containers": [{"name": "c2", "image": "i9"}],
+    }}}});
+    c.strategic(&path, unnamed)
+        .await
+        .is(500)
+        .mentions("The order in patch list:");
+    let volumes = |list: Value| json!({"spec": {"template": {"spec": {"volumes": list}}}});
+    c.strategic(&path, volumes(json!([{"name": "v", "emptyDir": {}}])))
+        .await
+        .is(200);
+    let secret = json!([{"$retainKeys": ["name", "secret"], "name": "v", "secret": {"secretName": "s"}}]);
+    let reply = c.strategic(&path, volumes(secret)).await.is(200);
+    assert_eq!(
+        reply.at("/spec/template/spec/volumes"),
+        &json!([{"name": "v", "secret": {"secretName": "s", "defaultMode": 420}}])
+    );
+    let gone = json!({"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}});
+    c.strategic(&path, gone).await.is(200);
+    let gone = json!({"spec": {"template": {"metadata": {"annotations": {"$patch": "delete"}}}}});
+    c.strategic(&path, gone)
+        .await
+        .is(200)
+        .lacks("/spec/template/metadata/annotations");
     let reply = c
         .strategic(
             &path,
@@ -266,16 +301,17 @@ async fn strategic(c: Cx) {
     .await
     .is(200)
     .has("/metadata/finalizers", json!(["ex.io/b"]));
-    let reply = c
-        .strategic(&path, json!({"metadata": {"finalizers": ["ex.io/z"]}}))
+    c.strategic(&path, json!({"metadata": {"finalizers": ["ex.io/z"]}}))
         .await
-        .is(200);
-    assert_eq!(
-        reply["metadata"]["finalizers"].as_array().unwrap().len(),
-        2,
-        "{}",
-        reply.came()
-    );
+        .is(200)
+        .has("/metadata/finalizers", json!(["ex.io/z", "ex.io/b"]));
+    c.strategic(
+        &path,
+        json!({"metadata": {"$setElementOrder/finalizers": ["ex.io/b", "ex.io/y", "ex.io/z"], "finalizers": ["ex.io/y"]}}),
+    )
+    .await
+    .is(200)
+    .has("/metadata/finalizers", json!(["ex.io/b", "ex.io/y", "ex.io/z"]));
     c.strategic(&path, json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))
         .await
         .is(200);

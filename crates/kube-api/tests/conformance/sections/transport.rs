@@ -48,7 +48,7 @@ pub fn checks() -> Vec<Check> {
         ),
         should(
             "9",
-            "while the server stops /readyz is 500 before the listener closes, and watches end cleanly",
+            "a server that is told to stop says 500 on /readyz before its listener closes, and ends its watches cleanly",
             shutdown,
         )
         .embedded("a server is stopped"),

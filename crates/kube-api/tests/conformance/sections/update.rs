@@ -469,4 +469,43 @@ async fn pod(c: Cx) {
     for change in [json!({"hostNetwork": true}), json!({"nodeName": "elsewhere"})] {
         c.merge(&path, json!({"spec": change})).await.fails(422, "Invalid");
     }
+    // What may change beside the image.
+    c.merge(
+        &path,
+        json!({"metadata": {"labels": {"l": "1"}, "annotations": {"a": "b"}}}),
+    )
+    .await
+    .is(200)
+    .has("/metadata/labels/l", "1")
+    .has("/metadata/annotations/a", "b");
+    c.merge(&path, json!({"spec": {"activeDeadlineSeconds": 500}}))
+        .await
+        .is(200)
+        .has("/spec/activeDeadlineSeconds", 500);
+    c.merge(&path, json!({"spec": {"activeDeadlineSeconds": 400}}))
+        .await
+        .is(200)
+        .has("/spec/activeDeadlineSeconds", 400);
+    let more = json!({"key": "more", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10});
+    c.json_patch(
+        &path,
+        json!([{"op": "add", "path": "/spec/tolerations/-", "value": more}]),
+    )
+    .await
+    .is(200)
+    .has("/spec/tolerations/0/key", "mine");
+    let read = c.get(&path).await.is(200);
+    let tolerations = read["spec"]["tolerations"].as_array().unwrap().clone();
+    assert!(tolerations.contains(&more), "{}", read.came());
+    let longer: Vec<Value> = tolerations
+        .iter()
+        .cloned()
+        .map(|mut it| {
+            if it["key"] == "more" {
+                it["tolerationSeconds"] = 20.into();
+            }
+            it
+        })
+        .collect();
+    c.merge(&path, json!({"spec": {"tolerations": longer}})).await.is(200);
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     check::{Check, must, should},
+    client::Ask,
     cx::{CRDS, Cx, definition, version},
 };
 use serde_json::{Value, json};
@@ -124,6 +125,7 @@ async fn defaults(c: Cx) {
 
 async fn messages(c: Cx) {
     super::rules::refused(&c).await;
+    unchecked_rules(&c).await;
     let text = json!({"type": "string"});
     let kind = c
         .define_simple(
@@ -134,6 +136,12 @@ async fn messages(c: Cx) {
                 "ml": {"type": "string", "minLength": 2, "maxLength": 4}, "li": {"type": "array", "items": text, "minItems": 1, "maxItems": 2},
                 "mp": {"type": "object", "additionalProperties": text, "maxProperties": 1}, "mo": {"type": "integer", "multipleOf": 5},
                 "ns": {"type": "string", "not": {"enum": ["bad"]}}, "dt": {"type": "string", "format": "date-time"},
+                "em": {"type": "string", "format": "email"}, "uu": {"type": "string", "format": "uuid"},
+                "v4": {"type": "string", "format": "ipv4"}, "du": {"type": "string", "format": "duration"},
+                "cd": {"type": "string", "format": "cidr"}, "da": {"type": "string", "format": "date"},
+                "by": {"type": "string", "format": "byte"}, "uk": {"type": "string", "format": "unheard-of"},
+                "mi": {"type": "object", "additionalProperties": text, "minProperties": 1},
+                "xn": {"type": "number", "minimum": 1, "exclusiveMinimum": true, "maximum": 2, "exclusiveMaximum": true},
                 "lst": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
                     "items": {"type": "object", "required": ["k"], "properties": {"k": text}}},
                 "se": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
@@ -192,6 +200,41 @@ async fn messages(c: Cx) {
             json!({"dt": "notadate"}),
             "spec.dt in body must be of type date-time: \"notadate\"",
         ),
+        (
+            json!({"i": 2_147_483_648_i64}),
+            "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec.i",
+        ),
+        (
+            json!({"em": "nobody"}),
+            "spec.em: Invalid value: \"nobody\": spec.em in body must be of type email: \"nobody\"",
+        ),
+        (json!({"uu": "123"}), "spec.uu in body must be of type uuid: \"123\""),
+        (json!({"v4": "::1"}), "spec.v4 in body must be of type ipv4: \"::1\""),
+        (json!({"du": "1"}), "spec.du in body must be of type duration: \"1\""),
+        (
+            json!({"cd": "10.0.0.0"}),
+            "spec.cd in body must be of type cidr: \"10.0.0.0\"",
+        ),
+        (
+            json!({"da": "2026-13-01"}),
+            "spec.da in body must be of type date: \"2026-13-01\"",
+        ),
+        (
+            json!({"by": "no base64!"}),
+            "spec.by in body must be of type byte: \"no base64!\"",
+        ),
+        (
+            json!({"mi": {}}),
+            "spec.mi: Invalid value: 0: spec.mi in body should have at least 1 properties",
+        ),
+        (
+            json!({"xn": 1}),
+            "spec.xn: Invalid value: 1: spec.xn in body should be greater than 1",
+        ),
+        (
+            json!({"xn": 2}),
+            "spec.xn: Invalid value: 2: spec.xn in body should be less than 2",
+        ),
         (json!({"lst": [{}]}), "spec.lst[0].k: Required value"),
         (
             json!({"lst": [{"k": "a"}, {"k": "a"}]}),
@@ -215,6 +258,12 @@ async fn messages(c: Cx) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let fine = json!({"i": 2_147_483_647, "em": "a@b.example", "uu": "0f8fad5b-d9cb-469f-a165-70867728950e", "v4": "10.0.0.1",
+        "du": "1h30m", "cd": "10.0.0.0/8", "da": "2026-12-31", "by": "eA==", "uk": "anything", "mi": {"a": "b"}, "xn": 1.5,
+        "dt": "2026-01-01T00:00:00Z", "mo": 10});
+    c.make(&kind.path, kind.object("fine", fine.clone()))
+        .await
+        .has("/spec", fine);
     let two = c
         .post(&kind.path, kind.object("n", json!({"n": "x", "mn": 0})))
         .await
@@ -228,6 +277,35 @@ async fn messages(c: Cx) {
     assert_eq!(
         (two.at("/details/kind"), two.at("/details/group")),
         (&json!("Widget"), &json!(kind.group))
+    );
+}
+
+/// Rules are not looked at when what they are about is not what they take it for, and that is said.
+async fn unchecked_rules(c: &Cx) {
+    let kind = c
+        .define(
+            "ruleds",
+            "Ruled",
+            with_rules(
+                json!([{"rule": "self.n > 0", "message": "n is to be positive"}]),
+                json!({"n": {"type": "integer"}, "en": {"type": "string", "enum": ["A"]},
+                    "low": {"type": "integer", "minimum": 1}}),
+            ),
+        )
+        .await;
+    let unchecked = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
+                     existing errors to complete validation";
+    let create = async |spec: Value| c.post(&kind.path, kind.object("a", spec)).await.fails(422, "Invalid");
+    let reply = create(json!({"n": 0, "en": "C"})).await.mentions(unchecked);
+    assert!(!reply["message"].to_string().contains("positive"), "{}", reply.came());
+    let reply = create(json!({"n": "x"})).await.mentions(unchecked);
+    assert_eq!(reply.at("/details/causes").as_array().unwrap().len(), 2);
+    // A number that is too small is still one.
+    let reply = create(json!({"n": 0, "low": 0})).await.mentions("n is to be positive");
+    assert!(
+        !reply["message"].to_string().contains("not checked"),
+        "{}",
+        reply.came()
     );
 }
 
@@ -252,22 +330,44 @@ async fn int_or_string(c: Cx) {
 }
 
 async fn ratcheting(c: Cx) {
-    let plain = json!({"a": {"type": "string"}, "b": {"type": "string"}, "l": {"type": "array", "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {
-            "k": {"type": "string"}, "v": {"type": "string"}}}}});
+    let text = json!({"type": "string"});
+    let plain = json!({"a": text, "b": text, "l": {"type": "array", "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {"k": text, "v": text}}},
+        "ruled": {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}},
+        "atomic": {"type": "array", "items": text}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+        "step": {"type": "integer"}});
     let kind = c.define_simple("things", "Thing", plain.clone()).await;
     c.make(
         &kind.path,
-        kind.object("a", json!({"a": "UPPER", "b": "1", "l": [{"k": "1", "v": "UPPER"}]})),
+        kind.object(
+            "a",
+            json!({"a": "UPPER", "b": "1", "l": [{"k": "1", "v": "UPPER"}], "ruled": {"x": 2, "y": 1}, "atomic": ["LONG"],
+                "set": ["LONG"], "step": 5}),
+        ),
     )
     .await;
     let mut strict = plain;
     strict["a"]["pattern"] = "^[a-z]+$".into();
     strict["l"]["items"]["properties"]["v"]["maxLength"] = 2.into();
+    strict["ruled"]["x-kubernetes-validations"] = json!([{"rule": "self.x <= self.y", "message": "x is more than y"}]);
+    strict["atomic"]["items"]["maxLength"] = 2.into();
+    strict["set"]["items"]["maxLength"] = 2.into();
+    strict["step"]["x-kubernetes-validations"] = json!([{"rule": "self > oldSelf", "message": "no step up"}]);
     c.merge(&kind.crd, json!({"spec": {"versions": [version("v1", strict)]}}))
         .await
         .is(200);
-    c.until(&format!("{}?dryRun=All", kind.path), |_| true).await;
+    // Somewhere else the old schema holds for a moment still.
+    let probe = Ask::post(
+        format!("{}?dryRun=All", kind.path),
+        &kind.object("probe", json!({"a": "UPPER"})),
+    );
+    c.until_asked(&c.admin, &probe, |it| it.code == 422).await;
+    // A transition is looked at in every update, also of what stays.
+    c.merge(&kind.at("a"), json!({"spec": {"b": "2"}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.step: Invalid value: 5: no step up");
+    c.merge(&kind.at("a"), json!({"spec": {"step": null}})).await.is(200);
     c.merge(&kind.at("a"), json!({"spec": {"b": "2"}})).await.is(200);
     c.merge(
         &kind.at("a"),
@@ -275,6 +375,25 @@ async fn ratcheting(c: Cx) {
     )
     .await
     .is(200);
+    // A rule whose value stays is not broken anew; one whose value changes is.
+    c.merge(&kind.at("a"), json!({"spec": {"b": "3", "ruled": {"x": 2}}}))
+        .await
+        .is(200);
+    c.merge(&kind.at("a"), json!({"spec": {"ruled": {"x": 3}}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.ruled: Invalid value: x is more than y");
+    // Lists without keys count as a whole.
+    for list in ["atomic", "set"] {
+        c.merge(&kind.at("a"), json!({"spec": {"b": "4", list: ["LONG"]}}))
+            .await
+            .is(200);
+        c.merge(&kind.at("a"), json!({"spec": {list: ["LONG", "x"]}}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(&format!("spec.{list}[0]: Too long: may not be more than 2 bytes"));
+        c.merge(&kind.at("a"), json!({"spec": {list: ["x"]}})).await.is(200);
+    }
     c.merge(&kind.at("a"), json!({"spec": {"a": "OTHER"}}))
         .await
         .fails(422, "Invalid")
@@ -305,7 +424,6 @@ async fn rules(c: Cx) {
                     {"rule": "self.a <= self.b", "messageExpression": "'a must be <= b, it is ' + (self.a == 3 ? '3' : 'more')"},
                     {"rule": "self.a != 13", "message": "a must not be 13", "reason": "FieldValueForbidden", "fieldPath": ".a"},
                     {"rule": "oldSelf.b <= self.b", "message": "b may not shrink"},
-                    {"rule": "!has(self.type) || self.type != 'CEL' || self.condition != ''"},
                 ]),
                 json!({"a": number, "b": number, "type": {"type": "string", "maxLength": 9},
                     "condition": {"type": "string", "default": "", "maxLength": 9}}),
@@ -321,14 +439,13 @@ async fn rules(c: Cx) {
         .await
         .mentions("spec.a: Forbidden: a must not be 13");
     assert_eq!(forbidden.at("/details/causes/0/reason"), "FieldValueForbidden");
-    refuse(json!({"a": 1, "b": 2, "type": "CEL"}))
-        .await
-        .mentions("failed rule: !has(self.type)");
     c.merge(&kind.at("ok"), json!({"spec": {"b": 1}}))
         .await
         .fails(422, "Invalid")
         .mentions("b may not shrink");
     c.merge(&kind.at("ok"), json!({"spec": {"b": 3}})).await.is(200);
+    rule_of_ocm(&c).await;
+    reasons(&c).await;
     for (rule, message) in [
         ("self.foo > 1", "compilation failed: ERROR: <input>:1:5"),
         ("self.a + 1", "must evaluate to a bool"),
@@ -339,6 +456,29 @@ async fn rules(c: Cx) {
             "others",
             "Other",
             with_rules(json!([{"rule": rule}]), json!({"a": number})),
+        );
+        c.post(CRDS, crd).await.fails(422, "Invalid").mentions(message);
+    }
+    for (rule, message) in [
+        (
+            json!({"rule": "true", "messageExpression": "1 + 1"}),
+            "messageExpression must evaluate to a string",
+        ),
+        (
+            json!({"rule": "true", "messageExpression": "self.nope"}),
+            "compilation failed",
+        ),
+        (
+            json!({"rule": "true", "reason": "FieldValueOdd"}),
+            "reason: Unsupported value: \"FieldValueOdd\"",
+        ),
+        (json!({"rule": ""}), "rule: Required value"),
+    ] {
+        let crd = definition(
+            &kind.group,
+            "others",
+            "Other",
+            with_rules(json!([rule]), json!({"a": number})),
         );
         c.post(CRDS, crd).await.fails(422, "Invalid").mentions(message);
     }
@@ -368,6 +508,100 @@ async fn rules(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("cost");
+}
+
+/// The rule that the definitions of Open Cluster Management have, as it stands there.
+async fn rule_of_ocm(c: &Cx) {
+    let rule = r#"self.type != 'CEL' || self.condition != """#;
+    let properties = json!({"type": {"type": "string", "enum": ["WellKnownConditions", "CEL"]}, "condition": {"type": "string"},
+        "message": {"type": "string"}});
+    let item = json!({"type": "object", "required": ["condition", "type"], "properties": properties,
+        "x-kubernetes-validations": [{"rule": rule, "message": "Condition is required for CEL rules"}]});
+    let kind = c
+        .define(
+            "works",
+            "Work",
+            with_rules(json!([]), json!({"conditionRules": {"type": "array", "items": item}})),
+        )
+        .await;
+    let with = |rules: Value| kind.object("a", json!({"conditionRules": rules}));
+    let fine = json!([{"type": "CEL", "condition": "Available"}, {"type": "WellKnownConditions", "condition": ""}]);
+    c.make(&kind.path, with(fine.clone())).await;
+    let refused = c
+        .post(&kind.path, with(json!([fine[0], {"type": "CEL", "condition": ""}])))
+        .await
+        .fails(422, "Invalid");
+    let refused = refused.says(&format!(
+        "{} \"a\" is invalid: spec.conditionRules[1]: Invalid value: Condition is required for CEL rules",
+        kind.full()
+    ));
+    assert_eq!(
+        refused.at("/details/causes"),
+        &json!([{"reason": "FieldValueInvalid", "field": "spec.conditionRules[1]",
+            "message": "Invalid value: Condition is required for CEL rules"}])
+    );
+    c.post(&kind.path, with(json!([{"type": "CEL"}])))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.conditionRules[0].condition: Required value")
+        .mentions("some validation rules were not checked");
+}
+
+/// What a rule says is wrong is a reason of its own, at the field it is about.
+async fn reasons(c: &Cx) {
+    let mut broken = version("v1", json!({}));
+    let schema = &mut broken["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"] = json!({"type": "object",
+    "properties": {"r": {"type": "string"}, "d": {"type": "string"}, "s": {"type": "string"},
+        "l": {"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 5,
+            "x-kubernetes-validations": [{"rule": "self != 'no'"}]}}},
+    "x-kubernetes-validations": [
+        {"rule": "has(self.r)", "reason": "FieldValueRequired", "fieldPath": ".r", "message": "r is missing"},
+        {"rule": "!has(self.d) || self.d != 'twice'", "reason": "FieldValueDuplicate", "fieldPath": ".d", "message": "d is there already"},
+    ]});
+    schema["x-kubernetes-validations"] = json!([{"rule": "self.metadata.name != 'root'", "message": "not this name"}]);
+    let kind = c.define("reasons", "Reason", json!({"versions": [broken]})).await;
+    for (name, spec, message, cause) in [
+        (
+            "a",
+            json!({}),
+            "spec.r: Required value: r is missing",
+            json!({"reason": "FieldValueRequired", "field": "spec.r", "message": "Required value: r is missing"}),
+        ),
+        (
+            "a",
+            json!({"r": "", "d": "twice"}),
+            "spec.d: Duplicate value",
+            json!({"reason": "FieldValueDuplicate", "field": "spec.d"}),
+        ),
+        (
+            "a",
+            json!({"r": "", "l": ["yes", "no"]}),
+            "spec.l[1]: Invalid value: \"no\": failed rule: self != 'no'",
+            json!({"reason": "FieldValueInvalid", "field": "spec.l[1]", "message": "Invalid value: \"no\": failed rule: self != 'no'"}),
+        ),
+        (
+            "root",
+            json!({"r": ""}),
+            "<nil>: Invalid value: not this name",
+            json!({"reason": "FieldValueInvalid", "field": "<nil>", "message": "Invalid value: not this name"}),
+        ),
+    ] {
+        let refused = c
+            .post(&kind.path, kind.object(name, spec))
+            .await
+            .fails(422, "Invalid")
+            .mentions(message);
+        let came = refused.at("/details/causes/0");
+        for (key, value) in cause.as_object().unwrap() {
+            assert_eq!(&came[key], value, "{}", refused.came());
+        }
+    }
+    c.make(
+        &kind.path,
+        kind.object("fine", json!({"r": "", "d": "once", "l": ["yes"]})),
+    )
+    .await;
 }
 
 async fn transitions(c: Cx) {
@@ -412,7 +646,7 @@ async fn numbers(c: Cx) {
         kind.api_version
     );
     let made = c
-        .send(crate::client::Ask::new("POST", &kind.path).bytes("application/json", body))
+        .send(Ask::new("POST", &kind.path).bytes("application/json", body))
         .await
         .is(201);
     let text = made.text();
