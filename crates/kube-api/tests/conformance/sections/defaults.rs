@@ -17,10 +17,14 @@ pub fn checks() -> Vec<Check> {
         ),
         must(
             "196",
-            "defaults of Deployments, DaemonSets, Jobs, Services, Secrets, Pods and claims",
+            "what a new object of each kind has beside what was sent is what a real kube-apiserver gave it (of pods, those without a token)",
             defaults,
         ),
-        must("197", "Secrets: stringData, types, and what is immutable", secrets),
+        must(
+            "197",
+            "Secrets and ConfigMaps: stringData, types, keys, sizes, and what is immutable",
+            secrets,
+        ),
     ]
 }
 
@@ -239,6 +243,7 @@ async fn defaults(c: Cx) {
         &mut wrong,
     );
     autoscalers(&c, &namespace, &mut wrong).await;
+    super::recorded::compare(&c, &mut wrong).await;
     priorities(&c, &namespace).await;
     c.merge(
         &format!("{core}/persistentvolumeclaims/v"),
@@ -393,6 +398,127 @@ async fn secrets(c: Cx) {
             .mentions(message);
     }
     c.merge(&format!("{path}/a"), json!({"metadata": {"labels": {"l": "1"}}}))
+        .await
+        .is(200);
+    secret_types(&c, &path).await;
+    config_maps(&c, &path.replace("secrets", "configmaps")).await;
+}
+
+async fn secret_types(c: &Cx, path: &str) {
+    for (kind, data, message) in [
+        (
+            "kubernetes.io/basic-auth",
+            json!({"other": "x"}),
+            "[data[username]: Required value, data[password]: Required value]",
+        ),
+        (
+            "kubernetes.io/ssh-auth",
+            json!({}),
+            "data[ssh-privatekey]: Required value",
+        ),
+        ("kubernetes.io/dockercfg", json!({}), "data[.dockercfg]: Required value"),
+        (
+            "kubernetes.io/dockercfg",
+            json!({".dockercfg": "no json"}),
+            "data[.dockercfg]: Invalid value: \"<secret contents redacted>\"",
+        ),
+        (
+            "kubernetes.io/tls",
+            json!({"tls.crt": "x"}),
+            "data[tls.key]: Required value",
+        ),
+    ] {
+        c.post(
+            path,
+            json!({"metadata": {"name": "typed"}, "type": kind, "stringData": data}),
+        )
+        .await
+        .fails(422, "Invalid")
+        .mentions(message);
+    }
+    for (name, kind, data) in [
+        ("basic", "kubernetes.io/basic-auth", json!({"username": ""})),
+        ("ssh", "kubernetes.io/ssh-auth", json!({"ssh-privatekey": "x"})),
+        ("cfg", "kubernetes.io/dockercfg", json!({".dockercfg": "{}"})),
+        ("tls", "kubernetes.io/tls", json!({"tls.crt": "", "tls.key": ""})),
+    ] {
+        c.make(
+            path,
+            json!({"metadata": {"name": name}, "type": kind, "stringData": data}),
+        )
+        .await
+        .has("/type", kind);
+        c.merge(&format!("{path}/{name}"), json!({"type": "Opaque"}))
+            .await
+            .fails(422, "Invalid")
+            .mentions("type: Invalid value: \"Opaque\": field is immutable");
+    }
+    let half = "x".repeat(600_000);
+    c.post(
+        path,
+        json!({"metadata": {"name": "large"}, "stringData": {"a": half, "b": half}}),
+    )
+    .await
+    .fails(422, "Invalid")
+    .mentions("data: Too long: may not be more than 1048576 bytes");
+}
+
+async fn config_maps(c: &Cx, path: &str) {
+    let with = |name: &str, more: Value| {
+        let mut it = json!({"metadata": {"name": name}});
+        it.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        it
+    };
+    let half = "x".repeat(600_000);
+    for (more, message) in [
+        (
+            json!({"data": {"bad key!": "x"}}),
+            "data[bad key!]: Invalid value: \"bad key!\": a valid config key must consist of alphanumeric characters",
+        ),
+        (
+            json!({"binaryData": {"bad key!": "eA=="}}),
+            "binaryData[bad key!]: Invalid value: \"bad key!\"",
+        ),
+        (
+            json!({"data": {"k": "x"}, "binaryData": {"k": "eA=="}}),
+            "data[k]: Invalid value: \"k\": duplicate of key present in binaryData",
+        ),
+        (
+            json!({"data": {"a": half, "b": half}}),
+            "[]: Too long: may not be more than 1048576 bytes",
+        ),
+    ] {
+        c.post(path, with("bad", more))
+            .await
+            .fails(422, "Invalid")
+            .mentions(message);
+    }
+    c.post(path, with("bad", json!({"binaryData": {"k": "no base64!"}})))
+        .await
+        .fails(400, "BadRequest")
+        .mentions("illegal base64 data at input byte");
+    c.make(
+        path,
+        with(
+            "fast",
+            json!({"data": {"a": "b"}, "binaryData": {"k": "eA=="}, "immutable": true}),
+        ),
+    )
+    .await
+    .has("/binaryData/k", "eA==");
+    for (change, field) in [
+        (json!({"data": {"a": "c"}}), "data"),
+        (json!({"binaryData": {"k": null}}), "binaryData"),
+        (json!({"immutable": null}), "immutable"),
+    ] {
+        c.merge(&format!("{path}/fast"), change)
+            .await
+            .fails(422, "Invalid")
+            .mentions(&format!(
+                "{field}: Forbidden: field is immutable when `immutable` is set"
+            ));
+    }
+    c.merge(&format!("{path}/fast"), json!({"metadata": {"labels": {"l": "1"}}}))
         .await
         .is(200);
 }

@@ -21,6 +21,7 @@ pub mod openapi;
 mod patches;
 mod policy;
 mod protobuf;
+mod recorded;
 mod rights;
 mod rules;
 mod transport;
