@@ -17,7 +17,7 @@ pub fn checks() -> Vec<Check> {
         ),
         must(
             "196",
-            "what a new object of each kind has beside what was sent is what a real kube-apiserver gave it (of pods, those without a token)",
+            "a new object of each kind is as a real kube-apiserver made it, but for the places that recorded.rs lists; of pods, those without a token",
             defaults,
         ),
         must(
