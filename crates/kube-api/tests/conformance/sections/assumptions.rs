@@ -451,7 +451,13 @@ async fn delete_bodies(c: Cx) {
         c.get(&at).await.is(404);
     }
     // False is written `0` or `false`, and everything else is true.
-    for (written, left) in [("0", false), ("false", false), ("1", true), ("true", true)] {
+    for (written, left) in [
+        ("0", false),
+        ("false", false),
+        ("False", false),
+        ("1", true),
+        ("true", true),
+    ] {
         let owner = c.make(&path, config_map("a", json!({}))).await.uid();
         let mut child = config_map("child", json!({}));
         child["metadata"]["ownerReferences"] =
@@ -478,6 +484,15 @@ async fn delete_bodies(c: Cx) {
         .await
         .fails(400, "BadRequest")
         .mentions("strconv.ParseInt: parsing \"abc\": invalid syntax");
+    for wrong in [
+        json!({"gracePeriodSeconds": "abc"}),
+        json!({"orphanDependents": "true"}),
+        json!({"propagationPolicy": 5}),
+        json!({"dryRun": "All"}),
+        json!({"preconditions": {"uid": 5}}),
+    ] {
+        c.send(Ask::delete(&at).json(&wrong)).await.fails(400, "BadRequest");
+    }
     for query in [
         "propagationPolicy=Bad",
         "dryRun=Some",
@@ -486,6 +501,12 @@ async fn delete_bodies(c: Cx) {
         c.delete(&format!("{at}?{query}")).await.fails(422, "Invalid");
     }
     c.get(&at).await.is(200);
+    // Where there is a body, the query is not looked at.
+    c.send(Ask::delete(format!("{at}?dryRun=All&propagationPolicy=Foreground")).json(&json!({})))
+        .await
+        .is(200)
+        .has("/kind", "Status");
+    c.get(&at).await.is(404);
 }
 
 async fn bookmark_kinds(c: Cx) {

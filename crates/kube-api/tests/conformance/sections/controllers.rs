@@ -182,9 +182,11 @@ async fn namespace_deletion(c: Cx) {
     let kept = kept.has("/spec/finalizers", json!(["kubernetes"]));
     object["metadata"] = kept["metadata"].clone();
     object["status"]["phase"] = "Terminating".into();
+    object["metadata"]["labels"]["by-finalize"] = "1".into();
     c.put(&format!("{path}/finalize"), &object)
         .await
         .is(200)
+        .has("/metadata/labels/by-finalize", "1")
         .has("/spec/finalizers", json!(["kubernetes", "ex.io/more"]))
         .has("/status/phase", "Active");
     c.delete(&path).await.is(200);

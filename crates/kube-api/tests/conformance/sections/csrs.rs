@@ -267,7 +267,12 @@ async fn permission(c: Cx) {
     conditions.extend(decision("Failed").as_array().unwrap().clone());
     let failed = with(&path, "conditions", conditions.into()).await;
     let fail = Ask::put(format!("{path}/status"), &failed).user(&signer, &[]);
-    for ask in [&issue, &fail] {
+    // Whatever else is to be noted in its conditions, too.
+    let mut conditions = issued["status"]["conditions"].as_array().unwrap().clone();
+    conditions.extend(decision("Seen").as_array().unwrap().clone());
+    let noted = with(&path, "conditions", conditions.into()).await;
+    let note = Ask::put(format!("{path}/status"), &noted).user(&signer, &[]);
+    for ask in [&issue, &fail, &note] {
         let (refused, _) = c.until_asked(&c.admin, ask, knows).await;
         refused.fails(403, "Forbidden").says(&refusal(&name, "sign", CUSTOM));
     }

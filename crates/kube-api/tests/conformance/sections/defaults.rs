@@ -413,7 +413,7 @@ async fn secret_types(c: &Cx, path: &str) {
         ),
         (
             "kubernetes.io/ssh-auth",
-            json!({}),
+            json!({"ssh-privatekey": ""}),
             "data[ssh-privatekey]: Required value",
         ),
         ("kubernetes.io/dockercfg", json!({}), "data[.dockercfg]: Required value"),

@@ -456,9 +456,9 @@ async fn managed_fields(c: Cx) {
         all.sort();
         all
     };
-    // Who leaves them out knows nothing of them; one empty entry throws all of them away.
+    // Who leaves them out knows nothing of them. An empty list, or one empty entry, throws all of them away.
     let other = json!({"data": {"l": "2"}});
-    for reset in [json!([{}])] {
+    for reset in [json!([]), json!([{}])] {
         c.apply(
             &format!("{path}?force=true"),
             "applier",

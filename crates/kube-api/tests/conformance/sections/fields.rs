@@ -188,6 +188,8 @@ async fn pods(c: &Cx) {
         ],
     )
     .await;
+    // Its name of old.
+    finds(c, &path, "one", "other", &[&node.replace("spec.nodeName", "spec.host")]).await;
     let both = encode("status.phase=Running,spec.schedulerName=somebody");
     let none = c.get(&format!("{path}?fieldSelector={both}")).await.is(200);
     assert!(none.names().is_empty(), "{}", none.came());
@@ -258,7 +260,7 @@ async fn workloads(c: &Cx) {
         c.get(&format!("{path}?fieldSelector={field}%3D1"))
             .await
             .fails(400, "BadRequest")
-            .mentions(field);
+            .says(&format!("field label \"{field}\" not supported for Job"));
     }
 }
 
@@ -366,9 +368,24 @@ async fn events(c: &Cx) {
         ],
     )
     .await;
+    finds(
+        c,
+        &newer,
+        "one",
+        "other",
+        &[
+            "regarding.apiVersion=v1",
+            "regarding.resourceVersion=11",
+            "regarding.fieldPath=data.a",
+        ],
+    )
+    .await;
     for path in [&core, &newer] {
         refuses(c, path, &["message", "note", "count"]).await;
     }
+    // Each group has its own words only.
+    refuses(c, &core, &["regarding.name", "reportingController"]).await;
+    refuses(c, &newer, &["involvedObject.name", "source", "reportingComponent"]).await;
     let mut watch = c
         .watch(&format!("{core}?watch=1&fieldSelector=involvedObject.uid%3D22"))
         .await;

@@ -100,6 +100,14 @@ async fn rights(c: &Cx) {
                 format!("groups \"g\" {cannot} \"groups\" {of_core} at the cluster scope"),
             ),
             (
+                ask().user("carol", &["g"]).with("impersonate-uid", "u-1"),
+                format!("uids.{of_authentication} \"u-1\" {cannot} \"uids\" {of_users}"),
+            ),
+            (
+                ask().user("carol", &["g"]).with("impersonate-extra-scopes", "view"),
+                format!("groups \"g\" {cannot} \"groups\" {of_core} at the cluster scope"),
+            ),
+            (
                 ask().user("dave", &[]),
                 format!("users \"dave\" {cannot} \"users\" {of_core} at the cluster scope"),
             ),

@@ -486,6 +486,14 @@ async fn pod(c: Cx) {
         .await
         .is(200)
         .has("/spec/activeDeadlineSeconds", 400);
+    c.merge(&path, json!({"spec": {"activeDeadlineSeconds": 600}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.activeDeadlineSeconds: Invalid value: 600: must be less than or equal to previous value");
+    c.merge(&path, json!({"spec": {"activeDeadlineSeconds": null}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("must not update from a positive integer to nil value");
     let more = json!({"key": "more", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10});
     c.json_patch(
         &path,

@@ -470,7 +470,8 @@ async fn rules(c: Cx) {
         ),
         (
             json!({"rule": "true", "reason": "FieldValueOdd"}),
-            "reason: Unsupported value: \"FieldValueOdd\"",
+            "reason: Unsupported value: \"FieldValueOdd\": supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", \
+             \"FieldValueInvalid\", \"FieldValueRequired\"",
         ),
         (json!({"rule": ""}), "rule: Required value"),
     ] {
