@@ -270,7 +270,10 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     };
     match text(new, "/type") {
         "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().for_each(&mut needs),
-        "kubernetes.io/ssh-auth" => needs("ssh-privatekey"),
+        // Of these it is the only one that may not be empty either.
+        "kubernetes.io/ssh-auth" if text(new, "/data/ssh-privatekey").is_empty() => {
+            errors.push(FieldError::required("data[ssh-privatekey]", ""));
+        }
         "kubernetes.io/basic-auth" => {
             if data.is_none_or(|it| !it.contains_key("username") && !it.contains_key("password")) {
                 ["username", "password"].into_iter().for_each(&mut needs);

@@ -151,6 +151,19 @@ pub fn decode_token_request(call: &mut Call<'_>, value: &mut Value, options: &Wr
     tell_unknown(call, &unknown, options).map_err(|it| cannot(&it))
 }
 
+/// Decodes the body of a DELETE. What it does not know is let pass, as the options of a newer client are.
+///
+/// # Errors
+/// 400 for a field of a wrong type.
+pub fn decode_delete_options(value: &mut Value) -> Result<(), Status> {
+    const KIND: &str = "DeleteOptions";
+    if let Some(schema) = builtin_schemas::schema("", "v1", KIND) {
+        decode::decode(value, &schema, KIND)
+            .map_err(|it| Status::bad_request(decode::cannot_be_handled(KIND, "v1", &it)))?;
+    }
+    Ok(())
+}
+
 /// Reads a value as its kind: what the schema does not know goes, and is named. The error is the text of a wrong type.
 fn read(call: &Call<'_>, value: &mut Value) -> Result<Vec<String>, String> {
     if object::is_too_deep(value) {

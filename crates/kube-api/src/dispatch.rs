@@ -682,7 +682,9 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
     match call.subresource.as_str() {
         "eviction" => {
             call.subresource.clear();
-            let options = DeleteOptions::read(call, value.get("deleteOptions"))?;
+            let mut options = DeleteOptions::read(call, value.get("deleteOptions"))?;
+            // Said in the query it holds, too, whatever the options say.
+            options.dry_run |= call.query.all("dryRun").any(|it| it == "All");
             verbs::delete::delete(call, &options).await?;
         }
         "binding" => {

@@ -133,12 +133,9 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
                 _ => json!({}),
             };
             if call.subresource == "finalize" {
-                let mut kept = old.clone();
-                kept["spec"] = spec;
-                *new = kept;
-            } else {
-                new["spec"] = spec;
+                new["status"] = old["status"].clone();
             }
+            new["spec"] = spec;
         }
         CSRS => {
             let face = match call.subresource.as_str() {

@@ -28,9 +28,10 @@ impl Query {
             .filter(move |(it, _)| it == name)
             .map(|(_, value)| value.as_str())
     }
-    /// Boolean parameter: present and neither `false` nor `0`.
+    /// Boolean parameter: present and neither `false`, in letters of any size, nor `0`.
     pub fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|it| it != "false" && it != "0")
+        self.get(name)
+            .is_some_and(|it| !it.eq_ignore_ascii_case("false") && it != "0")
     }
     /// A non-empty value.
     pub fn text(&self, name: &str) -> Option<&str> {

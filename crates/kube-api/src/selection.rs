@@ -77,9 +77,11 @@ impl Selection {
 }
 
 /// Fields that built-in kinds offer beyond name and namespace.
-fn builtin_fields(id: &str) -> &'static [&'static str] {
+fn builtin_fields(group: &str, id: &str) -> &'static [&'static str] {
     match id {
         "pods" => &[
+            // What it was called before it was a node.
+            "spec.host",
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -97,7 +99,8 @@ fn builtin_fields(id: &str) -> &'static [&'static str] {
         "replicationcontrollers" => &["status.replicas"],
         "jobs.batch" => &["status.successful"],
         "certificatesigningrequests.certificates.k8s.io" => &["spec.signerName"],
-        "events" => &[
+        // The same objects, in the words of each of their groups.
+        "events" if group.is_empty() => &[
             "involvedObject.kind",
             "involvedObject.namespace",
             "involvedObject.name",
@@ -105,14 +108,21 @@ fn builtin_fields(id: &str) -> &'static [&'static str] {
             "involvedObject.apiVersion",
             "involvedObject.resourceVersion",
             "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        "events" => &[
             "regarding.kind",
             "regarding.namespace",
             "regarding.name",
             "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
             "reason",
-            "reportingComponent",
             "reportingController",
-            "source",
             "type",
         ],
         _ => &[],
@@ -120,12 +130,15 @@ fn builtin_fields(id: &str) -> &'static [&'static str] {
 }
 
 fn known_field(call: &Call<'_>, field: &str) -> bool {
-    builtin_fields(call.id()).contains(&field) || call.served().selectable.iter().any(|it| it == field)
+    builtin_fields(&call.resource.group, call.id()).contains(&field)
+        || call.served().selectable.iter().any(|it| it == field)
 }
 
 fn unknown_field(call: &Call<'_>, field: &str) -> Status {
-    let own_table = !call.resource.is_builtin() || !builtin_fields(call.id()).is_empty();
-    Status::bad_request(if own_table {
+    let own_table = !call.resource.is_builtin() || !builtin_fields(&call.resource.group, call.id()).is_empty();
+    Status::bad_request(if call.id().as_ref() == "jobs.batch" {
+        format!("field label {field:?} not supported for Job")
+    } else if own_table {
         format!("field label not supported: {field}")
     } else if call.resource.namespaced {
         format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
@@ -141,6 +154,7 @@ fn field_value(object: &Value, field: &str) -> String {
         ("reportingController", _) => "reportingComponent".to_owned(),
         // What the selector calls so has another name in the object.
         ("status.successful", _) => "status.succeeded".to_owned(),
+        ("spec.host", _) => "spec.nodeName".to_owned(),
         _ => field.to_owned(),
     };
     let mut at = object;

@@ -76,6 +76,11 @@ pub fn impersonate(
         }
         None => check("", "users", "", "", &name)?,
     }
+    // In this order, because the first that is refused is told.
+    if let Some(uid) = uid {
+        check("authentication.k8s.io", "uids", "", "", &uid)?;
+        other.uid = uid;
+    }
     for group in &groups {
         check("", "groups", "", "", group)?;
     }
@@ -84,10 +89,6 @@ pub fn impersonate(
             check("authentication.k8s.io", "userextras", &key, "", value)?;
         }
         other.extra.insert(key, values);
-    }
-    if let Some(uid) = uid {
-        check("authentication.k8s.io", "uids", "", "", &uid)?;
-        other.uid = uid;
     }
     if other.username == ANONYMOUS {
         if !other.is_in(UNAUTHENTICATED) {

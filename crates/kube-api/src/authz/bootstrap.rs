@@ -193,9 +193,10 @@ fn cluster_roles() -> Vec<Value> {
         cluster_role("system:public-info-viewer", vec![urls(HEALTH)]),
         cluster_role(
             "system:monitoring",
-            vec![urls(
-                "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz /flagz",
-            )],
+            vec![
+                urls("/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz /flagz"),
+                rule("get", "core", "nodes/metrics"),
+            ],
         ),
         cluster_role(
             "system:basic-user",

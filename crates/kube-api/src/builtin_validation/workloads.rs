@@ -391,6 +391,16 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     if rest(new) != rest(old) {
         errors.push(FieldError::forbidden("spec", UNCHANGEABLE));
     }
+    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    let refusal = match (deadline(old), deadline(new)) {
+        (Some(before), Some(now)) if before < now => Some("must be less than or equal to previous value"),
+        (Some(_), None) => Some("must not update from a positive integer to nil value"),
+        _ => None,
+    };
+    if let Some(detail) = refusal {
+        let value = json!(deadline(new));
+        errors.push(FieldError::invalid("spec.activeDeadlineSeconds", &value, detail));
+    }
     // A toleration may come, and last longer or shorter; none may go.
     let tolerations = |pod: &Value| -> Vec<Value> {
         let mut all = list(pod, "/spec/tolerations").to_vec();

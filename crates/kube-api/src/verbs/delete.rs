@@ -3,7 +3,7 @@
 use crate::{
     admission::{self, Operation},
     call::{Answer, Call, WriteOptions, Written},
-    convert, crd, kinds, pipeline,
+    content, convert, crd, kinds, pipeline,
 };
 use kube_store::{
     object::Object,
@@ -35,13 +35,14 @@ pub struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads the options; the body goes before the query.
+    /// Reads the options. Where there is a body, the query is not looked at.
     ///
     /// # Errors
-    /// 400 for a body of another kind, 422 for values that Kubernetes does not know.
+    /// 400 for a body of another kind or with a value of another type, 422 for values that Kubernetes does not know.
     pub fn read(call: &Call<'_>, body: Option<&Value>) -> Result<Self, Status> {
-        let empty = json!({});
-        let body = body.filter(|it| !it.is_null()).unwrap_or(&empty);
+        let given = body.filter(|it| !it.is_null());
+        let mut body = given.cloned().unwrap_or_else(|| json!({}));
+        let query = |key: &str| call.query.text(key).filter(|_| given.is_none());
         if let Some(kind) = body["kind"]
             .as_str()
             .filter(|it| !it.is_empty() && *it != "DeleteOptions")
@@ -51,18 +52,11 @@ impl DeleteOptions {
                 "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/runtime/scheme.go\""
             )));
         }
+        content::decode_delete_options(&mut body)?;
         let mut errors = Vec::new();
-        let text = |key: &str| {
-            body[key]
-                .as_str()
-                .map(str::to_owned)
-                .or_else(|| call.query.text(key).map(str::to_owned))
-        };
-        let orphan = body["orphanDependents"].as_bool().or_else(|| {
-            call.query
-                .text("orphanDependents")
-                .map(|_| call.query.flag("orphanDependents"))
-        });
+        let text = |key: &str| body[key].as_str().or_else(|| query(key)).map(str::to_owned);
+        let in_query = || query("orphanDependents").map(|_| call.query.flag("orphanDependents"));
+        let orphan = body["orphanDependents"].as_bool().or_else(in_query);
         let policy = text("propagationPolicy").filter(|it| !it.is_empty());
         if let (Some(policy), Some(_)) = (&policy, orphan) {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
@@ -90,6 +84,8 @@ impl DeleteOptions {
         };
         let dry_run: Vec<&str> = match body["dryRun"].as_array() {
             Some(list) => list.iter().filter_map(Value::as_str).collect(),
+            None if given.is_some() => Vec::new(),
+            None if given.is_some() => Vec::new(),
             None => call.query.all("dryRun").filter(|it| !it.is_empty()).collect(),
         };
         if let Some(bad) = dry_run.iter().find(|it| **it != "All") {
@@ -98,10 +94,7 @@ impl DeleteOptions {
         if !errors.is_empty() {
             return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
         }
-        let grace_seconds = match (
-            body["gracePeriodSeconds"].as_i64(),
-            call.query.text("gracePeriodSeconds"),
-        ) {
+        let grace_seconds = match (body["gracePeriodSeconds"].as_i64(), query("gracePeriodSeconds")) {
             (None, Some(text)) => Some(
                 text.parse()
                     .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Attributes what `new` changes against `live` to the manager, and takes it from all others.
 ///
 /// `new` is the object as the client wants it (for a create, `live` is `None`), after decoding and defaulting and before
-/// admission. A client may send `managedFields` itself: a single empty entry clears them, anything undecodable or empty
+/// admission. A client may send `managedFields` itself: no entry or a single empty one clears them, anything undecodable
 /// keeps the stored ones. An object without entries stays without them until the first apply.
 pub fn update(live: Option<&Value>, new: &mut Value, ctx: &Ctx<'_>) {
     let given = new
@@ -81,13 +81,18 @@ pub(crate) fn differences(old: &Value, new: &Value, ctx: &Ctx<'_>) -> Comparison
     }
 }
 
-/// A list with one entry that says nothing asks for all entries to be dropped.
+/// An empty list, or one with one entry that says nothing, asks for all entries to be dropped. Who leaves the list out knows
+/// nothing of it.
 fn is_reset(fields: &Value) -> bool {
     let says_nothing = |entry: &Value| match entry {
         Value::Object(map) => map.values().all(|it| it.is_null() || it.as_str() == Some("")),
         _ => false,
     };
-    matches!(fields.as_array().map(Vec::as_slice), Some([entry]) if says_nothing(entry))
+    match fields.as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([entry]) => says_nothing(entry),
+        _ => false,
+    }
 }
 
 pub(crate) fn managed_fields(object: &Value) -> Option<&Value> {

@@ -561,10 +561,10 @@ impl Judge<'_> {
             );
         }
         const REASONS: [&str; 4] = [
-            "FieldValueRequired",
-            "FieldValueInvalid",
-            "FieldValueForbidden",
             "FieldValueDuplicate",
+            "FieldValueForbidden",
+            "FieldValueInvalid",
+            "FieldValueRequired",
         ];
         if !rule.reason.is_empty() && !REASONS.contains(&rule.reason.as_str()) {
             self.errors.push(FieldError::not_supported(

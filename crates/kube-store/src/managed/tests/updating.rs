@@ -159,7 +159,7 @@ fn managed_fields_sent_by_a_client_are_used_kept_or_cleared() {
     let stored = owners(&live);
     let moved = json!([{"manager": "other", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}}]);
     let table = [
-        (json!([]), "", stored.clone()),
+        (json!([]), "", Vec::new()),
         (Value::Null, "", stored.clone()),
         (json!([{"manager": "x", "operation": "Grow"}]), "", stored.clone()),
         (
