@@ -276,7 +276,7 @@ async fn expired_token(c: &Cx) {
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     let id = format!("{:06x}", rand::random::<u32>() & 0xff_ffff);
     let secret = format!("{:016x}", rand::random::<u64>());
-    let end = jiff::Timestamp::now() + Duration::from_secs(6);
+    let end = jiff::Timestamp::now() + Duration::from_secs(10);
     let data = json!({"token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true",
         "expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()});
     let object = json!({"metadata": {"name": format!("bootstrap-token-{id}")}, "type": "bootstrap.kubernetes.io/token", "stringData": data});
