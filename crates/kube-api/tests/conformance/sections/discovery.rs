@@ -47,7 +47,7 @@ pub fn checks() -> Vec<Check> {
         must("18", "a group goes with its last CRD", last_of_group),
         should(
             "19",
-            "kubectl api-resources prints the names, short names, kinds and verbs of Kubernetes",
+            "kubectl api-resources prints the names, short names, kinds, verbs and categories of Kubernetes; discovery has the subresources of what is stored",
             api_resources,
         )
         .with_program("kubectl"),
@@ -327,6 +327,8 @@ authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview - C cre
 authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview - C create
 authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview - C create
 admissionregistration.k8s.io/v1 mutatingwebhookconfigurations MutatingWebhookConfiguration - C
+admissionregistration.k8s.io/v1 validatingadmissionpolicies ValidatingAdmissionPolicy - C
+admissionregistration.k8s.io/v1 validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding - C
 admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhookConfiguration - C
 apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition crd,crds C
 apiregistration.k8s.io/v1 apiservices APIService - C
@@ -344,6 +346,116 @@ storage.k8s.io/v1 volumeattachments VolumeAttachment - C
 node.k8s.io/v1 runtimeclasses RuntimeClass - C
 ";
 
+/// What kubectl gets where somebody names a category.
+const CATEGORIES: &[(&str, &[&str])] = &[
+    (
+        "all",
+        &[
+            "v1 pods",
+            "v1 replicationcontrollers",
+            "v1 services",
+            "apps/v1 daemonsets",
+            "apps/v1 deployments",
+            "apps/v1 replicasets",
+            "apps/v1 statefulsets",
+            "autoscaling/v2 horizontalpodautoscalers",
+            "batch/v1 cronjobs",
+            "batch/v1 jobs",
+        ],
+    ),
+    (
+        "api-extensions",
+        &[
+            "admissionregistration.k8s.io/v1 mutatingwebhookconfigurations",
+            "admissionregistration.k8s.io/v1 validatingadmissionpolicies",
+            "admissionregistration.k8s.io/v1 validatingadmissionpolicybindings",
+            "admissionregistration.k8s.io/v1 validatingwebhookconfigurations",
+            "apiextensions.k8s.io/v1 customresourcedefinitions",
+            "apiregistration.k8s.io/v1 apiservices",
+        ],
+    ),
+];
+
+/// Group version, subresource, kind, its group version if it is another, verbs if not `get,patch,update`. Without those that
+/// reach into running pods (exec, attach, port-forward, proxy, resize, ephemeral containers), which not every server has.
+const SUBRESOURCES: &str = "\
+v1 namespaces/finalize Namespace - update
+v1 namespaces/status Namespace -
+v1 nodes/status Node -
+v1 persistentvolumeclaims/status PersistentVolumeClaim -
+v1 persistentvolumes/status PersistentVolume -
+v1 pods/binding Binding - create
+v1 pods/eviction Eviction policy/v1 create
+v1 pods/log Pod - get
+v1 pods/status Pod -
+v1 replicationcontrollers/scale Scale autoscaling/v1
+v1 replicationcontrollers/status ReplicationController -
+v1 resourcequotas/status ResourceQuota -
+v1 serviceaccounts/token TokenRequest authentication.k8s.io/v1 create
+v1 services/status Service -
+apiregistration.k8s.io/v1 apiservices/status APIService -
+apps/v1 daemonsets/status DaemonSet -
+apps/v1 deployments/scale Scale autoscaling/v1
+apps/v1 deployments/status Deployment -
+apps/v1 replicasets/scale Scale autoscaling/v1
+apps/v1 replicasets/status ReplicaSet -
+apps/v1 statefulsets/scale Scale autoscaling/v1
+apps/v1 statefulsets/status StatefulSet -
+autoscaling/v2 horizontalpodautoscalers/status HorizontalPodAutoscaler -
+batch/v1 cronjobs/status CronJob -
+batch/v1 jobs/status Job -
+certificates.k8s.io/v1 certificatesigningrequests/approval CertificateSigningRequest -
+certificates.k8s.io/v1 certificatesigningrequests/status CertificateSigningRequest -
+networking.k8s.io/v1 ingresses/status Ingress -
+policy/v1 poddisruptionbudgets/status PodDisruptionBudget -
+storage.k8s.io/v1 volumeattachments/status VolumeAttachment -
+admissionregistration.k8s.io/v1 validatingadmissionpolicies/status ValidatingAdmissionPolicy -
+apiextensions.k8s.io/v1 customresourcedefinitions/status CustomResourceDefinition -
+";
+
+async fn subresources(c: &Cx) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut lists = BTreeMap::new();
+    for line in SUBRESOURCES.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let path = match words[0] {
+            "v1" => "/api/v1".to_owned(),
+            other => format!("/apis/{other}"),
+        };
+        if !lists.contains_key(&path) {
+            lists.insert(path.clone(), c.get(&path).await.is(200).json);
+        }
+        let all = lists[&path]["resources"].as_array().cloned().unwrap_or_default();
+        let Some(found) = all.iter().find(|it| it["name"] == words[1]) else {
+            wrong.push(format!("there is no {} {}", words[0], words[1]));
+            continue;
+        };
+        let text = |key: &str| found[key].as_str().unwrap_or_default();
+        let other = format!("{}/{}", text("group"), text("version"));
+        let mut verbs: Vec<&str> = found["verbs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        verbs.sort_unstable();
+        let came = (
+            text("kind"),
+            if text("group").is_empty() { "-" } else { &other },
+            verbs.join(","),
+        );
+        let wanted = (
+            words[2],
+            words[3],
+            words.get(4).copied().unwrap_or("get,patch,update").to_owned(),
+        );
+        if came != wanted {
+            wrong.push(format!("{} {}: expected {wanted:?}, came {came:?}", words[0], words[1]));
+        }
+    }
+    wrong
+}
+
 async fn api_resources(c: Cx) {
     let ran = c
         .kubectl(&["api-resources", "-o", "wide", "--no-headers"], "")
@@ -359,19 +471,23 @@ async fn api_resources(c: Cx) {
         let scope = if words[at] == "true" { "N" } else { "C" };
         let mut verbs: Vec<&str> = words[at + 2].split(',').collect();
         verbs.sort_unstable();
+        let categories = words.get(at + 3).copied().unwrap_or("-");
         printed.insert(
             (words[at - 1].to_owned(), words[0].to_owned()),
-            format!("{} {short} {scope} {}", words[at + 1], verbs.join(",")),
+            format!("{} {short} {scope} {} {categories}", words[at + 1], verbs.join(",")),
         );
     }
-    let mut wrong = Vec::new();
+    let mut wrong = subresources(&c).await;
     for line in TABLE.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let verbs = words
             .get(5)
             .copied()
             .unwrap_or("create,delete,deletecollection,get,list,patch,update,watch");
-        let wanted = format!("{} {} {} {verbs}", words[2], words[3], words[4]);
+        let name = format!("{} {}", words[0], words[1]);
+        let category = CATEGORIES.iter().find(|it| it.1.contains(&name.as_str()));
+        let category = category.map_or("-", |it| it.0);
+        let wanted = format!("{} {} {} {verbs} {category}", words[2], words[3], words[4]);
         match printed.get(&(words[0].to_owned(), words[1].to_owned())) {
             Some(it) if *it == wanted => {}
             other => wrong.push(format!(
