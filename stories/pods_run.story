@@ -52,4 +52,20 @@ $ kubectl logs deploy/web 2>&1
 Error from server (BadRequest): container "nginx" in pod "web-..." is waiting to start: ErrImagePull
 exit 1
 
+# The image of the examples is there for them alone: it is no way to the rest of the program, or to a shell.
+$ kubectl delete deployment web
+deployment.apps "web" deleted...
+
+wait $ kubectl get pods 2>&1
+No resources found in default namespace.
+
+$ kubectl run own --image=quay.io/open-cluster-management/addon-examples -- version
+pod/own created
+
+wait $ kubectl get pods --no-headers
+own   0/1   ErrImagePull   0     <age>
+
+$ kubectl get pods -o jsonpath='{.items[0].status.containerStatuses[0].state.waiting.message}'
+the image stands for helloworld, helloworldhelm, helloworldhosted only, and the container asks for "version" (image "quay.io/open-cluster-management/addon-examples"); name a command of yours with --node-image-map ...
+
 stop up

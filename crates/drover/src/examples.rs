@@ -1,8 +1,12 @@
 //! The example add-ons, which the binary also is: their image holds this binary, called by their names as upstream's is.
 
-use std::{ffi::OsString, path::Path, sync::Arc};
+use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
 use ocm_addon_sdk::{AddOn, Program};
+
+/// The first word of what a node runs for the examples' image; the pod's directory and the container's command follow. People do
+/// not type it.
+pub const IN_POD: &str = "--example-in-pod";
 
 /// All of them.
 pub fn programs() -> Vec<Program> {
@@ -27,11 +31,34 @@ pub fn managed(all: bool) -> Vec<Arc<dyn AddOn>> {
 /// (`drover /helloworld agent ...`, `drover helloworld agent ...`), or by the name the binary was called by.
 pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {
     let at = |position: usize| {
-        let name = Path::new(arguments.get(position)?).file_name()?;
-        let program = programs().into_iter().find(|it| *name == *it.name())?;
-        Some((program, &arguments[position..]))
+        let arguments = arguments.get(position..)?;
+        Some((named(arguments)?, arguments))
     };
     at(0).or_else(|| at(1))
+}
+
+/// What became of these arguments if they are those of a pod. Whoever may make pods has chosen them, so that they are an example's
+/// or nothing: never the command line of this binary, and no files but the pod's.
+pub fn run_in_pod(arguments: &[OsString]) -> Option<ExitCode> {
+    let (_, rest) = arguments.split_first()?;
+    let (first, rest) = rest.split_first()?;
+    if first != IN_POD {
+        return None;
+    }
+    let found = rest
+        .split_first()
+        .and_then(|(dir, rest)| Some((dir, named(rest)?, rest)));
+    let Some((dir, program, rest)) = found else {
+        eprintln!("error: in a pod this binary is the example add-ons and nothing else");
+        return Some(ExitCode::from(2));
+    };
+    Some(program.confined(dir).run(rest.to_vec()))
+}
+
+/// The program that the first of these arguments names, with or without a path.
+fn named(arguments: &[OsString]) -> Option<Program> {
+    let name = Path::new(arguments.first()?).file_name()?;
+    programs().into_iter().find(|it| *name == *it.name())
 }
 
 #[cfg(test)]
@@ -51,5 +78,22 @@ mod tests {
         assert_eq!(found(&["/usr/bin/helloworld", "agent"]), hello(2));
         assert_eq!(found(&["drover", "up"]), None);
         assert_eq!(found(&["drover"]), None);
+    }
+
+    #[test]
+    fn in_a_pod_there_is_no_command_line_but_the_examples() {
+        let became = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(OsString::from).collect();
+            run_in_pod(&words).map(|it| format!("{it:?}"))
+        };
+        let refused = Some(format!("{:?}", ExitCode::from(2)));
+        assert_eq!(became(&["drover", IN_POD, "/pod", "version"]), refused);
+        assert_eq!(became(&["drover", IN_POD, "/pod", "kube", "up"]), refused);
+        assert_eq!(became(&["drover", IN_POD, "/pod"]), refused);
+        assert_eq!(became(&["drover", IN_POD]), refused);
+        let helped = became(&["drover", IN_POD, "/pod", "/helloworld", "--help"]);
+        assert_eq!(helped, Some(format!("{:?}", ExitCode::SUCCESS)));
+        assert_eq!(became(&["drover", "helloworld"]), None);
+        assert_eq!(became(&["drover"]), None);
     }
 }

@@ -51,6 +51,10 @@ static GLOBAL: Allocator = ALLOCATOR;
 fn main() -> ExitCode {
     let begun = std::time::Instant::now();
     let arguments: Vec<_> = std::env::args_os().collect();
+    // Before all else: these arguments are a stranger's.
+    if let Some(code) = examples::run_in_pod(&arguments) {
+        return code;
+    }
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
     }

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use kube_api::pod_logs::{PodLogError, PodLogOptions, PodLogs};
-use kube_node::{Command, ImageMap, LogError, LogOptions, Logs, Node, Options};
+use kube_node::{Command, ImageMap, LogError, LogOptions, Logs, Node, Options, Then};
 use tokio_util::sync::CancellationToken;
 
-use crate::embedded::Embedded;
+use crate::{embedded::Embedded, examples};
 
 /// The image of the example add-ons, which this binary stands for, whatever the tag.
 const OWN_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
@@ -23,13 +23,14 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
     checked.map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// The commands that stand for images: our own, and what the user adds.
+/// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may make pods
+/// is not to have a shell by it: it runs the example add-ons and nothing else of this binary.
 pub fn images(mappings: &[String]) -> Result<ImageMap> {
     let mut images = ImageMap::default();
     let program = std::env::current_exe().context("could not find the program that runs")?;
     let command = Command {
-        words: vec![program.to_string_lossy().into_owned()],
-        keeps_command: true,
+        words: vec![program.to_string_lossy().into_owned(), examples::IN_POD.to_owned()],
+        then: Then::OneOf(examples::programs().iter().map(|it| it.name().to_owned()).collect()),
     };
     images.insert(OWN_IMAGE, command);
     for mapping in mappings {
@@ -58,6 +59,19 @@ pub async fn start(cluster: &Embedded, dir: PathBuf, images: ImageMap, stop: Can
     let node = node.with_context(|| format!("could not start the node of {}", cluster.name()))?;
     cluster.set_pod_logs(Arc::new(NodeLogs(node.logs().clone())));
     Ok(node)
+}
+
+/// The same, unless there are no images, because nobody wants a node.
+pub async fn start_some(
+    cluster: &Embedded,
+    dir: PathBuf,
+    images: Option<ImageMap>,
+    stop: CancellationToken,
+) -> Result<Option<Node>> {
+    match images {
+        Some(images) => start(cluster, dir, images, stop).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The node's logs, as the API server asks for them.
@@ -91,21 +105,38 @@ impl PodLogs for NodeLogs {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn the_image_of_the_examples_is_this_binary_and_the_user_may_say_otherwise() {
         let own = format!("{OWN_IMAGE}:latest");
-        let line = |images: &ImageMap, image: &str| {
-            let command = ["/helloworld".to_owned(), "agent".to_owned()];
-            images.find(image).and_then(|it| it.line(&command, &[]))
+        let line = |images: &ImageMap, image: &str, args: &[&str]| {
+            let args: Vec<_> = args.iter().map(|it| (*it).to_owned()).collect();
+            let command = images.find(image).unwrap();
+            command
+                .line(&[], &args, Path::new("/pod"))
+                .map_err(|error| error.to_string())
         };
-        let found = line(&images(&[]).unwrap(), &own).unwrap();
-        assert_eq!(found[1..], ["/helloworld", "agent"]);
+        let ours = images(&[]).unwrap();
+        let found = line(&ours, &own, &["/helloworld", "agent"]).unwrap();
+        assert_eq!(found[1..], [examples::IN_POD, "/pod", "/helloworld", "agent"]);
         assert_eq!(found[0], std::env::current_exe().unwrap().to_string_lossy());
-        let images = images(&["nginx=/bin/true".into(), format!("{own}=/bin/false")]).unwrap();
-        assert_eq!(line(&images, &own).unwrap(), ["/bin/false", "agent"]);
-        assert_eq!(line(&images, "nginx:1").unwrap(), ["/bin/true", "agent"]);
+        for others in [
+            &["version"][..],
+            &["kube", "up"],
+            &[examples::IN_POD, "/", "/helloworld"],
+        ] {
+            let refusal = line(&ours, &own, others).unwrap_err();
+            assert!(
+                refusal.starts_with("the image stands for helloworld, helloworldhelm, helloworldhosted only"),
+                "{refusal}"
+            );
+        }
+        let images = images(&["nginx=/bin/true *".into(), format!("{own}=/bin/false *")]).unwrap();
+        assert_eq!(line(&images, &own, &["version"]).unwrap(), ["/bin/false", "version"]);
+        assert_eq!(line(&images, "nginx:1", &["agent"]).unwrap(), ["/bin/true", "agent"]);
         assert!(parse_mapping("nginx").unwrap_err().contains("IMAGE=COMMAND"));
     }
 }

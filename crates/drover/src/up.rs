@@ -50,8 +50,8 @@ pub struct Wanted {
     pub add_ons: Vec<String>,
     /// Whether the hub manages the example add-ons.
     pub examples: bool,
-    /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`.
-    pub images: Vec<String>,
+    /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`; `None` for no nodes.
+    pub images: Option<Vec<String>>,
     /// Switches of the hub.
     pub gates: Vec<Gate>,
     /// How long Events live on the hub and on the clusters; an hour by default.
@@ -81,7 +81,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     let names: Vec<String> = (1..=wanted.clusters).map(|index| format!("cluster{index}")).collect();
     let mut listeners = listen(&data, wanted.port, &names).await?;
     let speakers = CancellationToken::new();
-    let images = nodes::images(&wanted.images)?;
+    let images = wanted.images.as_deref().map(nodes::images).transpose()?;
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
 
     let step = progress.start("starting the hub");
@@ -113,7 +113,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         speakers.child_token(),
     );
     let dir = |name: &str| data.server(name).join("node");
-    let node = nodes::start(&hub, dir(HUB), images.clone(), speakers.child_token()).await?;
+    let node = nodes::start_some(&hub, dir(HUB), images.clone(), speakers.child_token()).await?;
     step.done(HUB, "ready")?;
 
     let clusters = names.iter().zip(listeners).map(|(name, listener)| {
@@ -127,7 +127,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
             };
             let cluster = Embedded::start(name, kept, listener, settings).await?;
             data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
-            let node = nodes::start(&cluster, dir, images, speakers.child_token()).await?;
+            let node = nodes::start_some(&cluster, dir, images, speakers.child_token()).await?;
             forget_deleted(&hub.client("system:open-cluster-management:hub"), &cluster, name).await?;
             let user = welcome::bootstrap_user(name);
             // In memory only: whoever has it is waved through.
@@ -150,7 +150,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
         hub,
         controllers,
         clusters,
-        nodes: std::iter::once(node).chain(others).collect(),
+        nodes: std::iter::once(node).chain(others).flatten().collect(),
         speakers,
         _data: data,
         ephemeral: wanted.ephemeral,

@@ -44,6 +44,17 @@ fn a_usage_error_exits_with_2_and_a_failure_with_1() {
         &["create", "work", "w", "--clusters", "a"],
         &["why", "pod/a"],
         &["up", "--clusters", "501"],
+        &["up", "--no-node", "--addons", "helloworld"],
+        &["up", "--no-node", "--node-image-map", "a=b"],
+        &[
+            "join",
+            "--no-node",
+            "--cluster-name",
+            "a",
+            "--bootstrap-kubeconfig",
+            "f",
+        ],
+        &["--example-in-pod", "/pod", "kube", "up"],
         &[
             "join",
             "--embedded",

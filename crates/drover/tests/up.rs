@@ -291,6 +291,20 @@ async fn a_third_cluster_joins_with_its_own_api_and_waits_to_be_accepted() {
     assert_eq!(up.end("-INT"), Some(0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn without_nodes_there_is_nothing_that_runs_pods() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let (up, steps) = Up::start(home.path(), &["--clusters", "1", "--ephemeral", "--no-node"]);
+    assert_eq!(steps.last().map(String::as_str), Some("cluster1 available"));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+    for server in ["hub", "cluster1"] {
+        let nodes: Api<DynamicObject> = Api::all_with(client(&up.kubeconfig(server)).await, &kind);
+        let nodes = nodes.list(&Default::default()).await.expect("an answer");
+        assert!(nodes.items.is_empty(), "{server} has a node");
+    }
+    assert_eq!(up.end("-TERM"), Some(0));
+}
+
 #[test]
 fn on_a_terminal_every_step_stays_on_a_line_of_its_own() {
     let home = tempfile::tempdir().expect("a temporary directory");

@@ -1,27 +1,125 @@
 //! Which command stands for an image.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use k8s_openapi::api::core::v1::Container;
 
 /// What a container of an image runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Words that come first.
     pub words: Vec<String>,
-    /// Whether the container's own command follows whole. Otherwise the words stand for its first word, the entrypoint.
-    pub keeps_command: bool,
+    /// What of the container's own command and arguments follows them.
+    pub then: Then,
+}
+
+/// What follows the words of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// All but the first word of the container's command: the words stand for the entrypoint.
+    AllButEntrypoint,
+    /// The container's command whole. Whoever may make pods chooses what the words are given.
+    Whole,
+    /// The pod's directory, and then the container's command whole; its first word has to name one of these programs, with or
+    /// without a path. For images that nobody has mapped: a container runs nothing else, not in its probes and hooks either,
+    /// and its variables do not change what the program is.
+    OneOf(BTreeSet<String>),
+}
+
+/// Why a container of a mapped image is not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There are no words at all.
+    #[error("no command specified")]
+    Empty,
+    /// It asks for something that its image is not here for.
+    #[error("the image stands for {programs} only, and {asked}")]
+    Other {
+        /// The programs that it is here for.
+        programs: String,
+        /// What the container asks for.
+        asked: String,
+    },
 }
 
 impl Command {
-    /// The words to run for a container with this command and these arguments; `None` when there are none.
-    pub fn line(&self, command: &[String], args: &[String]) -> Option<Vec<String>> {
-        let own = if self.keeps_command {
-            command
-        } else {
-            command.get(1..).unwrap_or_default()
+    /// The words to run for a container with this command and these arguments, whose pod has its files in `dir`.
+    ///
+    /// # Errors
+    /// When there are no words, or the command is not for what the container asks for.
+    pub fn line(&self, command: &[String], args: &[String], dir: &Path) -> Result<Vec<String>, Refusal> {
+        let mut line = self.words.clone();
+        let own = match &self.then {
+            Then::AllButEntrypoint => command.get(1..).unwrap_or_default(),
+            Then::Whole => command,
+            Then::OneOf(programs) => {
+                let asked = command.iter().chain(args).next();
+                let name = asked.and_then(|it| Path::new(it).file_name()?.to_str());
+                if !name.is_some_and(|it| programs.contains(it)) {
+                    let what = asked.map_or_else(|| "nothing".to_owned(), |it| format!("{it:?}"));
+                    return Err(other(programs, format!("the container asks for {what}")));
+                }
+                line.push(dir.to_string_lossy().into_owned());
+                command
+            }
         };
-        let line: Vec<String> = self.words.iter().chain(own).chain(args).cloned().collect();
-        (!line.is_empty()).then_some(line)
+        line.extend(own.iter().chain(args).cloned());
+        (!line.is_empty()).then_some(line).ok_or(Refusal::Empty)
     }
+
+    /// Whether the probes and hooks of a container may be.
+    ///
+    /// # Errors
+    /// When one of them runs a command, which would be one of this host, and the image is here for some programs only.
+    pub fn check_probes(&self, container: &Container) -> Result<(), Refusal> {
+        match (&self.then, runs_a_command(container)) {
+            (Then::OneOf(programs), Some(field)) => Err(other(programs, format!("{field} runs a command"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a container may set this variable. What it may not set is left out.
+    pub fn takes_variable(&self, name: &str) -> bool {
+        match self.then {
+            Then::AllButEntrypoint | Then::Whole => true,
+            Then::OneOf(_) => !changes_the_program(name),
+        }
+    }
+}
+
+fn other(programs: &BTreeSet<String>, asked: String) -> Refusal {
+    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+    Refusal::Other {
+        programs: programs.join(", "),
+        asked,
+    }
+}
+
+/// The field of a container that has the node run a command beside the container's own.
+fn runs_a_command(container: &Container) -> Option<&'static str> {
+    let lifecycle = container.lifecycle.as_ref();
+    let hooks = [
+        ("postStart.exec", lifecycle.and_then(|it| it.post_start.as_ref())),
+        ("preStop.exec", lifecycle.and_then(|it| it.pre_stop.as_ref())),
+    ];
+    let probes = [
+        ("livenessProbe.exec", &container.liveness_probe),
+        ("readinessProbe.exec", &container.readiness_probe),
+        ("startupProbe.exec", &container.startup_probe),
+    ];
+    let hooks = hooks.map(|(field, it)| (field, it.is_some_and(|it| it.exec.is_some())));
+    let probes = probes.map(|(field, it)| (field, it.as_ref().is_some_and(|it| it.exec.is_some())));
+    let mut all = hooks.into_iter().chain(probes);
+    all.find_map(|(field, runs)| runs.then_some(field))
+}
+
+/// Whether a variable has the loader put other code into a program, or says whose certificates it trusts.
+fn changes_the_program(name: &str) -> bool {
+    let begins = ["LD_", "DYLD_", "SSL_CERT_"].iter().any(|it| name.starts_with(it));
+    begins || name == "GLIBC_TUNABLES"
 }
 
 /// A mapping that cannot be read.
@@ -59,11 +157,11 @@ impl ImageMap {
         if image.trim().is_empty() || words.is_empty() {
             return Err(form());
         }
-        let keeps_command = words.last().is_some_and(|it| it == "*");
-        if keeps_command {
-            words.pop();
-        }
-        self.insert(image.trim(), Command { words, keeps_command });
+        let then = match words.pop_if(|it| *it == "*") {
+            Some(_) => Then::Whole,
+            None => Then::AllButEntrypoint,
+        };
+        self.insert(image.trim(), Command { words, then });
         Ok(())
     }
 
@@ -115,7 +213,8 @@ mod tests {
 
     fn line(map: &ImageMap, image: &str, command: &[&str], args: &[&str]) -> Option<String> {
         let owned = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        Some(map.find(image)?.line(&owned(command), &owned(args))?.join(" "))
+        let line = map.find(image)?.line(&owned(command), &owned(args), Path::new("/pod"));
+        line.ok().map(|it| it.join(" "))
     }
 
     #[test]
@@ -149,6 +248,58 @@ mod tests {
             Some("/bin/sh -c true")
         );
         assert_eq!(line(&map, "c", &[], &[]), None);
+    }
+
+    fn some_programs() -> Command {
+        Command {
+            words: ["/bin/x".into(), "--in-pod".into()].into(),
+            then: Then::OneOf(["hello".into(), "world".into()].into()),
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_here_for_some_programs_runs_nothing_else() {
+        let line = |command: &[&str], args: &[&str]| {
+            let owned = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+            let line = some_programs().line(&owned(command), &owned(args), Path::new("/pod"));
+            line.map(|it| it.join(" ")).map_err(|error| error.to_string())
+        };
+        let runs = |text: &str| Ok(format!("/bin/x --in-pod /pod {text}"));
+        assert_eq!(line(&[], &["/hello", "agent"]), runs("/hello agent"));
+        assert_eq!(line(&["world"], &["agent"]), runs("world agent"));
+        let refused = |asked: &str| {
+            Err(format!(
+                "the image stands for hello, world only, and the container asks for {asked}"
+            ))
+        };
+        assert_eq!(line(&[], &["version"]), refused("\"version\""));
+        assert_eq!(line(&["kube", "up"], &["/hello"]), refused("\"kube\""));
+        assert_eq!(line(&["/hello/.."], &[]), refused("\"/hello/..\""));
+        assert_eq!(line(&[], &[]), refused("nothing"));
+    }
+
+    #[test]
+    fn an_image_that_is_here_for_some_programs_runs_no_command_of_a_probe() {
+        let container = |text: &str| serde_json::from_str::<Container>(text).unwrap();
+        let exec = r#"{"exec": {"command": ["/bin/sh"]}}"#;
+        let fields = ["livenessProbe", "readinessProbe", "startupProbe"]
+            .map(|it| (it.to_owned(), format!(r#"{{"name": "c", "{it}": {exec}}}"#)));
+        let hooks = ["postStart", "preStop"].map(|it| {
+            (
+                it.to_owned(),
+                format!(r#"{{"name": "c", "lifecycle": {{"{it}": {exec}}}}}"#),
+            )
+        });
+        let mut any = ImageMap::default();
+        any.add("sh=*").unwrap();
+        for (field, text) in fields.into_iter().chain(hooks) {
+            let container = container(&text);
+            let refusal = some_programs().check_probes(&container).unwrap_err().to_string();
+            assert!(refusal.contains(&format!("{field}.exec runs a command")), "{refusal}");
+            assert_eq!(any.find("sh").unwrap().check_probes(&container), Ok(()));
+        }
+        let asks = container(r#"{"name": "c", "livenessProbe": {"httpGet": {"port": 1}}}"#);
+        assert_eq!(some_programs().check_probes(&asks), Ok(()));
     }
 
     #[test]

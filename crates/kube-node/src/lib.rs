@@ -22,6 +22,6 @@ mod schedule;
 mod times;
 mod workload;
 
-pub use images::{Command, ImageMap, MapError};
+pub use images::{Command, ImageMap, MapError, Refusal, Then};
 pub use logs::{LogError, LogOptions, Logs};
 pub use node::{ApiServer, Node, Options, StartError, start};

@@ -335,7 +335,7 @@ impl Ground {
         let mut images = kube_node::ImageMap::default();
         let command = kube_node::Command {
             words: vec![self.drover.to_string_lossy().into_owned()],
-            keeps_command: true,
+            then: kube_node::Then::Whole,
         };
         images.insert(EXAMPLES_IMAGE, command);
         for mapping in &self.options.images {

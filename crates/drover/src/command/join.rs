@@ -82,6 +82,14 @@ pub struct Join {
     /// Run COMMAND for containers of IMAGE on the embedded cluster, as with `drover up`
     #[arg(long, value_name = "IMAGE=COMMAND", requires = "embedded", value_parser = nodes::parse_mapping, help_heading = "The cluster")]
     node_image_map: Vec<String>,
+    /// Start no node on the embedded cluster: pods stay Pending, and Deployments make none
+    #[arg(
+        long,
+        requires = "embedded",
+        conflicts_with = "node_image_map",
+        help_heading = "The cluster"
+    )]
+    no_node: bool,
     #[command(flatten)]
     add_ons: AddOnCredentials,
     #[command(flatten)]
@@ -128,8 +136,8 @@ impl Join {
         let mut node = None;
         if let Some((server, data)) = &ready.embedded {
             let dir = data.server(server.name()).join("node");
-            let images = nodes::images(&self.node_image_map)?;
-            node = Some(nodes::start(server, dir, images, stop.child_token()).await?);
+            let images = (!self.no_node).then(|| nodes::images(&self.node_image_map));
+            node = nodes::start_some(server, dir, images.transpose()?, stop.child_token()).await?;
             options.external_server_urls = vec![server.url().to_owned()];
             options.external_ca_bundle = Some(server.ca().as_bytes().to_vec());
         }

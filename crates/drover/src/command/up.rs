@@ -36,6 +36,9 @@ pub struct Up {
     /// when its last word is *
     #[arg(long, value_name = "IMAGE=COMMAND", value_parser = crate::nodes::parse_mapping)]
     node_image_map: Vec<String>,
+    /// Start no nodes: pods stay Pending, and Deployments make none, on the hub and on the clusters
+    #[arg(long, conflicts_with_all = ["node_image_map", "addons"])]
+    no_node: bool,
     /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval,
     /// ManifestWorkReplicaSet, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
@@ -67,7 +70,7 @@ impl Up {
             port: self.port,
             add_ons: self.addons.clone(),
             examples: !self.no_examples,
-            images: self.node_image_map.clone(),
+            images: (!self.no_node).then(|| self.node_image_map.clone()),
             gates: self.feature_gates.clone(),
             event_ttl: self.event_ttl,
         }

@@ -12,6 +12,7 @@ use super::{
     volumes::Wanted,
 };
 use crate::{
+    images::Refusal,
     logs::LogFile,
     process::{Exit, Launch, Process},
     times,
@@ -177,6 +178,11 @@ impl PodRun {
             .images
             .find(image)
             .ok_or_else(|| Problem::Image(image.to_owned()))?;
+        let refused = |refusal: Refusal| match refusal {
+            Refusal::Empty => Problem::Create(refusal.to_string()),
+            Refusal::Other { .. } => Problem::Refused(image.to_owned(), refusal.to_string()),
+        };
+        mapped.check_probes(container).map_err(refused)?;
         let look_up = |it: &_| self.look_up(it);
         let sources = environment::Sources {
             pod: &pod,
@@ -199,8 +205,9 @@ impl PodRun {
         let line = mapped.line(
             &rewritten("command", container.command.as_ref())?,
             &rewritten("args", container.args.as_ref())?,
+            &self.dir,
         );
-        let line = line.ok_or_else(|| Problem::Create("no command specified".into()))?;
+        let line = line.map_err(refused)?;
         let directory = match container.working_dir.as_deref().filter(|it| !it.is_empty()) {
             Some(it) => paths.host(it).unwrap_or_else(|| it.into()),
             None => self.dir.join("home"),
@@ -212,6 +219,7 @@ impl PodRun {
         };
         let mut environment: BTreeMap<String, OsString> = variables
             .into_iter()
+            .filter(|(name, _)| mapped.takes_variable(name))
             .map(|(name, value)| (name, paths.rewrite(&value).into()))
             .collect();
         self.add_host_variables(&mut environment);

@@ -51,6 +51,8 @@ pub enum Problem {
     NotYet,
     /// No command stands for this image.
     Image(String),
+    /// What stands for this image is not for what the container asks for.
+    Refused(String, String),
     /// A volume cannot be made.
     Mount(String),
     /// The environment refers to something that is missing.
@@ -70,6 +72,10 @@ impl Problem {
                     "no command stands for image {image:?} on this node, which runs processes and pulls no images; \
                      name one with --node-image-map '{image}=COMMAND'"
                 ),
+            ),
+            Self::Refused(image, text) => (
+                "ErrImagePull",
+                format!("{text} (image {image:?}); name a command of yours with --node-image-map '{image}=COMMAND'"),
             ),
             Self::Mount(text) => ("ContainerCreating", text.clone()),
             Self::Config(text) => ("CreateContainerConfigError", text.clone()),

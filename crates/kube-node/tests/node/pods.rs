@@ -69,6 +69,50 @@ async fn an_image_without_a_command_waits_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_stands_for_one_program_starts_no_other() {
+    let world = World::new().await;
+    for (name, container) in [
+        ("other", "command: [/bin/sh, -c, 'true']"),
+        (
+            "probe",
+            "args: [/hello], livenessProbe: {exec: {command: [/bin/sh, -c, 'true']}}",
+        ),
+    ] {
+        world
+            .site
+            .apply(&format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: c, image: 'own:1', {container}}}]}}",
+            ))
+            .await;
+        let pod = world.until_pod(name, "is refused", |it| {
+            waits_for(it).is_some_and(|(reason, _)| reason == "ErrImagePull")
+        });
+        let pod = pod.await;
+        let (_, text) = waits_for(&pod).unwrap();
+        assert!(text.starts_with("the image stands for hello only, and "), "{text}");
+        assert!(text.contains("--node-image-map 'own:1=COMMAND'"), "{text}");
+    }
+    world
+        .site
+        .apply(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {restartPolicy: Never, containers: [{name: c, image: own, \
+             args: [/hello, agent], env: [{name: LD_PRELOAD, value: /x.so}, {name: SSL_CERT_FILE, value: /x.pem}, \
+             {name: GLIBC_TUNABLES, value: x}, {name: SAID, value: 'yes'}]}]}",
+        )
+        .await;
+    world
+        .until_pod("p", "has succeeded", |it| phase(it) == "Succeeded")
+        .await;
+    let log = world.log("p", LogOptions::default()).await;
+    assert!(log.starts_with("/hello agent\n"), "{log}");
+    assert!(log.contains("SAID=yes\n"), "{log}");
+    for left_out in ["LD_PRELOAD", "SSL_CERT_FILE", "GLIBC_TUNABLES"] {
+        assert!(!log.contains(left_out), "{log}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pod_starts_when_its_secret_appears_and_sees_it_change() {
     let world = World::new().await;
     let out = world.dir.path().join("out");

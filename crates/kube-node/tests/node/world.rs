@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{Api, Client};
-use kube_node::{ApiServer, ImageMap, LogOptions, Node, Options};
+use kube_node::{ApiServer, Command, ImageMap, LogOptions, Node, Options, Then};
 use std::{path::PathBuf, time::Duration};
 use testkit::{Site, wait};
 use tokio_util::sync::CancellationToken;
@@ -15,10 +15,17 @@ pub struct World {
     pub cancel: CancellationToken,
 }
 
-/// The image `sh` runs whatever the container says.
+/// The image `sh` runs whatever the container says, and `own` prints what it is given if that is for the program `hello`.
 pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node {
     let mut images = ImageMap::default();
     images.add("sh=*").unwrap();
+    let own = Command {
+        words: ["/bin/sh", "-c", "echo $1 $2; env; ls -d $0/home"]
+            .map(str::to_owned)
+            .into(),
+        then: Then::OneOf(["hello".to_owned()].into()),
+    };
+    images.insert("own", own);
     let options = Options {
         name: "node".into(),
         dir,

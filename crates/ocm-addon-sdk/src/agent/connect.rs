@@ -28,18 +28,71 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often, while the kubeconfig is not there at all: the agent may be started before the Secret is written.
 const LOOK_FIRST: Duration = Duration::from_millis(200);
 
+/// Which kubeconfigs are used.
+#[derive(Clone, Debug)]
+pub(super) enum Trust {
+    /// Any: whoever names one may do all that this process may.
+    Any,
+    /// Those in this directory that name no file outside of it and no program.
+    Inside(PathBuf),
+}
+
+impl Trust {
+    fn read(&self, path: &Path) -> Result<Kubeconfig> {
+        let unreadable = || format!("kubeconfig {} cannot be read", path.display());
+        let Self::Inside(dir) = self else {
+            return Kubeconfig::read_from(path).with_context(unreadable);
+        };
+        check_inside(dir, path)?;
+        let kubeconfig = Kubeconfig::read_from(path).with_context(unreadable)?;
+        for user in kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref()) {
+            if user.exec.is_some() || user.auth_provider.is_some() {
+                bail!(
+                    "kubeconfig {} names a program to run, which is not done here",
+                    path.display()
+                );
+            }
+            for file in user
+                .token_file
+                .iter()
+                .chain(&user.client_certificate)
+                .chain(&user.client_key)
+            {
+                check_inside(dir, Path::new(file))?;
+            }
+        }
+        for cluster in kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref()) {
+            if let Some(file) = &cluster.certificate_authority {
+                check_inside(dir, Path::new(file))?;
+            }
+        }
+        Ok(kubeconfig)
+    }
+}
+
+/// Links are followed: what counts is where the file is.
+fn check_inside(dir: &Path, file: &Path) -> Result<()> {
+    let whole = |path: &Path| std::fs::canonicalize(path).with_context(|| format!("{} cannot be read", path.display()));
+    if !whole(file)?.starts_with(whole(dir)?) {
+        bail!("{} is not one of the files in {}", file.display(), dir.display());
+    }
+    Ok(())
+}
+
 /// A client for the cluster the agent runs on: by this kubeconfig, by that of `$KUBECONFIG`, or by its ServiceAccount.
-pub(super) async fn home(kubeconfig: Option<&Path>) -> Result<Client> {
+pub(super) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Client> {
     let named = std::env::var_os("KUBECONFIG")
         .filter(|it| !it.is_empty())
         .map(PathBuf::from);
     let Some(path) = kubeconfig.map(Path::to_path_buf).or(named) else {
+        // The account that a process of this host finds would be the host's.
+        if matches!(trust, Trust::Inside(_)) {
+            bail!("there is no $KUBECONFIG");
+        }
         let config = Config::incluster().context("there is no $KUBECONFIG, and no ServiceAccount of a pod either")?;
         return Client::try_from(config).context("the ServiceAccount of the pod cannot be used");
     };
-    let kubeconfig = Kubeconfig::read_from(&path);
-    let kubeconfig = kubeconfig.with_context(|| format!("kubeconfig {} cannot be read", path.display()))?;
-    client(kubeconfig)
+    client(trust.read(&path)?)
         .await
         .context("the kubeconfig of the cluster cannot be used")
 }
@@ -65,9 +118,13 @@ fn proxy_url(kubeconfig: &Kubeconfig) -> Option<String> {
 
 /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.
 pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client> {
+    hub_client_trusting(path, &Trust::Any, stop).await
+}
+
+pub(super) async fn hub_client_trusting(path: &Path, trust: &Trust, stop: &CancellationToken) -> Result<Client> {
     let mut told = false;
     let (mut files, client) = loop {
-        let failure = match read(path) {
+        let failure = match read(path, trust) {
             Ok((files, kubeconfig)) => match connect(kubeconfig).await {
                 Ok(client) => break (files, client),
                 Err(error) => error,
@@ -87,7 +144,7 @@ pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client>
     let follow = Follow {
         current: Arc::new(RwLock::new(client)),
     };
-    let (current, path, stop) = (follow.current.clone(), path.to_path_buf(), stop.clone());
+    let (current, path, trust, stop) = (follow.current.clone(), path.to_path_buf(), trust.clone(), stop.clone());
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -95,7 +152,9 @@ pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client>
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
             // Half written files are looked at again; until then the credential in use is as good as before.
-            let Ok((now, kubeconfig)) = read(&path) else { continue };
+            let Ok((now, kubeconfig)) = read(&path, &trust) else {
+                continue;
+            };
             if now == files {
                 continue;
             }
@@ -119,10 +178,10 @@ async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
 }
 
 // What is in the kubeconfig and in the files it names. A token file is left out: the client reads that itself as it is needed.
-fn read(path: &Path) -> Result<(Vec<Vec<u8>>, Kubeconfig)> {
+fn read(path: &Path, trust: &Trust) -> Result<(Vec<Vec<u8>>, Kubeconfig)> {
     let bytes = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+    let kubeconfig = trust.read(path)?;
     let mut files = vec![bytes(path)?];
-    let kubeconfig = Kubeconfig::read_from(path)?;
     let clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
     let users = kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
     let named = clusters
@@ -183,6 +242,7 @@ users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, KUBECONFIG).unwrap();
+        let read = |path: &Path| read(path, &Trust::Any);
         assert!(read(&path).is_err(), "without its certificate it cannot be used");
         std::fs::write(folder.path().join("tls.crt"), "one").unwrap();
         std::fs::write(folder.path().join("tls.key"), "key").unwrap();
@@ -190,5 +250,47 @@ users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]
         assert_eq!(read(&path).unwrap().0, before);
         std::fs::write(folder.path().join("tls.crt"), "two").unwrap();
         assert_ne!(read(&path).unwrap().0, before);
+    }
+
+    #[test]
+    fn a_confined_program_uses_no_kubeconfig_that_leads_out_of_its_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("pod");
+        std::fs::create_dir(&dir).unwrap();
+        let inside = Trust::Inside(dir.clone());
+        let read = |text: &str| {
+            std::fs::write(dir.join("kubeconfig"), text).unwrap();
+            inside
+                .read(&dir.join("kubeconfig"))
+                .map(drop)
+                .map_err(|it| it.to_string())
+        };
+        let user = |user: &str| KUBECONFIG.replace("{client-certificate: tls.crt, client-key: tls.key}", user);
+        for file in [dir.join("tls.crt"), dir.join("tls.key"), folder.path().join("token")] {
+            std::fs::write(file, "x").unwrap();
+        }
+        assert_eq!(read(KUBECONFIG), Ok(()));
+        assert_eq!(read(&user("{token: x}")), Ok(()));
+        let program = read(&user(
+            "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}}",
+        ));
+        assert!(program.unwrap_err().contains("names a program to run"));
+        let provider = read(&user("{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}"));
+        assert!(provider.unwrap_err().contains("names a program to run"));
+        for field in ["tokenFile", "client-certificate", "client-key"] {
+            let outside = read(&user(&format!("{{{field}: ../token}}")));
+            assert!(outside.unwrap_err().contains("is not one of the files in"), "{field}");
+        }
+        let authority = KUBECONFIG.replace("1'}", "1', certificate-authority: ../token}");
+        assert!(read(&authority).unwrap_err().contains("is not one of the files in"));
+        std::os::unix::fs::symlink("../token", dir.join("link")).unwrap();
+        assert!(
+            read(&user("{tokenFile: link}"))
+                .unwrap_err()
+                .contains("is not one of the files in")
+        );
+        std::fs::write(folder.path().join("kubeconfig"), KUBECONFIG).unwrap();
+        assert!(inside.read(&folder.path().join("kubeconfig")).is_err());
+        assert!(Trust::Any.read(&folder.path().join("kubeconfig")).is_ok());
     }
 }

@@ -34,6 +34,7 @@ use ocm_reconcile::{Clients, Plan, Site, execute};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 
+use connect::Trust;
 pub use connect::hub_client;
 pub use controller::Controller;
 pub use flags::Flags;
@@ -70,13 +71,17 @@ impl Agent {
     /// # Errors
     /// When a kubeconfig cannot be used, or there is none.
     pub async fn connect(add_on: &str, flags: &Flags, stop: &CancellationToken) -> Result<Self> {
-        let home = connect::home(None).await?;
+        Self::connect_trusting(add_on, flags, &Trust::Any, stop).await
+    }
+
+    async fn connect_trusting(add_on: &str, flags: &Flags, trust: &Trust, stop: &CancellationToken) -> Result<Self> {
+        let home = connect::home(None, trust).await?;
         let managed = match &flags.managed_kubeconfig {
-            Some(path) => connect::home(Some(path)).await?,
+            Some(path) => connect::home(Some(path), trust).await?,
             None => home.clone(),
         };
         let hub = match &flags.hub_kubeconfig {
-            Some(path) => Some(connect::hub_client(path, stop).await?),
+            Some(path) => Some(connect::hub_client_trusting(path, trust, stop).await?),
             None => None,
         };
         Ok(Self {

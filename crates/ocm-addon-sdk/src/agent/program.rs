@@ -10,7 +10,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
 
-use super::{Agent, Controller, Flags, connect, lease};
+use super::{
+    Agent, Controller, Flags,
+    connect::{self, Trust},
+    lease,
+};
 use crate::AddOn;
 
 /// How long what runs may take to end after it was told to.
@@ -45,6 +49,7 @@ pub struct Program {
     agent: Option<Job>,
     cleanup: Option<Job>,
     healthy: Check,
+    trust: Trust,
 }
 
 /// What `controller` is told.
@@ -64,6 +69,7 @@ impl Program {
             agent: None,
             cleanup: None,
             healthy: Arc::new(|_| Box::pin(async { true })),
+            trust: Trust::Any,
         }
     }
 
@@ -101,6 +107,13 @@ impl Program {
         F: Future<Output = bool> + Send + 'static,
     {
         self.healthy = Arc::new(move |it| Box::pin(healthy(it)));
+        self
+    }
+
+    /// For whoever runs the program with arguments and variables that a stranger has chosen: it uses no kubeconfig that lies
+    /// outside of `dir`, names a file outside of it, or names a program to run, and it does not go without one.
+    pub fn confined(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.trust = Trust::Inside(dir.into());
         self
     }
 
@@ -223,13 +236,13 @@ impl Program {
         let name = self.add_on.name().to_owned();
         if let Some(("controller", flags)) = matches.subcommand() {
             let flags = ControllerFlags::from_arg_matches(flags)?;
-            let hub = connect::home(flags.kubeconfig.as_deref()).await?;
+            let hub = connect::home(flags.kubeconfig.as_deref(), &self.trust).await?;
             return self.control(hub, stop).await;
         }
         match (matches.subcommand(), self.agent, self.cleanup) {
             (Some(("agent", flags)), Some(job), _) => {
                 let flags = Flags::from_arg_matches(flags)?;
-                let agent = match Agent::connect(&name, &flags, &stop).await {
+                let agent = match Agent::connect_trusting(&name, &flags, &self.trust, &stop).await {
                     Ok(agent) => agent,
                     // Told to stop while it waited: that is how agents end that never got their credential.
                     Err(_) if stop.is_cancelled() => return Ok(()),
@@ -239,7 +252,7 @@ impl Program {
             }
             (Some(("cleanup", flags)), _, Some(job)) => {
                 let flags = Flags::from_arg_matches(flags)?;
-                let agent = Agent::connect(&name, &flags, &stop).await?;
+                let agent = Agent::connect_trusting(&name, &flags, &self.trust, &stop).await?;
                 tokio::select! {
                     done = job(agent) => done,
                     () = stop.cancelled() => bail!("told to stop before it was done"),

@@ -85,14 +85,9 @@ impl Up {
             data_dir::write_private(path, &kubeconfig)?;
             file.clone_from(path);
         }
-        let node = match self.no_node {
-            true => None,
-            false => {
-                let images = nodes::images(&self.node_image_map)?;
-                let dir = data.server(NAME).join("node");
-                Some(nodes::start(&server, dir, images, stop.child_token()).await?)
-            }
-        };
+        let images = (!self.no_node).then(|| nodes::images(&self.node_image_map));
+        let dir = data.server(NAME).join("node");
+        let node = nodes::start_some(&server, dir, images.transpose()?, stop.child_token()).await?;
         step.done(NAME, "ready")?;
         let described = json!({ "url": server.url(), "kubeconfig": file });
         progress.ready(&Map::from_iter([("servers".to_owned(), json!({ NAME: described }))]))?;
