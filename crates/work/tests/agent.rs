@@ -442,6 +442,79 @@ async fn what_an_executor_may_grant_is_asked_of_each_content_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_executor_has_no_role_labelled_whose_rules_it_could_not_grant() {
+    let world = World::new().await;
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let allow = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let writes = ["create", "update", "patch", "get", "delete"];
+    let held = [
+        allow("", "configmaps", &["get"]),
+        allow("rbac.authorization.k8s.io", "clusterroles", &writes),
+    ];
+    let roles = [
+        ("doer", json!(held)),
+        ("maps", json!([allow("", "configmaps", &["get"])])),
+        ("secrets", json!([allow("", "secrets", &["*"])])),
+    ];
+    for (name, rules) in roles {
+        let role = json!({"metadata": {"name": name}, "rules": rules});
+        world.create_cluster_object(rbac, "clusterroles", role).await;
+    }
+    let binding = json!({
+        "metadata": {"name": "doer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "doer"},
+        "subjects": [{"kind": "ServiceAccount", "name": "doer", "namespace": "default"}]
+    });
+    world.create_cluster_object(rbac, "clusterrolebindings", binding).await;
+    let aggregated = |name: &str| {
+        let labels = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+        json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": name, "labels": labels}})
+    };
+    let work = |manifest: Value, strategy: Value| {
+        let name = manifest["metadata"]["name"].clone();
+        let mut spec = works(&[manifest]);
+        spec["executor"] =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "doer"}}});
+        spec["manifestConfigs"] = json!([{
+            "resourceIdentifier": {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "name": name, "namespace": ""},
+            "updateStrategy": strategy
+        }]);
+        spec
+    };
+    // Nothing of them is an escalation by itself: one has no rules, and the rules of the other are not what is written.
+    let mut ignored = aggregated("secrets");
+    ignored["rules"] = json!([allow("", "configmaps", &["get"])]);
+    let ignoring = json!({"type": "ServerSideApply", "serverSideApply": {
+        "force": true, "ignoreFields": [{"condition": "OnSpokePresent", "jsonPointers": ["/rules"]}]
+    }});
+    let cases = [
+        ("update", work(aggregated("secrets"), json!({"type": "Update"}))),
+        ("apply", work(aggregated("secrets"), json!({"type": "ServerSideApply"}))),
+        ("ignore", work(ignored, ignoring)),
+    ];
+    for (name, spec) in cases {
+        world.create_work(name, spec).await;
+        let work = world.work_until(name, |it| is(it, "Applied", "False")).await;
+        let message = condition(&work["status"]["resourceStatus"]["manifests"][0], "Applied")["message"].to_string();
+        assert!(message.contains("permission escalation"), "{name}: {message}");
+    }
+    let role = world.cluster_object(rbac, "clusterroles", "secrets").await.unwrap();
+    assert_eq!(role["metadata"]["labels"], Value::Null);
+    // What it could grant it may label.
+    world
+        .create_work("maps", work(aggregated("maps"), json!({"type": "Update"})))
+        .await;
+    world.work_until("maps", |it| is(it, "Applied", "True")).await;
+    let role = world.cluster_object(rbac, "clusterroles", "maps").await.unwrap();
+    assert_eq!(
+        role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"],
+        "true"
+    );
+    assert_eq!(role["rules"][0]["resources"], json!(["configmaps"]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_works_at_once_all_become_available() {
     let world = World::new().await;
     let names: Vec<String> = (0..50).map(|it| format!("work-{it}")).collect();

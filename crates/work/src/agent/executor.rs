@@ -7,13 +7,23 @@ use std::{
 };
 
 use futures::future::{join_all, try_join_all};
-use kube::{Client, api::PostParams, core::Request};
+use kube::{
+    Client,
+    api::{Patch, PatchParams, PostParams},
+    core::Request,
+};
 use ocm_api::work::{ManifestWorkExecutor, ManifestWorkExecutorSubjectType};
-use ocm_reconcile::access::{self, Attributes, Subject};
+use ocm_reconcile::{
+    Step,
+    access::{self, Attributes, Subject},
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::manifest::{Gvk, Key, api_version};
+use super::{
+    manifest::{Gvk, Key, api_version},
+    strategy,
+};
 
 /// How long an answer stands for one generation of a work. Events make us look often; asking five questions each time would
 /// be most of the traffic.
@@ -51,6 +61,14 @@ pub struct Wish<'a> {
     pub object: &'a Value,
     /// Of the work: a new generation is always checked anew.
     pub generation: Option<i64>,
+}
+
+/// What is tried in the executor's name.
+enum Write<'a> {
+    Create(&'a Value),
+    /// With the field manager of the write, because what that one has set before and leaves out goes.
+    Apply(&'a Value, &'a str),
+    Replace(&'a Value),
 }
 
 /// The verbs an executor needs, in the order in which upstream asks.
@@ -179,39 +197,82 @@ impl Executors {
         if !answers.into_iter().all(|it| it) {
             return Err(not_allowed(key, None));
         }
-        if grants_rights(key) {
-            self.try_as(subject, request).await
-        } else {
-            Ok(())
+        if !grants_rights(key) {
+            return Ok(());
+        }
+        match self.try_as(subject, key, &Write::Create(request.object)).await? {
+            Ok(()) => Ok(()),
+            // The write will be one into what is there: see `permit_write`.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) => Err(Refusal::Unchecked(error.to_string())),
         }
     }
 
-    /// A dry run of the creation as the executor: the API server itself says whether it would be an escalation.
-    async fn try_as(&self, subject: &Subject, request: &Wish<'_>) -> Result<(), Refusal> {
-        let key = request.key;
-        let collection = collection_path(key);
+    /// Whether the executor itself could make this write of something that grants rights.
+    ///
+    /// [`permit`](Self::permit) asks about the manifest as if there were no object yet. A write into one that is there keeps what
+    /// the manifest does not name, such as the rules of a role that only gets a label, and the API server judges what comes of it.
+    pub async fn permit_write(&self, executor: &ManifestWorkExecutor, key: &Key, step: &Step) -> Result<(), Refusal> {
+        let write = match step {
+            Step::Apply {
+                object, field_manager, ..
+            } => Write::Apply(object, field_manager),
+            Step::Replace {
+                object,
+                subresource: None,
+                ..
+            } => Write::Replace(object),
+            // What is created was asked about whole; the other writes are of owners, and of labels that go.
+            _ => return Ok(()),
+        };
+        if !grants_rights(key) {
+            return Ok(());
+        }
+        match self.try_as(&subject(executor)?, key, &write).await? {
+            Ok(()) => Ok(()),
+            // The write itself will be refused for the same reason, and another be decided: of a state that is old by now, or of
+            // what is no typed object.
+            Err(kube::Error::Api(status)) if status.code == 409 && matches!(write, Write::Replace(_)) => Ok(()),
+            Err(kube::Error::Api(status)) if strategy::is_untyped(&status.message) => Ok(()),
+            Err(error) => Err(Refusal::Unchecked(error.to_string())),
+        }
+    }
+
+    /// A dry run as the executor: the API server itself says whether it would be an escalation. What else it says is for the
+    /// caller to judge.
+    async fn try_as(
+        &self,
+        subject: &Subject,
+        key: &Key,
+        write: &Write<'_>,
+    ) -> Result<Result<(), kube::Error>, Refusal> {
+        let unchecked = |it: String| Refusal::Unchecked(it);
+        let bytes = |it: &Value| serde_json::to_vec(it).map_err(|it| unchecked(it.to_string()));
+        let collection = Request::new(collection_path(key));
         let params = PostParams {
             dry_run: true,
             field_manager: None,
         };
-        let body = serde_json::to_vec(request.object).map_err(|it| Refusal::Unchecked(it.to_string()))?;
-        let unchecked = |it: String| Refusal::Unchecked(it);
-        let mut http = Request::new(collection)
-            .create(&params, body)
-            .map_err(|it| unchecked(it.to_string()))?;
-        let user = subject
-            .user
-            .parse()
-            .map_err(|_| unchecked("the executor's name fits no header".to_owned()))?;
+        let http = match write {
+            Write::Create(object) => collection.create(&params, bytes(object)?),
+            Write::Replace(object) => collection.replace(&key.name, &params, bytes(object)?),
+            // Forced, though the write may not be: a conflict would end it before anybody asks what it grants.
+            Write::Apply(object, manager) => {
+                let params = PatchParams::apply(manager).force().dry_run();
+                collection.patch(&key.name, &params, &Patch::Apply(object))
+            }
+        };
+        let mut http = http.map_err(|it| unchecked(it.to_string()))?;
+        let user = subject.user.parse();
+        let user = user.map_err(|_| unchecked("the executor's name fits no header".to_owned()))?;
         // Without groups, which would need rights of their own: the API server adds those of a ServiceAccount itself.
         http.headers_mut().insert("Impersonate-User", user);
         match self.client.request::<Value>(http).await {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(Ok(())),
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 Err(not_allowed(key, Some(&reason(&status.message))))
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(unchecked(error.to_string())),
+            Err(error) => Ok(Err(error)),
         }
     }
 

@@ -361,6 +361,18 @@ fn addressed(subject: &Subject<'_>) -> Value {
     manifest
 }
 
+/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes does not
+/// know, or two list items under one key. A work that a Go agent can apply must not fail here.
+pub fn is_untyped(message: &str) -> bool {
+    [
+        "failed to create typed patch object",
+        "field not declared in schema",
+        "duplicate entries for key",
+    ]
+    .iter()
+    .any(|it| message.contains(it))
+}
+
 fn is_storage_class(gvk: &Gvk) -> bool {
     gvk.group == "storage.k8s.io" && gvk.kind == "StorageClass"
 }

@@ -28,7 +28,7 @@ use tracing::{debug, warn};
 
 use super::{
     discovery::Discovery,
-    executor::{Executors, Wish},
+    executor::{Executors, Refusal, Wish},
     manifest::{self, Key},
     objects::Objects,
     plan::{self, Identity, Item, Leaving, Phase, Seen},
@@ -75,6 +75,8 @@ struct Tries {
     unsure: HashSet<Key>,
     /// Objects that were not to be patched.
     unpatchable: HashSet<Key>,
+    /// Objects that the executor of the work could not write as the agent would have.
+    refused: HashMap<Key, Refusal>,
     /// Objects on record that could not be removed.
     problems: HashMap<Key, String>,
     /// Work and trace that went with our last write, though a cache may still show them.
@@ -91,6 +93,7 @@ impl Tries {
             by_key: HashMap::new(),
             unsure: HashSet::new(),
             unpatchable: HashSet::new(),
+            refused: HashMap::new(),
             problems: HashMap::new(),
             gone: HashSet::new(),
             blocked: None,
@@ -124,6 +127,11 @@ impl Reconciler for WorkAgent {
         for _ in 0..ROUNDS_MAX {
             if page.is_empty() || !tries.errors.is_empty() {
                 break;
+            }
+            if self.refuses(&seen, &page, &mut tries).await {
+                seen = self.look(key, &mut tries).await;
+                page = plan::plan(&seen);
+                continue;
             }
             debug!(steps = page.len(), plan = %page, "executes a plan");
             for stage in &page.stages {
@@ -213,7 +221,7 @@ impl WorkAgent {
                     .any(|it| it == finalizers::MANIFEST_WORK)
             });
         if prepared && let Some(work) = &work {
-            self.permit(work, &mut items).await;
+            self.permit(work, &mut items, &tries.refused).await;
         }
         let on_record: HashSet<Key> = recorded().map(plan::key_of_record).collect();
         // Nothing is prepared for a complete work; looking is all that is done for it.
@@ -284,7 +292,7 @@ impl WorkAgent {
     }
 
     /// Asks whether the executor may do what the manifests ask for, where the work names one.
-    async fn permit(&self, work: &ManifestWork, items: &mut [Item]) {
+    async fn permit(&self, work: &ManifestWork, items: &mut [Item], refused: &HashMap<Key, Refusal>) {
         let Some(executor) = &work.spec.executor else { return };
         let answers = {
             let wishes = items
@@ -305,8 +313,26 @@ impl WorkAgent {
             .iter_mut()
             .filter(|it| it.manifest.is_ok() && it.key.is_some() && !it.complete);
         for (item, answer) in asked.zip(answers) {
-            item.permitted = answer;
+            let refusal = item.key.as_ref().and_then(|it| refused.get(it));
+            item.permitted = refusal.map_or(answer, |it| Err(it.clone()));
         }
+    }
+
+    /// Takes in which writes of a plan are not to be made, because the executor that the work names could not make them.
+    async fn refuses(&self, seen: &Seen, page: &Plan, tries: &mut Tries) -> bool {
+        let Some(executor) = seen.work.as_ref().and_then(|it| it.spec.executor.as_ref()) else {
+            return false;
+        };
+        let writes = page.stages.iter().flatten();
+        let writes = writes.filter_map(|step| Some((plan::key_of_target(step.target()?)?, step)));
+        let asking = writes.map(|(key, step)| async move {
+            let answer = self.executors.permit_write(executor, &key, step).await;
+            Some((key, answer.err()?))
+        });
+        let refused: Vec<_> = join_all(asking).await.into_iter().flatten().collect();
+        let any = !refused.is_empty();
+        tries.refused.extend(refused);
+        any
     }
 
     async fn look_at_items(
@@ -505,7 +531,7 @@ impl WorkAgent {
                 let unpatchable = lacks::is_right(code, &message, "patch");
                 // Who chose server-side apply is told that it cannot be.
                 let may_be_plain = applies && !tried.plain && updates(seen, &key);
-                if may_be_plain && (unpatchable || is_untyped(&message)) {
+                if may_be_plain && (unpatchable || strategy::is_untyped(&message)) {
                     tried.plain = true;
                     if unpatchable {
                         tries.unpatchable.insert(key.clone());
@@ -547,18 +573,6 @@ fn remains(object: &DynamicObject) -> bool {
     let waits = object.metadata.finalizers.as_ref().is_some_and(|it| !it.is_empty());
     let ends = object.metadata.deletion_grace_period_seconds.is_some_and(|it| it > 0);
     object.metadata.deletion_timestamp.is_some() && (waits || ends)
-}
-
-/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes does not
-/// know, or two list items under one key. A work that a Go agent can apply must not fail here.
-fn is_untyped(message: &str) -> bool {
-    [
-        "failed to create typed patch object",
-        "field not declared in schema",
-        "duplicate entries for key",
-    ]
-    .iter()
-    .any(|it| message.contains(it))
 }
 
 fn is_unserved(message: &str) -> bool {

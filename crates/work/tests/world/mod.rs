@@ -151,6 +151,16 @@ impl World {
             .map(value)
     }
 
+    /// One of a kind without namespaces.
+    pub async fn create_cluster_object(&self, version: &str, plural: &str, object: Value) {
+        create(&self.cluster, version, plural, None, object).await;
+    }
+
+    pub async fn cluster_object(&self, version: &str, plural: &str, name: &str) -> Option<Value> {
+        let objects = api(&self.cluster, version, plural, None);
+        objects.get_opt(name).await.unwrap().map(value)
+    }
+
     pub async fn patch_object(&self, plural: &str, name: &str, patch: Value) {
         let objects = api(&self.cluster, "v1", plural, Some("default"));
         objects
@@ -199,6 +209,8 @@ fn api(client: &Client, version: &str, plural: &str, namespace: Option<&str>) ->
 
 fn kind_of(plural: &str) -> &'static str {
     match plural {
+        "clusterrolebindings" => "ClusterRoleBinding",
+        "clusterroles" => "ClusterRole",
         "configmaps" => "ConfigMap",
         "manifestworks" => "ManifestWork",
         "namespaces" => "Namespace",
