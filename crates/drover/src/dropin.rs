@@ -14,6 +14,7 @@ mod hubs;
 mod operator_config;
 mod read;
 mod rounds;
+mod sent;
 pub mod serving;
 pub mod settings;
 pub mod webhooks;

@@ -22,7 +22,11 @@ impl Page for DebugPage {
         if asked.token.is_none() {
             return failed(401, "Unauthorized");
         }
-        let read = match debug::read(&asked.method, &asked.path, &asked.body) {
+        let sent = match asked.body.read().await {
+            Ok(sent) => sent,
+            Err(answer) => return answer,
+        };
+        let read = match debug::read(&asked.method, &asked.path, &sent.bytes) {
             Ok(read) => read,
             Err((code, text)) => return failed(code, &text),
         };

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Body;
 use kube::Client;
 use ocm_reconcile::{
     access::{self, Subject},
@@ -25,21 +25,20 @@ use rustls::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower::BoxError;
 use tracing::warn;
 
+use super::sent::Sent;
 use crate::{health::Ready, process};
 
-/// The API server sends a list of objects in one review, and itself takes requests of up to 3 MiB.
-const BODY_BYTES_MAX: usize = 16 << 20;
-
-/// A request, read whole.
+/// A request, of which everything but the body was read.
 pub struct Asked {
     pub method: String,
     pub path: String,
     pub query: String,
     /// The bearer's token.
     pub token: Option<String>,
-    pub body: Bytes,
+    pub body: Sent,
 }
 
 /// What it is answered.
@@ -96,24 +95,26 @@ pub async fn serve(
     kube_api::listen::serve(listener, tls, handler, stop).await;
 }
 
-async fn answer(request: Request<Incoming>, pages: Arc<dyn Pages>) -> Response<Full<Bytes>> {
+async fn answer<B>(request: Request<B>, pages: Arc<dyn Pages>) -> Response<Full<Bytes>>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let (parts, body) = request.into_parts();
-    let answer = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => {
-            let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
-            let asked = Asked {
-                method: parts.method.to_string(),
-                path: parts.uri.path().to_owned(),
-                query: parts.uri.query().unwrap_or_default().to_owned(),
-                token: bearer
-                    .and_then(|it| it.strip_prefix("Bearer "))
-                    .map(|it| it.trim().to_owned()),
-                body: body.to_bytes(),
-            };
-            pages.answer(asked).await
-        }
-        Err(error) => Answer::status(400, "BadRequest", &format!("the body could not be read: {error}")),
+    let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+    let asked = Asked {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        token: bearer
+            .and_then(|it| it.strip_prefix("Bearer "))
+            .map(|it| it.trim().to_owned()),
+        body: match parts.method {
+            Method::GET | Method::HEAD => Sent::new(Full::default()),
+            _ => Sent::new(body),
+        },
     };
+    let answer = pages.answer(asked).await;
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = HeaderValue::from_static(answer.content_type);
@@ -363,7 +364,7 @@ mod tests {
                 path: path.to_owned(),
                 query: String::new(),
                 token: None,
-                body: Bytes::new(),
+                body: Sent::new(Full::default()),
             };
             pages.answer(asked).await.code
         };
@@ -371,6 +372,28 @@ mod tests {
         assert_eq!(ask("/readyz").await, 500);
         ready.say();
         assert_eq!(ask("/readyz").await, 200);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_the_body_of_a_stranger() {
+        let site = testkit::Site::start().await.unwrap();
+        let pages: Arc<dyn Pages> = Arc::new(Site {
+            api: Arc::new(ArcSwap::from_pointee(site.client())),
+            page: Some(Arc::new(super::super::debug_page::DebugPage)),
+            ready: None,
+        });
+        let ask = async |path: &str| {
+            let endless = futures::stream::pending::<Result<hyper::body::Frame<Bytes>, BoxError>>();
+            let request = Request::post(path)
+                .body(http_body_util::StreamBody::new(endless))
+                .unwrap();
+            let answer = tokio::time::timeout(testkit::wait::PATIENCE, answer(request, pages.clone()));
+            answer.await.expect("it is answered without the body").status().as_u16()
+        };
+        assert_eq!(ask("/healthz").await, 200);
+        assert_eq!(ask("/metrics").await, 403);
+        assert_eq!(ask("/debug/placements/").await, 401);
+        site.stop().await;
     }
 
     #[test]

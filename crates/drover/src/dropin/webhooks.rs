@@ -32,6 +32,7 @@ use super::{
     api,
     certificate_files::CertificateFiles,
     read::Values,
+    sent::Read,
     serving::{self, Answer, Asked, Pages, Tls},
 };
 use crate::{admission, process};
@@ -181,14 +182,17 @@ async fn answer_plainly(listener: TcpListener, answer: fn(&str) -> Option<Answer
     }
 }
 
-/// Reads a review that was posted.
-fn review(asked: &Asked, kind: &str) -> Result<Value, Answer> {
+/// Reads a review that was posted. It takes room as long as the second part is held.
+async fn review(asked: Asked, kind: &str) -> Result<(Value, Read), Answer> {
     if asked.method != "POST" {
         let text = format!("a review of kind {kind} is sent with POST");
         return Err(Answer::status(405, "MethodNotAllowed", &text));
     }
-    serde_json::from_slice::<Value>(&asked.body)
-        .map_err(|error| Answer::status(400, "BadRequest", &format!("the body is no {kind}: {error}")))
+    let read = asked.body.read().await?;
+    let review = serde_json::from_slice(&read.bytes);
+    let review =
+        review.map_err(|error| Answer::status(400, "BadRequest", &format!("the body is no {kind}: {error}")))?;
+    Ok((review, read))
 }
 
 fn not_found() -> Answer {
@@ -204,8 +208,8 @@ impl Pages for Conversions {
         if asked.path != CONVERT {
             return not_found();
         }
-        match review(&asked, "ConversionReview") {
-            Ok(review) => Answer::json(200, &conversion::review(&review)),
+        match review(asked, "ConversionReview").await {
+            Ok((review, _read)) => Answer::json(200, &conversion::review(&review)),
             Err(answer) => answer,
         }
     }
@@ -276,12 +280,13 @@ impl Pages for Reviews {
         if !is_ours {
             return not_found();
         }
-        let review = match review(&asked, "AdmissionReview") {
+        let path = asked.path.clone();
+        let (review, _read) = match review(asked, "AdmissionReview").await {
             Ok(review) => review,
             Err(answer) => return answer,
         };
         let request = &review["request"];
-        let response = match self.judge(&asked.path, request).await {
+        let response = match self.judge(&path, request).await {
             Ok(None) => json!({"uid": request["uid"], "allowed": true}),
             Ok(Some(patch)) => json!({
                 "uid": request["uid"], "allowed": true,

@@ -1,4 +1,7 @@
-use super::*;
+use bytes::Bytes;
+use http_body_util::Full;
+
+use super::{super::sent::Sent, *};
 
 const API: &str = "cluster.open-cluster-management.io/v1";
 
@@ -8,7 +11,7 @@ fn asked(method: &str, path: &str, body: impl ToString) -> Asked {
         path: path.to_owned(),
         query: String::new(),
         token: None,
-        body: body.to_string().into_bytes().into(),
+        body: Sent::new(Full::<Bytes>::from(body.to_string())),
     }
 }
 
