@@ -158,23 +158,29 @@ impl Asked {
     }
 }
 
+/// Of what there may be one of there is one: of two, whoever approves the request may have read the other.
 fn requested_names(request: &CertReq) -> x509_cert::der::Result<Option<SubjectAltName>> {
     const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
     const SUBJECT_ALT_NAME: &str = "2.5.29.17";
-    for attribute in request
-        .info
-        .attributes
-        .iter()
+    let twice = x509_cert::der::ErrorKind::Noncanonical {
+        tag: x509_cert::der::Tag::Set,
+    };
+    let attributes = request.info.attributes.iter();
+    let mut values = attributes
         .filter(|it| it.oid.to_string() == EXTENSION_REQUEST)
-    {
-        for value in attribute.values.iter() {
-            let extensions = Vec::<Extension>::from_der(&value.to_der()?)?;
-            if let Some(names) = extensions.iter().find(|it| it.extn_id.to_string() == SUBJECT_ALT_NAME) {
-                return SubjectAltName::from_der(names.extn_value.as_bytes()).map(Some);
-            }
-        }
+        .flat_map(|it| it.values.iter());
+    let Some(value) = values.next() else { return Ok(None) };
+    let extensions = Vec::<Extension>::from_der(&value.to_der()?)?;
+    let mut names = extensions
+        .iter()
+        .filter(|it| it.extn_id.to_string() == SUBJECT_ALT_NAME);
+    let first = names.next();
+    if values.next().is_some() || names.next().is_some() {
+        return Err(twice.into());
     }
-    Ok(None)
+    first
+        .map(|it| SubjectAltName::from_der(it.extn_value.as_bytes()))
+        .transpose()
 }
 
 fn usages(object: &Value) -> Vec<&str> {

@@ -10,10 +10,17 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use ocm_api::{annotations, conditions::csr, identity, labels};
+use x509_cert::{
+    der::{Decode, oid::AssociatedOid},
+    request::{CertReq, ExtensionReq},
+};
 use x509_parser::{
-    certification_request::X509CertificationRequest,
+    certification_request::{X509CertificationRequest, X509CertificationRequestInfo},
+    cri_attributes::ParsedCriAttribute,
     extensions::{GeneralName, ParsedExtension},
-    oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT},
+    oid_registry::{
+        OID_X509_COMMON_NAME, OID_X509_EXT_SUBJECT_ALT_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
+    },
     pem::Pem,
     prelude::FromDer,
 };
@@ -92,16 +99,10 @@ pub fn read(request: &CertificateSigningRequest) -> Result<Asked, &'static str> 
     if users.len() != 1 {
         return Err("it does not have exactly one common name");
     }
-    let extensions = parsed.requested_extensions().into_iter().flatten();
-    let mut names = Vec::new();
-    for extension in extensions {
-        if let ParsedExtension::SubjectAlternativeName(alternative) = extension {
-            names.extend(alternative.general_names.iter().map(|it| match it {
-                GeneralName::DNSName(name) => Some((*name).to_owned()),
-                _ => None,
-            }));
-        }
+    if !asks_once(&pem.contents) {
+        return Err("it asks for extensions more than once");
     }
+    let names = names(info)?;
     Ok(Asked {
         user: users.swap_remove(0),
         groups,
@@ -110,6 +111,43 @@ pub fn read(request: &CertificateSigningRequest) -> Result<Asked, &'static str> 
         subject_der: info.subject.as_raw().to_vec(),
         public_key_der: info.subject_pki.raw.to_vec(),
     })
+}
+
+/// Whether there is at most one list of extensions. Of two, whoever signs may take the one that we have not looked at.
+fn asks_once(der: &[u8]) -> bool {
+    let Ok(request) = CertReq::from_der(der) else {
+        return false;
+    };
+    let attributes = request.info.attributes.iter();
+    let lists = attributes
+        .filter(|it| it.oid == ExtensionReq::OID)
+        .map(|it| it.values.len());
+    lists.sum::<usize>() <= 1
+}
+
+/// The alternative names, which are said once and can be read: what we cannot read a signer may.
+fn names(info: &X509CertificationRequestInfo<'_>) -> Result<Vec<Option<String>>, &'static str> {
+    let mut all = Vec::new();
+    for attribute in info.iter_attributes() {
+        let ParsedCriAttribute::ExtensionRequest(requested) = attribute.parsed_attribute() else {
+            continue;
+        };
+        let extensions = requested.extensions.iter();
+        all.extend(extensions.filter(|it| it.oid == OID_X509_EXT_SUBJECT_ALT_NAME));
+    }
+    let alternative = match all.as_slice() {
+        [] => return Ok(Vec::new()),
+        [one] => one.parsed_extension(),
+        _ => return Err("it asks for alternative names more than once"),
+    };
+    let ParsedExtension::SubjectAlternativeName(alternative) = alternative else {
+        return Err("its alternative names cannot be read");
+    };
+    let names = alternative.general_names.iter().map(|it| match it {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    Ok(names.collect())
 }
 
 /// Whether somebody has decided already.

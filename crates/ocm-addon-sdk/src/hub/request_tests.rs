@@ -1,7 +1,25 @@
 use std::sync::Arc;
 
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use kube::Api;
+use p256::{
+    SecretKey,
+    ecdsa::{DerSignature, SigningKey, signature::Signer},
+};
 use serde_json::{Value, json};
+use x509_cert::{
+    attr::Attribute,
+    der::{
+        Encode, EncodePem,
+        asn1::{BitString, Ia5String, OctetString},
+        pem::LineEnding,
+    },
+    ext::{
+        Extension,
+        pkix::{SubjectAltName, name},
+    },
+    request::CertReqInfo,
+};
 
 use super::*;
 use crate::{AddOn, Place, Refusal, Signing};
@@ -307,6 +325,81 @@ fn names_and_usages_beyond_an_agents_are_noticed() {
         "it is to be used for cert sign"
     );
     assert_eq!(why(|it| it.usages.truncate(2)), "it is not to be used by a client");
+}
+
+/// The request of a draft with other attributes, signed with its key.
+fn remade(draft: &Draft, spoil: impl FnOnce(&mut CertReqInfo)) -> CertificateSigningRequest {
+    let made_first = credential::csr::new_key_and_request(&draft.subject).unwrap();
+    let key = SigningKey::from(SecretKey::from_sec1_pem(&made_first.key_pem).unwrap());
+    let mut request = <CertReq as x509_cert::der::DecodePem>::from_pem(&made_first.request_pem).unwrap();
+    spoil(&mut request.info);
+    let signature: DerSignature = key.sign(&request.info.to_der().unwrap());
+    request.signature = BitString::from_bytes(&signature.to_der().unwrap()).unwrap();
+    let mut made = made(draft);
+    made.spec.request = ByteString(request.to_pem(LineEnding::LF).unwrap().into_bytes());
+    made
+}
+
+/// What asks for a certificate in another's name.
+fn other_names(value: &[u8]) -> Extension {
+    Extension {
+        extn_id: SubjectAltName::OID,
+        critical: false,
+        extn_value: OctetString::new(value).unwrap(),
+    }
+}
+
+fn dns(name: &str) -> Vec<u8> {
+    let name = name::GeneralName::DnsName(Ia5String::new(name).unwrap());
+    SubjectAltName(vec![name]).to_der().unwrap()
+}
+
+fn asking_for(extensions: &[Extension]) -> Attribute {
+    ExtensionReq(extensions.to_vec()).try_into().unwrap()
+}
+
+#[tokio::test]
+async fn names_that_a_signer_could_read_otherwise_are_noticed() {
+    let own = || other_names(&dns("greeter.addon.open-cluster-management.io"));
+    let other = || other_names(&dns("bank.example.com"));
+    let twice = remade(&draft(), |it| {
+        it.attributes.insert(asking_for(&[other()])).unwrap();
+    });
+    let two_lists = remade(&draft(), |it| {
+        let mut both = asking_for(&[own()]);
+        let values = asking_for(&[other()]).values;
+        both.values.insert(values.get(0).unwrap().clone()).unwrap();
+        it.attributes = Default::default();
+        it.attributes.insert(both).unwrap();
+    });
+    let two_names = remade(&draft(), |it| {
+        it.attributes = Default::default();
+        it.attributes.insert(asking_for(&[own(), other()])).unwrap();
+    });
+    let unreadable = remade(&draft(), |it| {
+        it.attributes = Default::default();
+        it.attributes.insert(asking_for(&[other_names(b"\x30\x80")])).unwrap();
+    });
+    let lists = "it asks for extensions more than once";
+    assert_eq!(read(&twice).err(), Some(lists));
+    assert_eq!(read(&two_lists).err(), Some(lists));
+    assert_eq!(
+        read(&two_names).err(),
+        Some("it asks for alternative names more than once")
+    );
+    assert_eq!(read(&unreadable).err(), Some("its alternative names cannot be read"));
+    let untouched = remade(&draft(), |_| {});
+    assert_eq!(read(&untouched).map(|it| it.names.len()), Ok(1));
+    // The signer of the embedded API reads none of them either.
+    let site = testkit::Site::start().await.unwrap();
+    let requests: Api<CertificateSigningRequest> = Api::all(site.client());
+    for spoiled in [twice, two_lists, two_names, unreadable] {
+        let answer = requests.create(&Default::default(), &spoiled).await;
+        let refused = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 422);
+        assert!(refused, "{answer:?}");
+    }
+    requests.create(&Default::default(), &untouched).await.unwrap();
+    site.stop().await;
 }
 
 #[test]
