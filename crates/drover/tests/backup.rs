@@ -113,6 +113,12 @@ async fn what_was_backed_up_comes_back_whether_the_server_ran_or_not() {
     ));
     assert!(done && text.contains("running.tgz is whole: kube ("), "{text}");
 
+    let (done, text) = said(&drover(
+        dir,
+        &["restore", "running.tgz", "--dry-run", "--max-bytes", "10000"],
+    ));
+    assert!(!done && text.contains("allow more with --max-bytes"), "{text}");
+
     // A damaged file changes nothing.
     let mut bytes = std::fs::read(dir.join("running.tgz")).unwrap();
     let half = bytes.len() / 2;

@@ -98,7 +98,7 @@ fn keys(root: &Path, server: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Res
         let path = entry?.path();
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
         // One that is being written right now, and has its name in a moment.
-        if name.is_empty() || name.ends_with(".new") || !path.is_file() {
+        if name.is_empty() || name.starts_with('.') || name.ends_with(".new") || !path.is_file() {
             continue;
         }
         let bytes = std::fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;

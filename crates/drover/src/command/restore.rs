@@ -30,6 +30,9 @@ pub struct Restore {
     /// Replace everything that the directory holds
     #[arg(long)]
     overwrite: bool,
+    /// Refuse a file that unpacks to so many bytes, which are all in memory
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30)]
+    max_bytes: u64,
     /// Only say what the file holds, and whether it is whole
     #[arg(long)]
     dry_run: bool,
@@ -39,7 +42,7 @@ impl Restore {
     pub fn run(self) -> Result<()> {
         let name = self.file.display();
         let file = File::open(&self.file).with_context(|| format!("could not read {name}"))?;
-        let archive = Archive::unpack(file).with_context(|| format!("{name} cannot be restored"))?;
+        let archive = Archive::unpack(file, self.max_bytes).with_context(|| format!("{name} cannot be restored"))?;
         let mut servers = Vec::new();
         for server in &archive.about.servers {
             let parsed = backup::parse(&archive.files[&objects_of(server)]);
