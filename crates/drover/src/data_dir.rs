@@ -1,6 +1,7 @@
 //! The directory `drover up` keeps everything in: who owns it, which format it has, and what lies where.
 
 use std::{
+    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{ErrorKind, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
@@ -162,22 +163,28 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
 
 /// As [`write_private`], of what need not be text. It is on the disk before it has its name.
 pub fn write_private_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = || format!("could not write {}", path.display());
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
+    replace_private(path, bytes).with_context(|| format!("could not write {}", path.display()))
+}
+
+/// The same, with what the system says.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+    // Others may write into the directory, and whoever knew the name could have put a link there that leads elsewhere.
+    let mut draft = OsString::from(".");
+    draft.push(name);
+    draft.push(format!(".{:08x}.new", rand::random::<u32>()));
+    let draft = path.with_file_name(draft);
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
-        .open(&draft)
-        .with_context(failed)?;
-    file.set_permissions(Permissions::from_mode(0o600))
-        .with_context(failed)?;
-    file.write_all(bytes).with_context(failed)?;
-    file.sync_data().with_context(failed)?;
-    std::fs::rename(&draft, path).with_context(failed)
+        .open(&draft)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_data())
+        .and_then(|()| std::fs::rename(&draft, path));
+    // Nobody would find it under this name again.
+    written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
 }
 
 fn lock(root: &Path) -> Result<File> {
@@ -271,6 +278,25 @@ mod tests {
         );
         drop(directory);
         assert_eq!(DataDir::open(&root).unwrap().ports()["hub"], 7);
+    }
+
+    #[test]
+    fn a_link_where_the_draft_was_expected_leads_nowhere() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name);
+        std::fs::write(path("victim"), "mine").unwrap();
+        for guess in ["hub.tgz.new", ".hub.tgz.new"] {
+            std::os::unix::fs::symlink(path("victim"), path(guess)).unwrap();
+        }
+        write_private(&path("hub.tgz"), "secret").unwrap();
+        assert_eq!(std::fs::read_to_string(path("hub.tgz")).unwrap(), "secret");
+        assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "mine");
+        let mode = std::fs::metadata(path("hub.tgz")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // What could not get its name is not left behind.
+        std::fs::create_dir_all(path("taken/x")).unwrap();
+        assert!(write_private(&path("taken"), "secret").is_err());
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 5);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //! Upstream: ocm `pkg/registration/spoke/spokeagent.go`, `DumpSecret`.
 
 use std::{
-    fs,
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -15,6 +14,8 @@ use kube::{Api, Client, runtime::watcher};
 use ocm_reconcile::Cache;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+
+use crate::data_dir;
 
 /// Writes each key of a Secret into a file of the directory, once, and returns what was written. Which hub the cluster is joined to
 /// is told by these files alone, and in a new pod the directory is empty.
@@ -86,16 +87,7 @@ fn write(directory: &Path, data: &hub_secret::Data, written: &hub_secret::Data) 
         if written.get(key) == Some(value) || key.contains('/') {
             continue;
         }
-        let half = directory.join(format!(".{key}.new"));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&half)?;
-        file.write_all(value)?;
-        drop(file);
-        fs::rename(&half, directory.join(key))?;
+        data_dir::replace_private(&directory.join(key), value)?;
         count += 1;
     }
     Ok(count)
@@ -118,7 +110,15 @@ mod tests {
             owned.collect()
         };
         let first = data(&[("kubeconfig", "k"), ("tls.crt", "one")]);
+        // Somebody was there before, and has put a link where the draft of a key could be expected.
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(&victim, directory.join(".tls.crt.new")).unwrap();
         assert_eq!(write(&directory, &first, &data(&[])).unwrap(), 2);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        fs::remove_file(directory.join(".tls.crt.new")).unwrap();
         let second = data(&[("tls.crt", "two")]);
         assert_eq!(write(&directory, &second, &first).unwrap(), 1);
         assert_eq!(write(&directory, &second, &second).unwrap(), 0);
