@@ -238,6 +238,20 @@ async fn token_request(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes");
+    request_token(&c, &path, json!({"expirationSeconds": (1_i64 << 32) + 1}))
+        .await
+        .fails(422, "Invalid")
+        .mentions(
+            "spec.expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
+        );
+    let secrets = format!("/api/v1/namespaces/{namespace}/secrets");
+    let secret = c.make(&secrets, json!({"metadata": {"name": "bound"}})).await.uid();
+    let to = |uid: &str| json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "bound", "uid": uid}});
+    let bound = request_token(&c, &path, to(&secret)).await.is(201);
+    assert_eq!(
+        claims(&token_of(&bound)).1["kubernetes.io"]["secret"],
+        json!({"name": "bound", "uid": secret})
+    );
     request_token(
         &c,
         &format!("/api/v1/namespaces/{namespace}/serviceaccounts/missing"),
@@ -358,6 +372,34 @@ async fn bootstrap_token(c: Cx) {
     );
     let wrong = c.client(&Credential::token(&format!("{id}.{}", random(16))));
     wrong.send(Ask::get("/version")).await.fails(401, "Unauthorized");
+    // Each of these alone makes it no token for signing in; as it was, it is one again.
+    let path = format!("{secrets}/bootstrap-token-{id}");
+    let good = Ask::get("/version").token(&format!("{id}.{secret}"));
+    let nobody = c.anonymous();
+    for (key, value, whole) in [
+        ("usage-bootstrap-authentication", "false", Some("true")),
+        ("usage-bootstrap-authentication", "", Some("true")),
+        ("auth-extra-groups", "system:masters", None),
+        ("auth-extra-groups", "system:bootstrappers:Big", None),
+        ("token-id", "000000", Some(id.as_str())),
+    ] {
+        c.merge(&path, json!({"stringData": {key: value}})).await.is(200);
+        c.until_asked(&nobody, &good, |it| it.code == 401).await;
+        let back = match whole {
+            Some(value) => json!({"stringData": {key: value}}),
+            None => json!({"data": {key: null}}),
+        };
+        c.merge(&path, back).await.is(200);
+        c.until_asked(&nobody, &good, |it| it.code == 200).await;
+    }
+    // One that is going counts no more.
+    c.merge(&path, json!({"metadata": {"finalizers": ["ex.io/hold"]}}))
+        .await
+        .is(200);
+    c.delete(&path).await.is(200);
+    c.until_asked(&nobody, &good, |it| it.code == 401).await;
+    c.get(&path).await.is(200);
+    c.merge(&path, json!({"metadata": {"finalizers": null}})).await.is(200);
     let soon = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2))
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string();
@@ -390,7 +432,11 @@ async fn token_review(c: Cx) {
         &json!(format!("system:serviceaccount:{namespace}:sa"))
     );
     assert_eq!(valid.at("/status/audiences"), &issued["spec"]["audiences"]);
-    let invalid = review(json!({"token": "no.such.token"})).await.is(201);
+    let invalid = review(json!({"token": "no.such.token"}))
+        .await
+        .is(201)
+        .has("/status/user", json!({}))
+        .lacks("/status/audiences");
     assert!(
         invalid.at("/status/authenticated") != &json!(true),
         "{}",

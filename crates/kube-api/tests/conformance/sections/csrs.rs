@@ -346,6 +346,30 @@ async fn conditions(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("status.certificate");
+    // A certificate comes through /status, once.
+    let pem = |it: &Pki| json!(STANDARD.encode(it.ca_pem()));
+    let [one, two] = [(); 2].map(|()| Pki::open(None, &[], jiff::Timestamp::now()).unwrap());
+    let mut object = c.get(&path).await.json;
+    object["status"]["certificate"] = pem(&one);
+    c.put(&format!("{path}/approval"), &object)
+        .await
+        .is(200)
+        .lacks("/status/certificate");
+    let mut object = c.get(&path).await.json;
+    object["status"]["certificate"] = pem(&one);
+    c.put(&path, &object).await.is(200).lacks("/status/certificate");
+    let mut object = c.get(&path).await.json;
+    object["status"]["certificate"] = pem(&one);
+    let issued = c.put(&format!("{path}/status"), &object).await.is(200);
+    assert_eq!(issued.at("/status/certificate"), &pem(&one));
+    for certificate in [pem(&two), Value::Null] {
+        let mut object = issued.json.clone();
+        object["status"]["certificate"] = certificate;
+        c.put(&format!("{path}/status"), &object)
+            .await
+            .fails(422, "Invalid")
+            .mentions("status.certificate: Forbidden: updates may not modify existing certificate content");
+    }
     let other = c.name("b");
     c.make(CSRS, csr(&other, &request, "ex.io/custom", &["client auth"]))
         .await;
@@ -354,6 +378,12 @@ async fn conditions(c: Cx) {
         .await
         .is(200)
         .has("/status/conditions/0/type", "Denied");
+    let mut object = c.get(&format!("{CSRS}/{other}")).await.json;
+    object["status"]["conditions"] = json!([]);
+    c.put(&format!("{CSRS}/{other}/approval"), &object)
+        .await
+        .fails(422, "Invalid")
+        .mentions("updates may not remove a condition of type \"Denied\"");
 }
 
 async fn signers(c: Cx) {
