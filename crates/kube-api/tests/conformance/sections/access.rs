@@ -252,6 +252,10 @@ async fn token_request(c: Cx) {
         claims(&token_of(&bound)).1["kubernetes.io"]["secret"],
         json!({"name": "bound", "uid": secret})
     );
+    request_token(&c, &path, to("1234"))
+        .await
+        .fails(409, "Conflict")
+        .mentions("the UID in the bound object reference (1234) does not match the UID in record.");
     request_token(
         &c,
         &format!("/api/v1/namespaces/{namespace}/serviceaccounts/missing"),
