@@ -54,6 +54,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         ("batch", "Job") => job(object),
         ("batch", "CronJob") => cron_job(object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object),
+        // A list that Go does not leave out.
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => set(object, "rules", Value::Null),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("coordination.k8s.io", "Lease") => {
             entry(object, "spec");
@@ -83,6 +85,9 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             entry(object, "status");
         }
         ("discovery.k8s.io", "EndpointSlice") => {
+            for endpoint in items(object, "endpoints") {
+                entry(endpoint, "conditions");
+            }
             for port in items(object, "ports") {
                 set(port, "name", "");
                 set(port, "protocol", "TCP");
@@ -445,7 +450,11 @@ fn cron_job(object: &mut Map<String, Value>) {
     set(spec, "suspend", false);
     set(spec, "successfulJobsHistoryLimit", 3);
     set(spec, "failedJobsHistoryLimit", 1);
-    pods::template(entry(entry(entry(spec, "jobTemplate"), "spec"), "template"));
+    let job = entry(spec, "jobTemplate");
+    entry(job, "metadata");
+    let template = entry(entry(job, "spec"), "template");
+    entry(template, "metadata");
+    pods::template(template);
     entry(object, "status");
 }
 

@@ -163,9 +163,7 @@ fn bound_objects(
             return Err(Status::bad_request(text));
         }
     };
-    let uid = text(reference, "uid");
-    let found = store.newest(resource, namespace, name);
-    let Some(object) = found.filter(|it| uid.is_empty() || *it.uid == *uid) else {
+    let Some(object) = store.newest(resource, namespace, name) else {
         return Err(Status::not_found(resource, "", name));
     };
     let mut objects = vec![(claim, name.to_owned(), object.uid.to_string())];
@@ -183,6 +181,14 @@ fn bound_objects(
             let uid = store.newest("nodes", "", node).map(|it| it.uid.to_string());
             objects.push(("node", node.to_owned(), uid.unwrap_or_default()));
         }
+    }
+    let uid = text(reference, "uid");
+    if !uid.is_empty() && *object.uid != *uid {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted \
+             and then recreated"
+        );
+        return Err(Status::conflict(kind, "", name, why));
     }
     Ok(objects)
 }

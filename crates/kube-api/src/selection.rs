@@ -155,6 +155,8 @@ fn field_value(object: &Value, field: &str) -> String {
         // What the selector calls so has another name in the object.
         ("status.successful", _) => "status.succeeded".to_owned(),
         ("spec.host", _) => "spec.nodeName".to_owned(),
+        // Known, and never filled in.
+        ("status.podIPs", _) => return String::new(),
         _ => field.to_owned(),
     };
     let mut at = object;

@@ -307,7 +307,10 @@ pub fn policy() -> Vec<Value> {
     all.push(json!({
         "apiVersion": API, "kind": "RoleBinding",
         "metadata": metadata("system::extension-apiserver-authentication-reader", "kube-system"),
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "system:kube-controller-manager"}],
+        "subjects": [
+            {"apiGroup": group, "kind": "User", "name": "system:kube-controller-manager"},
+            {"apiGroup": group, "kind": "User", "name": "system:kube-scheduler"},
+        ],
         "roleRef": {"apiGroup": group, "kind": "Role", "name": reader},
     }));
     all

@@ -204,6 +204,7 @@ fn volume(volume: &mut Map<String, Value>) {
         set(iscsi, "iscsiInterface", "default");
     }
     if let Some(claim) = member(volume, "ephemeral").and_then(|it| member(it, "volumeClaimTemplate")) {
+        entry(claim, "metadata");
         set(entry(claim, "spec"), "volumeMode", "Filesystem");
     }
 }
