@@ -13,7 +13,7 @@ use tokio::{net::TcpStream, sync::Mutex};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// An answer that takes longer is a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One request.
 #[derive(Clone)]
