@@ -119,6 +119,16 @@ fn positive(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError
     }
 }
 
+/// The protocols of a port.
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+
+/// A value that has to be one of the known texts.
+fn supported(value: &Value, field: impl Into<String>, known: &[&str], errors: &mut Vec<FieldError>) {
+    if !value.as_str().is_some_and(|it| known.contains(&it)) {
+        errors.push(FieldError::not_supported(field, value, known));
+    }
+}
+
 fn port_errors(number: i64, field: &str, errors: &mut Vec<FieldError>) {
     if !(1..=65535).contains(&number) {
         let detail = "must be between 1 and 65535, inclusive";
@@ -143,10 +153,12 @@ fn int_or_percent(value: &Value, percent_max: Option<u32>, field: &str, errors: 
                     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
                      regex used for validation is '[0-9]+%')",
                 )),
-                Some(it) if percent_max.is_some_and(|most| it > most) => {
-                    errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
+                Some(it) => {
+                    if let Some(most) = percent_max.filter(|most| it > *most) {
+                        let detail = format!("must not be greater than {most}%");
+                        errors.push(FieldError::invalid(field, value, detail));
+                    }
                 }
-                Some(_) => {}
             }
         }
         _ => {}

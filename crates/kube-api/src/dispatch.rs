@@ -303,7 +303,7 @@ fn wrong_method(
     let found = registry.find(&path.group, &path.version, &path.resource);
     match found.filter(|it| !it.is_builtin()) {
         None => Err(status),
-        Some(resource) if resource.namespaced == path.namespace.is_empty() => Ok(not_found_text()),
+        Some(resource) if !has_scope(resource, path, method.as_str()) => Ok(not_found_text()),
         Some(_) if path.name.is_empty() && matches!(*method, Method::PUT | Method::PATCH) => {
             Err(Status::bad_request("name must be provided"))
         }

@@ -1,6 +1,6 @@
 //! Users that a trusted proxy names in `X-Remote-*` headers.
 
-use super::x509;
+use super::{header_texts, x509};
 use crate::{identity::User, listen::PeerCertificate};
 use http::HeaderMap;
 use kube_store::status::Status;
@@ -41,13 +41,7 @@ impl FrontProxy {
         if !self.allowed_names.is_empty() && !self.allowed_names.contains(&proxy) {
             return Ok(None);
         }
-        let values = |name: &str| {
-            let all = headers
-                .get_all(name)
-                .iter()
-                .map(|it| std::str::from_utf8(it.as_bytes()).map(str::to_owned));
-            all.collect::<Result<Vec<_>, _>>().map_err(|_| Status::unauthorized())
-        };
+        let values = |name: &str| header_texts(headers, name).map_err(|_| Status::unauthorized());
         let first = |name: &str| Ok::<_, Status>(values(name)?.into_iter().next().unwrap_or_default());
         let mut user = User {
             username: first(USER)?,

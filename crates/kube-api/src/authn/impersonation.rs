@@ -1,6 +1,6 @@
 //! Acting as somebody else, with `Impersonate-*` headers and the right to.
 
-use super::{authenticated, front_proxy::percent_decode, service_account_of, service_account_user};
+use super::{authenticated, front_proxy::percent_decode, header_texts, service_account_of, service_account_user};
 use crate::{
     authz::forbidden,
     identity::{ANONYMOUS, AUTHENTICATED, Attributes, Decision, UNAUTHENTICATED, User},
@@ -19,13 +19,10 @@ pub fn impersonate(
 ) -> Result<User, Status> {
     // A name that cannot be read is no name left out: who leaves it out stays who they are.
     let values = |name: &str| {
-        let all = headers
-            .get_all(name)
-            .iter()
-            .map(|it| std::str::from_utf8(it.as_bytes()));
-        let all = all.filter(|it| *it != Ok("")).map(|it| it.map(str::to_owned));
-        all.collect::<Result<Vec<_>, _>>()
-            .map_err(|_| Status::bad_request(format!("the header {name} is not UTF-8")))
+        let mut all =
+            header_texts(headers, name).map_err(|_| Status::bad_request(format!("the header {name} is not UTF-8")))?;
+        all.retain(|it| !it.is_empty());
+        Ok::<_, Status>(all)
     };
     let name = values("impersonate-user")?.into_iter().next();
     let groups = values("impersonate-group")?;

@@ -24,7 +24,7 @@ use rustls::{
     pki_types::CertificateDer,
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, str::Utf8Error, sync::Arc};
 
 /// Key of `User::extra` that names the credential used.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -165,6 +165,13 @@ impl Authenticator {
         })?;
         service_account::user(&self.store, &claims, token, audiences, now)
     }
+}
+
+/// All values of a header. One that cannot be read is an error: it is no value left out.
+fn header_texts(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Utf8Error> {
+    let all = headers.get_all(name).iter();
+    all.map(|it| std::str::from_utf8(it.as_bytes()).map(str::to_owned))
+        .collect()
 }
 
 /// The token of `Authorization: Bearer`.

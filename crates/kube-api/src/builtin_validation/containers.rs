@@ -1,6 +1,6 @@
 //! The containers of a pod: what they ask for, how they are asked whether they live, and what they mount.
 
-use super::{list, non_negative, port_errors, text};
+use super::{PROTOCOLS, list, non_negative, port_errors, text};
 use kube_store::{
     schema::{metadata::qualified_name_errors, quantity},
     status::FieldError,
@@ -64,7 +64,6 @@ fn ports(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
         if let Some(number) = port.get("hostPort").and_then(Value::as_i64).filter(|it| *it != 0) {
             port_errors(number, &format!("{field}.hostPort"), errors);
         }
-        const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
         let protocol = text(port, "/protocol");
         if !protocol.is_empty() && !PROTOCOLS.contains(&protocol) {
             let field = format!("{field}.protocol");

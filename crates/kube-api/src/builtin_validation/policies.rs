@@ -1,15 +1,9 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
-use super::{immutable, int_or_percent, list, subdomain, text};
+use super::{PROTOCOLS, immutable, int_or_percent, list, subdomain, supported, text};
 use crate::pod_admission::SYSTEM_PRIORITIES;
 use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
 use serde_json::{Value, json};
-
-fn supported(value: &Value, field: String, known: &[&str], errors: &mut Vec<FieldError>) {
-    if !value.as_str().is_some_and(|it| known.contains(&it)) {
-        errors.push(FieldError::not_supported(field, value, known));
-    }
-}
 
 pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
     let rules = list(new, "/spec/rules");
@@ -144,7 +138,7 @@ pub(super) fn network_policy(new: &Value, errors: &mut Vec<FieldError>) {
             for (at, port) in list(rule, "/ports").iter().enumerate() {
                 if !port["protocol"].is_null() {
                     let field = format!("{field}.ports[{at}].protocol");
-                    supported(&port["protocol"], field, &["SCTP", "TCP", "UDP"], errors);
+                    supported(&port["protocol"], field, &PROTOCOLS, errors);
                 }
             }
             for (at, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {

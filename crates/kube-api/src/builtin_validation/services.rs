@@ -1,6 +1,6 @@
 //! Services: ports, and what an update may not change.
 
-use super::{containers::port_or_name, immutable, label, list, port_errors, subdomain, text};
+use super::{PROTOCOLS, containers::port_or_name, immutable, label, list, port_errors, subdomain, text};
 use kube_store::{schema::metadata::validate_labels, status::FieldError};
 use serde_json::{Value, json};
 use std::{collections::HashSet, net::IpAddr};
@@ -81,8 +81,6 @@ fn ports(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
         }
     }
 }
-
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];

@@ -1,6 +1,6 @@
 //! Volumes, their classes and what attaches them.
 
-use super::{immutable, list, text};
+use super::{immutable, list, supported, text};
 use kube_store::{
     schema::{metadata::qualified_name_errors, quantity},
     status::FieldError,
@@ -65,9 +65,7 @@ pub(super) fn volume(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
         errors.push(FieldError::required("spec.accessModes", ""));
     }
     for mode in modes {
-        if !mode.as_str().is_some_and(|it| ACCESS_MODES.contains(&it)) {
-            errors.push(FieldError::not_supported("spec.accessModes", mode, &ACCESS_MODES));
-        }
+        supported(mode, "spec.accessModes", &ACCESS_MODES, errors);
     }
     let alone = |it: &Value| it == "ReadWriteOncePod";
     if modes.iter().any(alone) && !modes.iter().all(alone) {
@@ -189,16 +187,12 @@ pub(super) fn attachment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
 
 pub(super) fn driver(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
-    if let Some(policy) = new.pointer("/spec/fsGroupPolicy").filter(|it| !it.is_null())
-        && !policy.as_str().is_some_and(|it| POLICIES.contains(&it))
-    {
-        errors.push(FieldError::not_supported("spec.fsGroupPolicy", policy, &POLICIES));
+    if let Some(policy) = new.pointer("/spec/fsGroupPolicy").filter(|it| !it.is_null()) {
+        supported(policy, "spec.fsGroupPolicy", &POLICIES, errors);
     }
     for mode in list(new, "/spec/volumeLifecycleModes") {
         const MODES: [&str; 2] = ["Ephemeral", "Persistent"];
-        if !mode.as_str().is_some_and(|it| MODES.contains(&it)) {
-            errors.push(FieldError::not_supported("spec.volumeLifecycleModes", mode, &MODES));
-        }
+        supported(mode, "spec.volumeLifecycleModes", &MODES, errors);
     }
     // The first field is misspelt in Kubernetes' own answer.
     immutable(new, old, "/spec/attachRequired", "spec.attachedRequired", errors);
