@@ -288,6 +288,28 @@ fn decide(rbac: &Rbac, user: &User, asked: &Attributes) -> Value {
     }
 }
 
+/// A question has no metadata, but for the namespace that it is asked in.
+fn metadata_error(body: &Value, is_local: bool) -> Option<FieldError> {
+    let is_given = |key: &str, value: &Value| {
+        let is_empty = match value {
+            Value::Null => true,
+            Value::String(it) => it.is_empty(),
+            Value::Object(it) => it.is_empty(),
+            Value::Array(it) => it.is_empty(),
+            _ => false,
+        };
+        !is_empty && key != "managedFields" && !(is_local && key == "namespace")
+    };
+    let metadata = body["metadata"].as_object()?;
+    metadata.iter().find(|(key, value)| is_given(key, value))?;
+    let detail = if is_local {
+        "must be empty except for namespace"
+    } else {
+        "must be empty"
+    };
+    Some(FieldError::invalid("metadata", &body["metadata"], detail))
+}
+
 fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> Result<Value, Status> {
     let is_local = !local_namespace.is_empty();
     let kind = if is_local {
@@ -306,6 +328,14 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
             "at least one of user or group must be specified",
         ));
     }
+    errors.extend(metadata_error(&body, is_local));
+    if is_local && !spec["resourceAttributes"].is_null() && asked.namespace != local_namespace {
+        errors.push(FieldError::invalid(
+            "spec.resourceAttributes.namespace",
+            &asked.namespace.as_str().into(),
+            "must match metadata.namespace",
+        ));
+    }
     if is_local && !spec["nonResourceAttributes"].is_null() {
         let detail = "disallowed on this kind of request";
         errors.push(FieldError::invalid(
@@ -316,11 +346,6 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
     }
     if !errors.is_empty() {
         return Err(invalid(&errors));
-    }
-    if is_local && asked.namespace != local_namespace {
-        return Err(Status::bad_request(format!(
-            "spec.resourceAttributes.namespace must match namespace: {local_namespace}"
-        )));
     }
     let extra = spec["extra"].as_object().cloned().unwrap_or_else(Map::new);
     let user = User {
@@ -335,6 +360,9 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
 
 fn self_subject_access_review(deps: Deps<'_>, user: &User, body: Value) -> Result<Value, Status> {
     let asked = asked(&body["spec"]).map_err(|error| invalid(&[error]))?;
+    if let Some(error) = metadata_error(&body, false) {
+        return Err(invalid(&[error]));
+    }
     let status = decide(deps.rbac, user, &asked);
     Ok(answer(
         body,

@@ -21,7 +21,7 @@ pub struct Attributes<'a> {
     /// The version of the request.
     pub version: &'a str,
     pub subresource: &'a str,
-    /// The namespace of the object; for a namespace that exists, its own name.
+    /// The namespace of the object; for a namespace its own name.
     pub namespace: &'a str,
     pub name: &'a str,
     pub user: &'a User,
@@ -52,10 +52,10 @@ impl<'a> Attributes<'a> {
 
     fn new(call: &'a Call<'a>, operation: Operation, options: Options<'a>) -> Self {
         let is_namespace = &*call.resource.id == "namespaces";
-        let namespace = match (is_namespace, operation) {
-            (true, Operation::Create) => "",
-            (true, _) => call.name.as_str(),
-            (false, _) => call.store_namespace(),
+        let namespace = if is_namespace {
+            call.name.as_str()
+        } else {
+            call.store_namespace()
         };
         Self {
             operation,

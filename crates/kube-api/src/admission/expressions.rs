@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use crate::authz::Rbac;
 use safe_cel::{
-    Budget, CompileError, Context, Error, Expression, Library, Tree, Value as Cel, from_json,
+    Budget, CompileError, Context, Error, Expression, IdedExpr, Library, Tree, Value as Cel, from_json,
     language::common::ast::{Expr, LiteralValue, operators},
 };
 use serde_json::Value;
@@ -104,6 +104,7 @@ pub fn kind(tree: &Tree) -> Option<&'static str> {
         Expr::List(_) => Some("list(dyn)"),
         Expr::Map(_) => Some("map(dyn, dyn)"),
         Expr::Select(it) if it.test => Some("bool"),
+        _ if is_untyped(it) => Some("dyn"),
         Expr::Call(it) => match it.func_name.as_str() {
             operators::EQUALS
             | operators::NOT_EQUALS
@@ -121,6 +122,16 @@ pub fn kind(tree: &Tree) -> Option<&'static str> {
         },
         _ => None,
     })
+}
+
+/// Whether it is a part of an object, which has no type here: what it is to give has to be said, as in `string(...)`.
+fn is_untyped(it: &IdedExpr) -> bool {
+    match &it.expr {
+        Expr::Ident(name) => matches!(name.as_str(), "object" | "oldObject" | "params"),
+        Expr::Select(it) => is_untyped(&it.operand),
+        Expr::Call(it) => it.func_name == operators::INDEX && it.args.first().is_some_and(is_untyped),
+        _ => false,
+    }
 }
 
 /// An error as policies tell it.

@@ -42,6 +42,16 @@ pub const CONDITION_VARIABLES: &[&str] = &[
     "namespaceObject",
 ];
 
+/// What the messages of a policy may name: they tell nothing of who may do what.
+pub const MESSAGE_VARIABLES: &[&str] = &[
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+];
+
 /// An expression and the variables of the policy that it uses, by name.
 #[derive(Debug)]
 struct Formula {
@@ -71,7 +81,7 @@ impl Formula {
 }
 
 /// The names after `variables.`.
-fn variables_of(it: &IdedExpr, found: &mut Vec<String>) {
+pub fn variables_of(it: &IdedExpr, found: &mut Vec<String>) {
     if let Expr::Select(select) = &it.expr
         && matches!(&select.operand.expr, Expr::Ident(name) if name == "variables")
         && !found.contains(&select.field)
@@ -117,7 +127,6 @@ impl Policy {
         let spec = &policy["spec"];
         let reason = |it: &Value| match it["reason"].as_str() {
             Some("Forbidden") => "Forbidden",
-            Some("Unauthorized") => "Unauthorized",
             Some("RequestEntityTooLarge") => "RequestEntityTooLarge",
             _ => "Invalid",
         };
@@ -260,7 +269,9 @@ async fn judge(
     );
     let rbac = &passage.server.rbac;
     let mut context = expressions::context(passage.write, version, old.as_deref(), object.as_deref(), rbac);
-    context.add_variable_from_value("namespaceObject", namespace(passage));
+    // Conditions may name it, and a real API server has it empty there.
+    context.add_variable_from_value("namespaceObject", from_json(&json!({})));
+    let namespace = namespace(passage);
     let mut objections = Vec::new();
     let mut budget = Budget::of_object();
     for param in params {
@@ -274,6 +285,7 @@ async fn judge(
                 continue;
             }
         }
+        context.add_variable_from_value("namespaceObject", namespace.clone());
         let mut evaluation = Evaluation {
             policy,
             context,

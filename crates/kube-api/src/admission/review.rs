@@ -125,6 +125,9 @@ fn check(answer: &Value, webhook: &Webhook, role: Role, uid: &str) -> Result<(),
     if webhook.review_version == ReviewVersion::V1beta1 {
         return Ok(());
     }
+    if answer["apiVersion"] == "admission.k8s.io/v1beta1" {
+        return Err("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".to_owned());
+    }
     let shown = text(&response["uid"]);
     if shown != uid {
         return Err(format!("expected response.uid={uid:?}, got {shown:?}"));

@@ -5,7 +5,12 @@ use crate::admission::{
     expressions::{self, CONDITION_VARIABLES},
     policy,
 };
-use kube_store::{selector::LabelSelector, status::FieldError};
+use kube_store::{
+    schema::metadata::{path_segment_errors, qualified_name_errors},
+    selector::LabelSelector,
+    status::FieldError,
+};
+use safe_cel::{CompileError, Tree};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -202,6 +207,9 @@ fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
         return;
     };
     let place = format!("{field}.path");
+    if path.is_empty() {
+        return;
+    }
     if !path.starts_with('/') {
         errors.push(FieldError::invalid(&place, &json!(path), "must start with a '/'"));
     }
@@ -209,6 +217,17 @@ fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
     if path.starts_with("//") || !inner.is_empty() && inner.split('/').any(str::is_empty) {
         errors.push(FieldError::invalid(place, &json!(path), "segment[0] may not be empty"));
     }
+}
+
+/// A name as labels have it, if there is one.
+fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let wrong = if name.is_empty() {
+        Vec::new()
+    } else {
+        qualified_name_errors(name)
+    };
+    let wrong = wrong.into_iter();
+    errors.extend(wrong.map(|it| FieldError::invalid(field, &json!(name), it)));
 }
 
 /// `matchConditions` of a webhook or a policy.
@@ -233,30 +252,73 @@ fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<F
         } else if !names.insert(name) {
             errors.push(FieldError::duplicate(format!("{field}[{at}].name"), &json!(name)));
         }
+        qualified_name(name, &format!("{field}[{at}].name"), errors);
         let place = format!("{field}[{at}].expression");
         expression(&condition["expression"], &place, variables, "bool", errors);
     }
 }
 
-/// An expression that has to be there and to give a value of a type.
+/// An expression that has to be there and to give a value of a type; of any, where none is said.
 fn expression(given: &Value, field: &str, variables: &[&str], kind: &str, errors: &mut Vec<FieldError>) {
-    let text = given.as_str().unwrap_or("").trim();
-    if text.is_empty() {
-        errors.push(FieldError::required(field, ""));
-        return;
-    }
-    let detail = match expressions::library().read(text, variables) {
-        Err(error) => error.to_string(),
-        Ok(tree) => match expressions::kind(&tree) {
-            Some(found) if found != kind => format!("must evaluate to {kind} but got {found}"),
-            _ => return,
-        },
+    let names = Names {
+        variables: variables.to_vec(),
+        declared: HashSet::new(),
     };
-    errors.push(FieldError::invalid(field, &json!(text), detail));
+    names.check(given, field, Some(kind), "", errors);
+}
+
+/// What expressions of a policy may name.
+struct Names<'a> {
+    variables: Vec<&'a str>,
+    /// What may follow `variables.`.
+    declared: HashSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    /// Those of a policy: its parameters and variables are there if it has any.
+    fn of(spec: &Value, all: &[&'a str]) -> Self {
+        let has = |name: &str| match name {
+            "params" => spec["paramKind"].is_object(),
+            "variables" => !list(spec, "/variables").is_empty(),
+            _ => true,
+        };
+        Self {
+            variables: all.iter().copied().filter(|it| has(it)).collect(),
+            declared: HashSet::new(),
+        }
+    }
+
+    fn check(&self, given: &Value, field: &str, kind: Option<&str>, lacking: &str, errors: &mut Vec<FieldError>) {
+        let text = given.as_str().unwrap_or("").trim();
+        if text.is_empty() {
+            errors.push(FieldError::required(field, lacking));
+            return;
+        }
+        let detail = match expressions::library().read(text, &self.variables) {
+            Err(error) => error.to_string(),
+            Ok(tree) => match (self.undeclared(text, &tree), kind, expressions::kind(&tree)) {
+                (Some(error), ..) => error.to_string(),
+                (None, Some(kind), Some(found)) if found != kind => format!("must evaluate to {kind} but got {found}"),
+                _ => return,
+            },
+        };
+        errors.push(FieldError::invalid(field, &json!(text), detail));
+    }
+
+    /// The first variable of the policy that it names and that is not declared before it.
+    fn undeclared(&self, text: &str, tree: &Tree) -> Option<CompileError> {
+        let mut used = Vec::new();
+        if self.variables.contains(&"variables") {
+            tree.look(|it| policy::variables_of(it, &mut used));
+        }
+        let name = used.into_iter().find(|it| !self.declared.contains(it.as_str()))?;
+        let error = format!("undefined field '{name}'");
+        Some(CompileError::at(text, &format!(".{name}"), &error))
+    }
 }
 
 pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
-    const REASONS: [&str; 4] = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     let spec = &new["spec"];
     one_of(spec, "failurePolicy", "spec", &["Fail", "Ignore"], errors);
     if let Some(kind) = spec.get("paramKind").filter(|it| !it.is_null()) {
@@ -275,7 +337,10 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
             resources(constraints, "spec.matchConstraints", errors);
         }
     }
-    conditions(spec, "spec", policy::CONDITION_VARIABLES, errors);
+    let mut expressions = Names::of(spec, policy::VARIABLES);
+    let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
+    let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
+    conditions(spec, "spec", &of_conditions.variables, errors);
     let mut names = HashSet::new();
     for (at, variable) in list(spec, "/variables").iter().enumerate() {
         let field = format!("spec.variables[{at}]");
@@ -288,53 +353,77 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(
                 format!("{field}.name"),
                 &json!(name),
-                "name is not a valid CEL identifier",
+                "must be a valid CEL identifier",
             ));
         } else if !names.insert(name) {
             errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
         }
-        // Whatever it gives is fine.
-        let given = &variable["expression"];
-        if let Err(error) = expressions::library().read(given.as_str().unwrap_or("").trim(), policy::VARIABLES) {
-            errors.push(FieldError::invalid(
-                format!("{field}.expression"),
-                given,
-                error.to_string(),
-            ));
-        }
+        let place = format!("{field}.expression");
+        expressions.check(
+            &variable["expression"],
+            &place,
+            None,
+            "expression is not specified",
+            errors,
+        );
+        expressions.declared.insert(name);
+        messages.declared.insert(name);
     }
     let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
     if validations.is_empty() && audits.is_empty() {
-        let detail = "validations or auditAnnotations must be non-empty";
+        let detail = "validations or auditAnnotations must contain at least one item";
         errors.push(FieldError::required("spec.validations", detail));
+        errors.push(FieldError::required("spec.auditAnnotations", detail));
     }
     for (at, validation) in validations.iter().enumerate() {
         let field = format!("spec.validations[{at}]");
         let place = format!("{field}.expression");
-        expression(&validation["expression"], &place, policy::VARIABLES, "bool", errors);
-        if let Some(message) = validation.get("messageExpression") {
-            let place = format!("{field}.messageExpression");
-            expression(message, &place, policy::VARIABLES, "string", errors);
+        let lacking = "expression is not specified";
+        expressions.check(&validation["expression"], &place, Some("bool"), lacking, errors);
+        let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
+        for (key, given) in [("message", message), ("messageExpression", computed)] {
+            if !given.is_empty() && given.trim().is_empty() {
+                let detail = "must be non-empty if specified";
+                errors.push(FieldError::invalid(format!("{field}.{key}"), &json!(given), detail));
+            }
         }
-        if text(validation, "/message").contains('\n') {
-            let detail = "message must not contain line breaks";
-            errors.push(FieldError::invalid(
-                format!("{field}.message"),
-                &validation["message"],
-                detail,
-            ));
+        if !computed.trim().is_empty() {
+            let place = format!("{field}.messageExpression");
+            messages.check(&json!(computed), &place, Some("string"), "", errors);
+        }
+        if message.trim().contains(['\n', '\r']) {
+            let detail = "must not contain line breaks";
+            errors.push(FieldError::invalid(format!("{field}.message"), &json!(message), detail));
         }
         if validation.get("reason").is_some() {
             one_of(validation, "reason", &field, &REASONS, errors);
         }
     }
+    let mut keys = HashSet::new();
     for (at, audit) in audits.iter().enumerate() {
         let field = format!("spec.auditAnnotations[{at}]");
-        if text(audit, "/key").is_empty() {
-            errors.push(FieldError::required(format!("{field}.key"), ""));
+        let key = text(audit, "/key");
+        // As it would be written down.
+        let whole = format!("{}/{key}", text(new, "/metadata/name"));
+        qualified_name(&whole, &format!("{field}.key"), errors);
+        if !keys.insert(key) {
+            errors.push(FieldError::duplicate(format!("{field}.key"), &json!(key)));
         }
         let place = format!("{field}.valueExpression");
-        expression(&audit["valueExpression"], &place, policy::VARIABLES, "string", errors);
+        let lacking = "valueExpression is not specified";
+        expressions.check(&audit["valueExpression"], &place, None, lacking, errors);
+    }
+}
+
+fn resource_names(rule: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let mut seen = HashSet::new();
+    for (at, name) in list(rule, "/resourceNames").iter().enumerate() {
+        let place = format!("{field}.resourceNames[{at}]");
+        let wrong = path_segment_errors(name.as_str().unwrap_or_default()).into_iter();
+        errors.extend(wrong.map(|it| FieldError::invalid(&place, name, it)));
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(place, name));
+        }
     }
 }
 
@@ -342,7 +431,9 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
 fn resources(constraints: &Value, field: &str, errors: &mut Vec<FieldError>) {
     for key in ["resourceRules", "excludeResourceRules"] {
         for (at, it) in list(constraints, &format!("/{key}")).iter().enumerate() {
-            rule(it, &format!("{field}.{key}[{at}]"), errors);
+            let place = format!("{field}.{key}[{at}]");
+            resource_names(it, &place, errors);
+            rule(it, &place, errors);
         }
     }
     one_of(constraints, "matchPolicy", field, &["Equivalent", "Exact"], errors);

@@ -113,10 +113,11 @@ impl Caller {
         let exchange = async {
             let response = pool.request(request).await.map_err(|it| failed(&reason(&it)))?;
             let status = response.status().as_u16();
+            let is_text = is_text(response.headers());
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|it| failed(&it.to_string()))?.to_bytes();
             if !(200..300).contains(&status) {
-                return Err(refused(status, &body));
+                return Err(refused(status, is_text.then_some(&*body)));
             }
             serde_json::from_slice(&body).map_err(|it| format!("couldn't get version/kind; json parse error: {it}"))
         };
@@ -220,18 +221,37 @@ fn certificate(error: &rustls::Error) -> String {
     format!("tls: failed to verify certificate: x509: {said}")
 }
 
+/// Whether the body is meant for people, as client-go sees it.
+fn is_text(headers: &http::HeaderMap) -> bool {
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .map(|it| it.to_str().unwrap_or_default());
+    media.is_none_or(|it| it.trim_start().to_ascii_lowercase().starts_with("text/"))
+}
+
 /// What client-go says of an answer that is an error.
-fn refused(status: u16, body: &[u8]) -> String {
-    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+fn refused(status: u16, body: Option<&[u8]>) -> String {
+    let text = body.map_or("unknown", |it| std::str::from_utf8(it).unwrap_or_default().trim());
     let text: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    match status {
-        400 => "the server rejected our request for an unknown reason".to_owned(),
-        401 => "the server has asked for the client to provide credentials".to_owned(),
-        404 => "the server could not find the requested resource".to_owned(),
-        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
-        _ if text.is_empty() => {
-            "an error on the server (\"unknown\") has prevented the request from succeeding".to_owned()
+    let fixed = match status {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 415 => return text,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 if text.is_empty() || text == "unknown" => {
+            "the server was unable to respond with a content type that the client supports"
         }
-        _ => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
-    }
+        406 => return text,
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500.. => return format!("an error on the server ({text:?}) has prevented the request from succeeding"),
+        _ => return format!("the server responded with the status code {status} but did not return more information"),
+    };
+    fixed.to_owned()
 }

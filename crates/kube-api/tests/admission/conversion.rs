@@ -210,7 +210,7 @@ async fn n144_a_failure_is_a_500_with_the_webhooks_message() {
     let hook = Hook::raw(|_, _| Some((500, String::new()))).await;
     world.ok(CRDS, &definition(hook.config("/"))).await;
     let answer = world.post(V2, &conv("v2", "a", json!({"host": "h"}))).await;
-    let said = "conversion webhook for ex.io/v2, Kind=Conv failed: an error on the server (\"unknown\") has prevented the request from succeeding";
+    let said = "conversion webhook for ex.io/v2, Kind=Conv failed: an error on the server (\"\") has prevented the request from succeeding";
     assert_eq!((answer.code, &answer.body["message"]), (500, &json!(said)));
 }
 

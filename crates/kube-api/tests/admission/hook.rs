@@ -70,12 +70,6 @@ impl Hook {
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
-
-    /// The `request` of the last review that came, and forgets all.
-    pub fn last(&self) -> Value {
-        let (_, body) = self.seen.lock().unwrap().drain(..).next_back().expect("a request came");
-        body["request"].clone()
-    }
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>, answer: Arc<Answer>) {

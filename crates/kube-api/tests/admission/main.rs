@@ -1,13 +1,8 @@
-//! Admission webhooks, policies and conversion webhooks, by the numbers of the conformance checklist, against real TLS
-//! servers on loopback.
+//! What admission and conversion do that only the embedded server does, or that only its inside shows. What they share with
+//! any API server is asked by `tests/conformance`, numbers 155 to 165.
 
 mod calls;
-mod configurations;
 mod conversion;
 mod hook;
-mod matching;
-mod mutating;
 mod policies;
-mod reviews;
-mod validating;
 mod world;

@@ -18,12 +18,10 @@ pub struct World {
 pub struct Answer {
     pub code: u16,
     pub body: Value,
-    pub warnings: Vec<String>,
 }
 
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-pub const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 pub const JSON: &str = "application/json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
@@ -50,11 +48,9 @@ impl World {
         let user = User::new("admin", &[MASTERS, AUTHENTICATED]);
         let response = self.server.answer(request, user).await;
         let code = response.status().as_u16();
-        let warnings = response.headers().get_all(header::WARNING).iter();
-        let warnings = warnings.map(|it| it.to_str().unwrap().to_owned()).collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
-        Answer { code, body, warnings }
+        Answer { code, body }
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {

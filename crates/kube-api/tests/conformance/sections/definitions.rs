@@ -6,7 +6,6 @@ use crate::{
     cx::{CRDS, Cx, config_map, definition, is_established, version},
     webhook::Webhook,
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -513,14 +512,14 @@ async fn webhook_conversion(c: Cx) {
     v2["storage"] = false.into();
     let webhook = |url: &str| {
         json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
-            "clientConfig": {"url": url, "caBundle": STANDARD.encode(&hook.authority)}}})
+            "clientConfig": {"url": url, "caBundle": hook.bundle()}}})
     };
     let versions = json!([version("v1", json!({"a": {"type": "string"}})), v2]);
     let kind = c
         .define(
             "things",
             "Thing",
-            json!({"versions": versions, "conversion": webhook(&hook.url)}),
+            json!({"versions": versions, "conversion": webhook(&hook.url("/convert"))}),
         )
         .await;
     let bad = definition(

@@ -1,6 +1,7 @@
 //! The checks, a file per section of the list.
 
 mod access;
+mod admission_policies;
 mod apply;
 mod assumptions;
 mod content;
@@ -28,6 +29,7 @@ mod transport;
 mod update;
 mod values;
 mod watch;
+mod webhooks;
 
 use crate::check::Check;
 
@@ -47,6 +49,8 @@ pub fn all() -> Vec<Check> {
         list::checks(),
         fields::checks(),
         watch::checks(),
+        webhooks::checks(),
+        admission_policies::checks(),
         definitions::checks(),
         values::checks(),
         access::checks(),

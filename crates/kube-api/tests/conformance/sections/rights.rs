@@ -521,10 +521,20 @@ async fn reviews(c: Cx) {
     .has("/status/allowed", true);
     let mut elsewhere = attributes.clone();
     elsewhere["namespace"] = "default".into();
-    let reply = c
-        .post(&local, json!({"spec": {"user": user, "resourceAttributes": elsewhere}}))
-        .await;
-    assert!(matches!(reply.code, 400 | 422), "{}", reply.came());
+    c.post(&local, json!({"spec": {"user": user, "resourceAttributes": elsewhere}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.resourceAttributes.namespace: Invalid value: \"default\": must match metadata.namespace");
+    for (path, said) in [
+        (&local, "metadata: Invalid value: "),
+        (&format!("{group}/subjectaccessreviews"), ": must be empty"),
+        (&format!("{group}/selfsubjectaccessreviews"), ": must be empty"),
+    ] {
+        let labelled = json!({
+            "metadata": {"labels": {"a": "b"}}, "spec": {"user": user, "resourceAttributes": attributes},
+        });
+        c.post(path, labelled).await.fails(422, "Invalid").mentions(said);
+    }
     let rules = Ask::post(
         format!("{group}/selfsubjectrulesreviews"),
         &json!({"spec": {"namespace": namespace}}),

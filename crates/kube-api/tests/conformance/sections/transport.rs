@@ -111,16 +111,15 @@ async fn many_streams(c: Cx) {
     let path = c.core("configmaps").await;
     let client = Client::new(&c.target, &c.target.admin, "h2");
     client.send(Ask::get("/version")).await.is(200);
-    let watches: Vec<_> = (0..130)
-        .map(|_| {
-            let (client, path) = (client.clone(), format!("{path}?watch=1"));
-            tokio::spawn(async move { client.watch(Ask::get(path)).await })
-        })
-        .collect();
-    // Those that wait for a place get it when others end.
+    let mut watches = tokio::task::JoinSet::new();
+    for _ in 0..130 {
+        let (client, path) = (client.clone(), format!("{path}?watch=1"));
+        watches.spawn(async move { client.watch(Ask::get(path)).await });
+    }
+    // Those that wait for a place get it when others end, whichever they are.
     let mut ended = 0;
-    for watch in watches {
-        drop(watch.await.unwrap());
+    while let Some(watch) = watches.join_next().await {
+        drop(watch.unwrap());
         ended += 1;
     }
     assert_eq!(ended, 130);
