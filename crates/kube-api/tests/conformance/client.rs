@@ -214,9 +214,16 @@ impl Client {
     /// Sends a request and reads its answer; a connection that breaks is an error.
     pub async fn attempt(&self, ask: &Ask) -> Result<Reply, String> {
         let whole = async {
-            let (head, body) = self.begin(ask).await?.into_parts();
-            let bytes = body.collect().await.map_err(|it| format!("{it:?}"))?.to_bytes();
-            Ok(Reply::new(ask.what(), head.status, head.headers, bytes))
+            let mut turn = tokio::time::interval(Duration::from_millis(100));
+            loop {
+                turn.tick().await;
+                let (head, body) = self.begin(ask).await?.into_parts();
+                let bytes = body.collect().await.map_err(|it| format!("{it:?}"))?.to_bytes();
+                let reply = Reply::new(ask.what(), head.status, head.headers, bytes);
+                if !is_not_ready(&reply) {
+                    return Ok(reply);
+                }
+            }
         };
         tokio::time::timeout(PATIENCE, whole)
             .await
@@ -238,15 +245,21 @@ impl Client {
 
     /// Starts a watch; the answer has to be a stream.
     pub async fn watch(&self, ask: Ask) -> Watch {
-        let response = tokio::time::timeout(PATIENCE, self.begin(&ask))
-            .await
-            .unwrap_or_else(|_| panic!("{}: the head of the answer did not come", ask.what()))
-            .unwrap_or_else(|it| panic!("{}: {it}", ask.what()));
-        let (head, body) = response.into_parts();
-        if head.status != StatusCode::OK {
+        let mut turn = tokio::time::interval(Duration::from_millis(100));
+        let (head, body) = loop {
+            turn.tick().await;
+            let response = tokio::time::timeout(PATIENCE, self.begin(&ask))
+                .await
+                .unwrap_or_else(|_| panic!("{}: the head of the answer did not come", ask.what()))
+                .unwrap_or_else(|it| panic!("{}: {it}", ask.what()));
+            let (head, body) = response.into_parts();
+            if head.status == StatusCode::OK {
+                break (head, body);
+            }
             let bytes = body.collect().await.map(|it| it.to_bytes()).unwrap_or_default();
-            panic!("{}: {} {}", ask.what(), head.status, String::from_utf8_lossy(&bytes));
-        }
+            let reply = Reply::new(ask.what(), head.status, head.headers, bytes);
+            assert!(is_not_ready(&reply), "{}", reply.came());
+        };
         Watch {
             what: ask.what(),
             headers: head.headers,
@@ -415,6 +428,11 @@ impl Index<&str> for Reply {
     fn index(&self, key: &str) -> &Value {
         &self.json[key]
     }
+}
+
+/// Whether a real server has just heard of a definition, or of a change of it: every client has to ask again then.
+fn is_not_ready(reply: &Reply) -> bool {
+    reply.code == 429 && reply.json["message"] == "storage is (re)initializing"
 }
 
 /// Whether the server closed the connection in peace before it had taken the request.

@@ -232,9 +232,19 @@ impl Cx {
 
     /// kubectl as the administrator, with a home of its own, which has to live as long as it runs.
     pub fn kubectl_command(&self, home: &Path, arguments: &[&str]) -> tokio::process::Command {
+        self.command("kubectl", home, arguments)
+    }
+
+    /// A program as the administrator, with a home of its own, which has to live as long as it runs.
+    fn command(&self, program: &str, home: &Path, arguments: &[&str]) -> tokio::process::Command {
         let config = home.join("config");
         std::fs::write(&config, self.target.kubeconfig()).unwrap();
-        let mut command = tokio::process::Command::new("kubectl");
+        let mut command = tokio::process::Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("XDG_") || name.to_string_lossy().starts_with("HELM_") {
+                command.env_remove(name);
+            }
+        }
         command
             .args(arguments)
             .env("KUBECONFIG", &config)
@@ -245,6 +255,13 @@ impl Cx {
             .stderr(std::process::Stdio::piped())
             .kill_on_drop(true);
         command
+    }
+
+    /// Runs a program as the administrator.
+    pub async fn run(&self, program: &str, arguments: &[&str]) -> Ran {
+        let home = tempfile::TempDir::new().unwrap();
+        let output = self.command(program, home.path(), arguments).output().await.unwrap();
+        Ran::new(program, arguments, &output)
     }
 
     /// Runs kubectl as the administrator.
@@ -265,13 +282,7 @@ impl Cx {
         pipe.write_all(input.as_bytes()).await.unwrap();
         drop(pipe);
         let output = child.wait_with_output().await.unwrap();
-        Ran {
-            what: format!("kubectl {}", arguments.join(" ")),
-            ok: output.status.success(),
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Ran::new("kubectl", arguments, &output)
     }
 
     /// Waits until an object is gone.
@@ -368,6 +379,16 @@ pub struct Ran {
 }
 
 impl Ran {
+    fn new(program: &str, arguments: &[&str], output: &std::process::Output) -> Self {
+        Self {
+            what: format!("{program} {}", arguments.join(" ")),
+            ok: output.status.success(),
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// What it printed, without the lines of its log.
     fn came(&self) -> String {
         let lines = self.out.lines().chain(self.err.lines());

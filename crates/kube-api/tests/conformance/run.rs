@@ -142,7 +142,7 @@ pub fn main() -> ExitCode {
             .unwrap();
         let (results, took) = runtime.block_on(timed(run_all(&chosen)));
         wrong.extend(say(&chosen, &results, !words.is_empty()));
-        summarise(&results, took);
+        summarise(&words, &results, took);
         if words.is_empty() && writes() {
             report::write(&all, &results, std::env::var_os(CLUSTER).is_some());
         }
@@ -211,15 +211,16 @@ fn say(chosen: &[&Check], results: &[Outcome], verbose: bool) -> Vec<String> {
 }
 
 /// Adds a line to the table that `.ci/run` prints at its end, in the form in which the stories do.
-fn summarise(results: &[Outcome], took: Duration) {
+fn summarise(words: &[String], results: &[Outcome], took: Duration) {
     let Some(file) = std::env::var_os(SUMMARY) else { return };
     let count = |wanted: fn(&Outcome) -> bool| results.iter().filter(|it| wanted(it)).count();
     let lane = match std::env::var_os(CLUSTER) {
         Some(_) => "real",
         None => "embedded",
     };
+    let part = words.iter().map(|it| format!(", {it}")).collect::<String>();
     let line = format!(
-        "API conformance: {lane}\t{}\t{}\t{}\t{}\t",
+        "API conformance: {lane}{part}\t{}\t{}\t{}\t{}\t",
         count(|it| matches!(it, Outcome::Passed)),
         count(|it| matches!(it, Outcome::Failed(_))),
         count(|it| matches!(it, Outcome::Skipped(_))),

@@ -4,6 +4,7 @@ mod access;
 mod admission_policies;
 mod apply;
 mod assumptions;
+mod clients;
 mod content;
 mod controllers;
 mod create;
@@ -15,6 +16,7 @@ mod dependencies;
 mod discovery;
 mod escalation;
 mod fields;
+mod helm;
 mod impersonation;
 mod kubectl;
 pub mod list;
@@ -64,6 +66,8 @@ pub fn all() -> Vec<Check> {
         dependencies::checks(),
         assumptions::checks(),
         kubectl::checks(),
+        helm::checks(),
+        clients::checks(),
     ];
     sections.into_iter().flatten().collect()
 }
