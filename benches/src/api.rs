@@ -211,18 +211,49 @@ async fn applies(server: &Drover, data: &Path, count: usize) -> Result<Value> {
     let bytes = deployment(1).to_string().len();
     let parameters = PatchParams::apply("bench").force();
     api.patch("measured", &parameters, &Patch::Apply(deployment(0))).await?;
-    let begun = server.cpu()?;
-    for turn in 0..count {
+    let apply = async |turn: usize| -> Result<()> {
+        let replicas = turn % 2;
         let applied = api
-            .patch("measured", &parameters, &Patch::Apply(deployment(turn % 2)))
+            .patch("measured", &parameters, &Patch::Apply(deployment(replicas)))
             .await?;
-        anyhow::ensure!(
-            applied.spec.replicas == Some((turn % 2) as i32),
-            "an apply was not done"
-        );
+        anyhow::ensure!(applied.spec.replicas == Some(replicas as i32), "an apply was not done");
+        Ok(())
+    };
+    let changes = Cost::of(server, count, async |turn| apply(turn).await).await?;
+    // What of it is not the apply: a request and an answer of the same size, with nothing merged, and with nothing kept.
+    let same = Cost::of(server, count, async |_| apply(0).await).await?;
+    let read = Cost::of(server, count, async |_| {
+        api.get("measured").await?;
+        Ok(())
+    })
+    .await?;
+    Ok(json!({
+        "bytes": bytes, "serverMicroseconds": {"measured": round(changes.own + changes.kernel), "promised": 150},
+        "program": round(changes.own), "kernel": round(changes.kernel),
+        "unchanged": {"program": round(same.own), "kernel": round(same.kernel)},
+        "get": {"program": round(read.own), "kernel": round(read.kernel)},
+    }))
+}
+
+/// What one request costs the server, in microseconds of CPU time.
+struct Cost {
+    own: f64,
+    kernel: f64,
+}
+
+impl Cost {
+    async fn of(server: &Drover, count: usize, ask: impl AsyncFn(usize) -> Result<()>) -> Result<Self> {
+        let before = server.cpu_by_side()?;
+        for turn in 0..count {
+            ask(turn).await?;
+        }
+        let after = server.cpu_by_side()?;
+        let each = |before: Duration, after: Duration| (after - before).as_secs_f64() * 1e6 / count as f64;
+        Ok(Self {
+            own: each(before.0, after.0),
+            kernel: each(before.1, after.1),
+        })
     }
-    let each = (server.cpu()? - begun).as_secs_f64() * 1e6 / count as f64;
-    Ok(json!({"bytes": bytes, "serverMicroseconds": {"measured": round(each), "promised": 150}}))
 }
 
 /// The promise of a percentile beside what was measured.

@@ -101,6 +101,12 @@ impl Drover {
 
     /// CPU time used so far.
     pub fn cpu(&self) -> Result<Duration> {
+        let (own, kernel) = self.cpu_by_side()?;
+        Ok(own + kernel)
+    }
+
+    /// CPU time used so far: by the program itself, and by the kernel for it.
+    pub fn cpu_by_side(&self) -> Result<(Duration, Duration)> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name may hold spaces, but it ends at the last bracket.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -111,7 +117,8 @@ impl Drover {
                 .context("the kernel tells CPU time")
         };
         // Linux counts in hundredths of a second for user space, whatever it uses inside.
-        Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+        let time = |at: usize| ticks(at).map(|it| Duration::from_millis(it * 10));
+        Ok((time(11)?, time(12)?))
     }
 
     /// Asks the process to stop and waits.
