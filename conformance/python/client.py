@@ -6,11 +6,12 @@ Each step prints a line; the first that is not as on a real API server ends the 
 
 import json
 import sys
+import tempfile
 import threading
 
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
-from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
+from kubernetes.dynamic.exceptions import ConflictError, NotFoundError, ResourceNotFoundError
 
 NAMESPACE, GROUP = sys.argv[1:]
 SECONDS_MAX = 60
@@ -180,8 +181,21 @@ def served(custom):
     raise AssertionError("the kind was never served")
 
 
+def learnt(folder):
+    """The kind by discovery, in which a real server tells of it a moment after it serves it."""
+    for turn in range(SECONDS_MAX * 2):
+        # A cache of its own, so that nothing is known from before.
+        resources = dynamic.DynamicClient(client.ApiClient(), cache_file=f"{folder}/{turn}").resources
+        try:
+            return resources.get(api_version=f"{GROUP}/v1", kind="Lamp")
+        except ResourceNotFoundError:
+            threading.Event().wait(0.5)
+    raise AssertionError("the kind was never in discovery")
+
+
 def discovered(lamp):
-    lamps = dynamic.DynamicClient(client.ApiClient()).resources.get(api_version=f"{GROUP}/v1", kind="Lamp")
+    with tempfile.TemporaryDirectory() as folder:
+        lamps = learnt(folder)
     equal((lamps.name, lamps.namespaced), ("lamps", True))
     applied = {**lamp, "metadata": {"name": "two"}}
     lamps.server_side_apply(body=applied, namespace=NAMESPACE, field_manager="first")

@@ -59,8 +59,12 @@ pub struct CompileError(pub String);
 impl CompileError {
     /// An error at the first place where `needle` stands in the source.
     pub fn at(source: &str, needle: &str, text: &str) -> Self {
-        let at = source.find(needle).unwrap_or(0);
-        let before = &source[..at];
+        Self::at_byte(source, source.find(needle).unwrap_or(0), text)
+    }
+
+    /// An error at a byte of the source; at its beginning if no character begins there.
+    pub fn at_byte(source: &str, at: usize, text: &str) -> Self {
+        let before = source.get(..at).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count();
         Self(located(source, line, column + 1, text))

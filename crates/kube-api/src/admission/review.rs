@@ -94,6 +94,14 @@ async fn exchange(
     drop(review);
     let answer = server.caller.post(target, body.into(), webhook.timeout).await;
     let answer = answer.map_err(|it| Refusal::Failed(format!("failed to call webhook: {it}")))?;
+    for (asked, other) in [("v1", "v1beta1"), ("v1beta1", "v1")] {
+        if api_version == format!("admission.k8s.io/{asked}")
+            && answer["apiVersion"] == format!("admission.k8s.io/{other}")
+        {
+            let why = format!("converting ({other}.AdmissionReview) to ({asked}.AdmissionReview): unknown conversion");
+            return Err(Refusal::Failed(format!("failed to call webhook: {why}")));
+        }
+    }
     let invalid = |why: String| Refusal::Failed(format!("received invalid webhook response: {why}"));
     check(&answer, webhook, role, &uid).map_err(invalid)?;
     let response = &answer["response"];
@@ -124,9 +132,6 @@ fn check(answer: &Value, webhook: &Webhook, role: Role, uid: &str) -> Result<(),
     }
     if webhook.review_version == ReviewVersion::V1beta1 {
         return Ok(());
-    }
-    if answer["apiVersion"] == "admission.k8s.io/v1beta1" {
-        return Err("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".to_owned());
     }
     let shown = text(&response["uid"]);
     if shown != uid {

@@ -264,7 +264,7 @@ fn expression(given: &Value, field: &str, variables: &[&str], kind: &str, errors
         variables: variables.to_vec(),
         declared: HashSet::new(),
     };
-    names.check(given, field, Some(kind), "", errors);
+    names.check(given, field, &[kind], "", errors);
 }
 
 /// What expressions of a policy may name.
@@ -288,7 +288,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn check(&self, given: &Value, field: &str, kind: Option<&str>, lacking: &str, errors: &mut Vec<FieldError>) {
+    /// An expression that gives one of these types; of any, where none is said.
+    fn check(&self, given: &Value, field: &str, kinds: &[&str], lacking: &str, errors: &mut Vec<FieldError>) {
         let text = given.as_str().unwrap_or("").trim();
         if text.is_empty() {
             errors.push(FieldError::required(field, lacking));
@@ -296,9 +297,12 @@ impl<'a> Names<'a> {
         }
         let detail = match expressions::library().read(text, &self.variables) {
             Err(error) => error.to_string(),
-            Ok(tree) => match (self.undeclared(text, &tree), kind, expressions::kind(&tree)) {
-                (Some(error), ..) => error.to_string(),
-                (None, Some(kind), Some(found)) if found != kind => format!("must evaluate to {kind} but got {found}"),
+            Ok(tree) => match (self.undeclared(text, &tree), expressions::kind(&tree)) {
+                (Some(error), _) => error.to_string(),
+                (None, Some(found)) if !kinds.is_empty() && !kinds.contains(&found) => match kinds {
+                    [kind] => format!("must evaluate to {kind} but got {found}"),
+                    _ => format!("must evaluate to one of [{}] but got {found}", kinds.join(" ")),
+                },
                 _ => return,
             },
         };
@@ -313,7 +317,15 @@ impl<'a> Names<'a> {
         }
         let name = used.into_iter().find(|it| !self.declared.contains(it.as_str()))?;
         let error = format!("undefined field '{name}'");
-        Some(CompileError::at(text, &format!(".{name}"), &error))
+        // Told at the dot, as Kubernetes does.
+        let use_of = format!("variables.{name}");
+        let uses = text.match_indices(&use_of).map(|(at, found)| (at, at + found.len()));
+        let is_whole = |end: usize| !text[end..].starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+        let dot = uses
+            .filter(|(_, end)| is_whole(*end))
+            .map(|(at, _)| at + "variables".len())
+            .next();
+        Some(CompileError::at_byte(text, dot.unwrap_or(0), &error))
     }
 }
 
@@ -362,7 +374,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         expressions.check(
             &variable["expression"],
             &place,
-            None,
+            &[],
             "expression is not specified",
             errors,
         );
@@ -379,7 +391,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         let field = format!("spec.validations[{at}]");
         let place = format!("{field}.expression");
         let lacking = "expression is not specified";
-        expressions.check(&validation["expression"], &place, Some("bool"), lacking, errors);
+        expressions.check(&validation["expression"], &place, &["bool"], lacking, errors);
         let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
         for (key, given) in [("message", message), ("messageExpression", computed)] {
             if !given.is_empty() && given.trim().is_empty() {
@@ -389,7 +401,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         }
         if !computed.trim().is_empty() {
             let place = format!("{field}.messageExpression");
-            messages.check(&json!(computed), &place, Some("string"), "", errors);
+            messages.check(&json!(computed), &place, &["string"], "", errors);
         }
         if message.trim().contains(['\n', '\r']) {
             let detail = "must not contain line breaks";
@@ -411,7 +423,13 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         }
         let place = format!("{field}.valueExpression");
         let lacking = "valueExpression is not specified";
-        expressions.check(&audit["valueExpression"], &place, None, lacking, errors);
+        expressions.check(
+            &audit["valueExpression"],
+            &place,
+            &["string", "null_type"],
+            lacking,
+            errors,
+        );
     }
 }
 

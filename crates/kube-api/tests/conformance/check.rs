@@ -35,6 +35,8 @@ pub struct Check {
     pub embedded_only: Option<&'static str>,
     /// A program that it runs.
     pub program: Option<&'static str>,
+    /// Whether the server has to reach the loopback address of this process.
+    pub is_called_back: bool,
     run: Run,
 }
 
@@ -49,6 +51,7 @@ where
         says,
         embedded_only: None,
         program: None,
+        is_called_back: false,
         run: Box::new(move |it| Box::pin(run(it))),
     }
 }
@@ -90,6 +93,12 @@ impl Check {
     /// It runs a program that has to be there.
     pub fn with_program(mut self, program: &'static str) -> Self {
         self.program = Some(program);
+        self
+    }
+
+    /// The server has to call this process on its loopback address.
+    pub fn called_back(mut self) -> Self {
+        self.is_called_back = true;
         self
     }
 

@@ -114,9 +114,11 @@ pub fn reviewed(
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>, answer: Arc<Answer>) {
+    // They end with it.
+    let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, seen, answer) = (acceptor.clone(), seen.clone(), answer.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else {
                 return;
             };

@@ -47,7 +47,8 @@ pub fn checks() -> Vec<Check> {
             "144",
             "webhook conversion goes both ways, and a webhook that cannot be reached is an error",
             webhook_conversion,
-        ),
+        )
+        .called_back(),
         must(
             "145",
             "a definition with instances waits for them; creates are 403 meanwhile",

@@ -212,6 +212,26 @@ fn chart_of(program: &str) -> String {
     path.canonicalize().unwrap().to_str().unwrap().to_owned()
 }
 
+/// The paths of what a manifest has outside of namespaces.
+fn cluster_wide(manifest: &str) -> Vec<String> {
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    let objects = manifest.split("\n---\n").filter_map(|text| {
+        let of = |key: &str| {
+            let lines = text.lines().filter_map(|it| it.strip_prefix(key));
+            lines.map(|it| it.trim().trim_matches('"').to_owned()).next()
+        };
+        let name = of("  name:")?;
+        let collection = match of("kind:")?.as_str() {
+            "ClusterRole" => format!("{RBAC}/clusterroles"),
+            "ClusterRoleBinding" => format!("{RBAC}/clusterrolebindings"),
+            "Namespace" => "/api/v1/namespaces".to_owned(),
+            _ => return None,
+        };
+        Some(format!("{collection}/{name}"))
+    });
+    objects.collect()
+}
+
 /// A chart of ours through its life: no pod of it is waited for.
 async fn life(c: &Cx, program: &str, deployment: &str, values: &str) {
     let shell = Shell {
@@ -226,6 +246,11 @@ async fn life(c: &Cx, program: &str, deployment: &str, values: &str) {
         .ok()
         .prints("STATUS: deployed");
     let first = c.get(deployment).await.is(200);
+    // They are ours from here on: whatever ends the check, they go with it.
+    let made = shell.run("get manifest ours").await.ok();
+    for path in cluster_wide(&made.out) {
+        c.removes(&path);
+    }
     shell
         .run(&format!("upgrade ours {chart} {values} --set log=debug"))
         .await
@@ -243,6 +268,11 @@ async fn life(c: &Cx, program: &str, deployment: &str, values: &str) {
     assert_eq!(shell.releases().await, [release("ours", "3", "deployed")]);
     shell.run("uninstall ours").await.ok();
     assert_eq!(shell.releases().await, []);
+    let left = cluster_wide(&made.out);
+    assert!(left.len() > 2, "{}", made.out);
+    for path in left.iter().filter(|it| it.contains("clusterrole")) {
+        c.get(path).await.is(404);
+    }
     let namespace = deployment
         .split("/deployments/")
         .next()

@@ -36,11 +36,10 @@ pub async fn failures(c: Cx) {
 }
 
 async fn unreachable(c: &Cx) {
-    // Nobody listens there any more.
-    let address = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    // Nobody listens there, and nobody else can meanwhile.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = held.local_addr().unwrap();
     let config = json!({"url": format!("https://{address}/x")});
     assert_eq!(
         refusal(c, config.clone(), json!({})).await,
@@ -50,6 +49,7 @@ async fn unreachable(c: &Cx) {
     );
     let it = under(c, "ignored", config, json!({"failurePolicy": "Ignore"})).await;
     it.map("a").await.is(201);
+    drop(held);
 }
 
 async fn late(c: &Cx) {
@@ -96,7 +96,7 @@ async fn senseless(c: &Cx) {
         ),
         (
             json!({"uid": "same", "allowed": true, "other": "version"}),
-            "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
+            "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
         ),
         (json!(null), "webhook response was absent"),
     ] {
