@@ -296,7 +296,8 @@ fn metadata_error(body: &Value, is_local: bool) -> Option<FieldError> {
             Value::String(it) => it.is_empty(),
             Value::Object(it) => it.is_empty(),
             Value::Array(it) => it.is_empty(),
-            _ => false,
+            Value::Number(it) => it.as_f64() == Some(0.0),
+            Value::Bool(it) => !it,
         };
         !is_empty && key != "managedFields" && !(is_local && key == "namespace")
     };

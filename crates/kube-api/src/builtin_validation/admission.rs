@@ -6,7 +6,7 @@ use crate::admission::{
     policy,
 };
 use kube_store::{
-    schema::metadata::{path_segment_errors, qualified_name_errors},
+    schema::metadata::{path_segment_errors, qualified_name_errors, subdomain_errors},
     selector::LabelSelector,
     status::FieldError,
 };
@@ -213,9 +213,19 @@ fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
     if !path.starts_with('/') {
         errors.push(FieldError::invalid(&place, &json!(path), "must start with a '/'"));
     }
-    let inner = path.trim_start_matches('/').trim_end_matches('/');
-    if path.starts_with("//") || !inner.is_empty() && inner.split('/').any(str::is_empty) {
-        errors.push(FieldError::invalid(place, &json!(path), "segment[0] may not be empty"));
+    if path == "/" {
+        return;
+    }
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    for (at, segment) in inner.split('/').enumerate() {
+        if segment.is_empty() {
+            let detail = format!("segment[{at}] may not be empty");
+            errors.push(FieldError::invalid(&place, &json!(path), detail));
+            continue;
+        }
+        let wrong = subdomain_errors(segment).into_iter();
+        errors.extend(wrong.map(|it| FieldError::invalid(&place, &json!(path), format!("segment[{at}]: {it}"))));
     }
 }
 
@@ -264,8 +274,35 @@ fn expression(given: &Value, field: &str, variables: &[&str], kind: &str, errors
         variables: variables.to_vec(),
         declared: HashSet::new(),
     };
-    names.check(given, field, &[kind], "", errors);
+    // Of conditions the blanks around them do not count; an error names its place without them.
+    let text = given.as_str().unwrap_or("").trim();
+    names.check(&json!(text), field, &[kind], "", errors);
 }
+
+/// Words of CEL, which nothing can be called.
+const CEL_RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 
 /// What expressions of a policy may name.
 struct Names<'a> {
@@ -290,8 +327,8 @@ impl<'a> Names<'a> {
 
     /// An expression that gives one of these types; of any, where none is said.
     fn check(&self, given: &Value, field: &str, kinds: &[&str], lacking: &str, errors: &mut Vec<FieldError>) {
-        let text = given.as_str().unwrap_or("").trim();
-        if text.is_empty() {
+        let text = given.as_str().unwrap_or("");
+        if text.trim().is_empty() {
             errors.push(FieldError::required(field, lacking));
             return;
         }
@@ -358,7 +395,8 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         let field = format!("spec.variables[{at}]");
         let name = text(variable, "/name");
         let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
-            && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+            && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+            && !CEL_RESERVED.contains(&name);
         if name.is_empty() {
             errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
         } else if !is_name {

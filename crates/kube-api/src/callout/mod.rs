@@ -117,7 +117,8 @@ impl Caller {
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|it| failed(&it.to_string()))?.to_bytes();
             if !(200..300).contains(&status) {
-                return Err(refused(status, is_text.then_some(&*body)));
+                let said = status_text(&body).filter(|_| !is_text);
+                return Err(said.unwrap_or_else(|| refused(status, is_text.then_some(&*body))));
             }
             serde_json::from_slice(&body).map_err(|it| format!("couldn't get version/kind; json parse error: {it}"))
         };
@@ -221,12 +222,20 @@ fn certificate(error: &rustls::Error) -> String {
     format!("tls: failed to verify certificate: x509: {said}")
 }
 
+/// What a `Status` says that came instead of the answer; client-go tells it rather than its own words.
+fn status_text(body: &[u8]) -> Option<String> {
+    let status: Value = serde_json::from_slice(body).ok()?;
+    let is_failure = status["kind"] == "Status" && status["apiVersion"] == "v1" && status["status"] == "Failure";
+    let text = status["message"].as_str().filter(|_| is_failure)?;
+    Some(text.chars().take(SHOWN_CHARS_MAX).collect())
+}
+
 /// Whether the body is meant for people, as client-go sees it.
 fn is_text(headers: &http::HeaderMap) -> bool {
     let media = headers
         .get(header::CONTENT_TYPE)
         .map(|it| it.to_str().unwrap_or_default());
-    media.is_none_or(|it| it.trim_start().to_ascii_lowercase().starts_with("text/"))
+    media.is_none_or(|it| it.is_empty() || it.trim_start().to_ascii_lowercase().starts_with("text/"))
 }
 
 /// What client-go says of an answer that is an error.

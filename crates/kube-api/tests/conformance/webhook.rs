@@ -141,7 +141,8 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec
                     let Some((code, text)) = reply else {
                         return std::future::pending().await;
                     };
-                    let media = if code == 200 { "application/json" } else { "text/plain" };
+                    let is_json = code == 200 || text.starts_with('{');
+                    let media = if is_json { "application/json" } else { "text/plain" };
                     let response = Response::builder()
                         .status(code)
                         .header("content-type", media)

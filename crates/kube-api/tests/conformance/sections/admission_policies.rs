@@ -457,6 +457,10 @@ async fn refusals(c: &Cx) {
             json!({"validations": [{"expression": "true"}], "variables": [{"name": "1x", "expression": "1"}]}),
             "must be a valid CEL identifier",
         ),
+        (
+            json!({"validations": [{"expression": "true"}], "variables": [{"name": "namespace", "expression": "1"}]}),
+            "spec.variables[0].name: Invalid value: \"namespace\": must be a valid CEL identifier",
+        ),
     ] {
         let mut whole = json!({
             "matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]},

@@ -120,6 +120,16 @@ async fn errors(c: &Cx) {
         ),
         (503, "not now", "the server is currently unable to handle the request"),
         (403, "not you", "not you"),
+        (
+            500,
+            r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"its own words","code":500}"#,
+            "failed to call webhook: its own words",
+        ),
+        (
+            500,
+            "{}",
+            "an error on the server (\"unknown\") has prevented the request from succeeding",
+        ),
         (409, "", "the server reported a conflict"),
         (
             418,

@@ -135,6 +135,16 @@ pub async fn refusals(c: &Cx) {
             "must start with a '/'",
         ),
         (
+            json!({"service": {"name": "a", "namespace": "b", "path": "/c//d"}}),
+            json!({}),
+            "segment[1] may not be empty",
+        ),
+        (
+            json!({"service": {"name": "a", "namespace": "b", "path": "/C"}}),
+            json!({}),
+            "segment[0]: a lowercase RFC 1123 subdomain must consist of",
+        ),
+        (
             json!({"service": {"name": "a", "namespace": "b", "port": 0}}),
             json!({}),
             "port is not valid: must be between 1 and 65535, inclusive",
