@@ -97,6 +97,31 @@ pub enum Error {
     Engine,
 }
 
+/// Words that mean something in CEL, or are kept for it: nothing can be called so.
+pub const RESERVED_WORDS: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// The functions that expressions may call.
 pub struct Library {
     root: Context<'static>,

@@ -279,31 +279,6 @@ fn expression(given: &Value, field: &str, variables: &[&str], kind: &str, errors
     names.check(&json!(text), field, &[kind], "", errors);
 }
 
-/// Words of CEL, which nothing can be called.
-const CEL_RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// What expressions of a policy may name.
 struct Names<'a> {
     variables: Vec<&'a str>,
@@ -396,7 +371,7 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         let name = text(variable, "/name");
         let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
             && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-            && !CEL_RESERVED.contains(&name);
+            && !safe_cel::RESERVED_WORDS.contains(&name);
         if name.is_empty() {
             errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
         } else if !is_name {

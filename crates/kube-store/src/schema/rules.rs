@@ -238,30 +238,7 @@ fn invalid(field: &str, value: &Value, message: &str) -> FieldError {
 
 /// A property name as rules spell it.
 pub fn escape(name: &str) -> String {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if RESERVED.contains(&name) {
+    if safe_cel::RESERVED_WORDS.contains(&name) {
         return format!("__{name}__");
     }
     if !name.contains(['.', '-', '/']) && !name.contains("__") {
