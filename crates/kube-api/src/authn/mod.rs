@@ -28,29 +28,59 @@ use std::{collections::HashMap, str::Utf8Error, sync::Arc};
 
 /// Key of `User::extra` that names the credential used.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
-/// Entries of a cache before it starts anew; a fleet has about as many credentials as clusters.
-const CACHE_ENTRIES_MAX: usize = 8192;
+/// Entries of half a cache; a fleet has about as many credentials as clusters.
+const CACHE_ENTRIES_MAX: usize = 4096;
+/// How long an entry stays that nobody asks for, at least; at most twice as long. Pods come and go, each with a token of its own.
+const CACHE_TURN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
-/// Answers to repeated questions about one credential, by its SHA-256.
-pub(crate) struct Cache<T>(Mutex<HashMap<[u8; 32], T>>);
+/// Answers to repeated questions about one credential, by its SHA-256. What was not asked for between two turns is forgotten.
+pub(crate) struct Cache<T>(Mutex<Halves<T>>);
+
+struct Halves<T> {
+    /// What was asked for since the last turn.
+    recent: HashMap<[u8; 32], T>,
+    /// What was asked for before it.
+    before: HashMap<[u8; 32], T>,
+    turned: jiff::Timestamp,
+}
+
+impl<T> Halves<T> {
+    fn turn(&mut self, now: jiff::Timestamp) {
+        self.before = std::mem::take(&mut self.recent);
+        self.turned = now;
+    }
+}
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Halves {
+            recent: HashMap::new(),
+            before: HashMap::new(),
+            turned: jiff::Timestamp::UNIX_EPOCH,
+        }))
     }
 }
 
 impl<T: Clone> Cache<T> {
-    fn get(&self, key: &[u8; 32]) -> Option<T> {
-        self.0.lock().get(key).cloned()
+    fn get(&self, key: &[u8; 32], now: jiff::Timestamp) -> Option<T> {
+        let mut halves = self.0.lock();
+        if now.duration_since(halves.turned) >= CACHE_TURN {
+            halves.turn(now);
+        }
+        if let Some(found) = halves.recent.get(key) {
+            return Some(found.clone());
+        }
+        let found = halves.before.remove(key)?;
+        halves.recent.insert(*key, found.clone());
+        Some(found)
     }
 
-    fn put(&self, key: [u8; 32], value: T) {
-        let mut map = self.0.lock();
-        if map.len() >= CACHE_ENTRIES_MAX {
-            map.clear();
+    fn put(&self, key: [u8; 32], value: T, now: jiff::Timestamp) {
+        let mut halves = self.0.lock();
+        if halves.recent.len() >= CACHE_ENTRIES_MAX {
+            halves.turn(now);
         }
-        map.insert(key, value);
+        halves.recent.insert(key, value);
     }
 }
 
@@ -120,9 +150,9 @@ impl Authenticator {
             {
                 return Ok(authenticated(user));
             }
-            let identity = self.certificates.get(&peer.sha256).or_else(|| {
+            let identity = self.certificates.get(&peer.sha256, now).or_else(|| {
                 let identity = x509::identify(self.clients.as_ref(), peer, now)?;
-                self.certificates.put(peer.sha256, identity.clone());
+                self.certificates.put(peer.sha256, identity.clone(), now);
                 Some(identity)
             });
             if let Some(identity) = identity.filter(|it| it.is_valid_at(now)) {
@@ -158,9 +188,9 @@ impl Authenticator {
         let hash: [u8; 32] = Sha256::digest(token).into();
         // Only the signature is remembered; everything that can end a token is looked at again, so a deleted account or
         // Secret is refused by the very next request.
-        let claims = self.tokens.get(&hash).or_else(|| {
+        let claims = self.tokens.get(&hash, now).or_else(|| {
             let claims = Arc::new(self.pki.existing_token_key().ok()??.verify(token)?);
-            self.tokens.put(hash, claims.clone());
+            self.tokens.put(hash, claims.clone(), now);
             Some(claims)
         })?;
         service_account::user(&self.store, &claims, token, audiences, now)

@@ -351,3 +351,43 @@ fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
     let user = act_as(&[("impersonate-user", ANONYMOUS)], &["users//system:anonymous"]).unwrap();
     assert_eq!(user.groups, [UNAUTHENTICATED]);
 }
+
+#[test]
+fn a_cache_forgets_what_nobody_asks_for() {
+    let cache = Cache::default();
+    let begun = Timestamp::now();
+    let later = |turns: i32| begun + CACHE_TURN * turns;
+    cache.put([1; 32], "asked for", begun);
+    cache.put([2; 32], "left alone", begun);
+    for turn in 1..5 {
+        assert_eq!(cache.get(&[1; 32], later(turn)), Some("asked for"), "turn {turn}");
+    }
+    assert_eq!(cache.get(&[2; 32], later(5)), None);
+    let within = later(5) + CACHE_TURN / 2;
+    assert_eq!(cache.get(&[1; 32], within), Some("asked for"));
+    assert_eq!(cache.get(&[1; 32], later(6)), Some("asked for"));
+    assert_eq!(cache.get(&[3; 32], later(7)), None);
+    assert_eq!(cache.get(&[1; 32], later(8)), None);
+}
+
+#[test]
+fn a_cache_holds_so_many_entries_and_not_more() {
+    let cache = Cache::default();
+    let now = Timestamp::now();
+    let key = |number: usize| {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        key
+    };
+    let many = CACHE_ENTRIES_MAX * 5;
+    for number in 0..many {
+        cache.put(key(number), number, now);
+    }
+    let kept = |halves: &Halves<usize>| halves.recent.len() + halves.before.len();
+    let kept = kept(&cache.0.lock());
+    assert!(kept <= 2 * CACHE_ENTRIES_MAX, "{kept}");
+    // The newest are there.
+    for number in many - CACHE_ENTRIES_MAX..many {
+        assert_eq!(cache.get(&key(number), now), Some(number));
+    }
+}
