@@ -7,6 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::Client;
 use kube_api::{
     admission::Admission,
+    authn::TrustedProxies,
     identity::{AUTHENTICATED, MASTERS, User},
     pages::Page,
     pod_logs::PodLogs,
@@ -28,6 +29,8 @@ pub struct Settings {
     pub admission: Vec<Arc<dyn Admission>>,
     /// How long Events live after they were last written; an hour by default.
     pub event_ttl: Option<Duration>,
+    /// Proxies in front that are believed about who asks; none by default.
+    pub front_proxy: Option<TrustedProxies>,
 }
 
 /// Reads `--event-ttl`: a duration as Go writes it.
@@ -64,6 +67,7 @@ impl Embedded {
             address: Some(address),
             admission: settings.admission,
             event_ttl: settings.event_ttl,
+            front_proxy: settings.front_proxy,
             conversion: vec![Arc::new(AddOnVersions)],
             ..Options::default()
         };

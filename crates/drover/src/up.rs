@@ -94,6 +94,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     let settings = Settings {
         admission: rules.plugins(),
         event_ttl: wanted.event_ttl,
+        ..Settings::default()
     };
     let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), settings).await?;
     rules.connect(hub.store());

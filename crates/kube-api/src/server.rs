@@ -2,7 +2,7 @@
 
 use crate::{
     admission::{Admission, configuration::Hooks},
-    authn::Authenticator,
+    authn::{Authenticator, TrustedProxies},
     authz::{self, Rbac},
     callout::Caller,
     controllers,
@@ -60,6 +60,8 @@ pub struct Options {
     pub shutdown_delay: Duration,
     /// How long Events live after they were last written; `None` for Kubernetes' default, an hour.
     pub event_ttl: Option<Duration>,
+    /// Proxies in front that are believed about who asks; `None` for none.
+    pub front_proxy: Option<TrustedProxies>,
 }
 
 /// Kubernetes' default `--event-ttl`.
@@ -232,9 +234,13 @@ impl Server {
                 }
             })
         };
+        let mut authenticator = Authenticator::new(store.clone(), pki.clone())?;
+        if let Some(trusted) = &options.front_proxy {
+            authenticator = authenticator.with_front_proxy(trusted)?;
+        }
         let durability = Durability::start(store.clone(), records, storage, on_publish);
         let inner = Arc::new(Inner {
-            authenticator: Authenticator::new(store.clone(), pki.clone())?,
+            authenticator,
             rbac: Arc::new(Rbac::new(store.clone())),
             registry,
             wake,
@@ -257,6 +263,7 @@ impl Server {
         let server = Self { inner };
         let wanted = controllers::Bootstrap {
             client_ca: server.inner.pki.ca_pem().to_owned(),
+            front_proxy: options.front_proxy,
             policy: authz::bootstrap::policy(),
             address: options.address,
         };
@@ -276,7 +283,10 @@ impl Server {
     /// # Errors
     /// When the serving certificate cannot be used.
     pub fn listen(&self, listener: TcpListener) -> Result<JoinHandle<()>, rustls::Error> {
-        let config = Arc::new(ArcSwap::new(tls::server_config(&self.inner.pki)?));
+        let config = Arc::new(ArcSwap::new(tls::server_config(
+            &self.inner.pki,
+            self.inner.authenticator.proxy_authorities(),
+        )?));
         let server = self.clone();
         let handler = move |request: Request<hyper::body::Incoming>, peer| {
             let server = server.clone();

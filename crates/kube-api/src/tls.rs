@@ -67,14 +67,17 @@ impl ClientCertVerifier for AnyClientCertificate {
 }
 
 /// The server side of TLS with the keys of `pki`: 1.2 and 1.3, HTTP/2 before HTTP/1.1, and tickets so that agents
-/// resume their sessions.
+/// resume their sessions. `others` are subjects of further authorities whose certificates clients may show: many clients keep
+/// one to themselves whose authority the server does not name.
 ///
 /// # Errors
 /// When the serving key does not fit its certificate.
-pub fn server_config(pki: &Pki) -> Result<Arc<ServerConfig>, Error> {
+pub fn server_config(pki: &Pki, others: &[DistinguishedName]) -> Result<Arc<ServerConfig>, Error> {
     let provider = provider();
+    let mut hints = pki.authority().subject_hint();
+    hints.extend_from_slice(others);
     let verifier = AnyClientCertificate {
-        hints: pki.authority().subject_hint(),
+        hints,
         algorithms: provider.signature_verification_algorithms,
     };
     let serving = pki.serving();

@@ -9,7 +9,8 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use kube_api::{
     Options, Server,
-    pki::{KeyPair, certificate},
+    authn::TrustedProxies,
+    pki::{KeyPair, Pki, certificate},
     tls,
 };
 use p256::{
@@ -61,11 +62,17 @@ impl As {
 
 impl World {
     async fn start(data_dir: Option<&Path>) -> Self {
+        Self::start_behind(data_dir, None).await
+    }
+
+    /// A server that believes these proxies.
+    async fn start_behind(data_dir: Option<&Path>, front_proxy: Option<TrustedProxies>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let options = Options {
             data_dir: data_dir.map(Path::to_owned),
             address: Some(address),
+            front_proxy,
             ..Options::default()
         };
         let server = Server::open(options).await.unwrap();
@@ -585,4 +592,80 @@ async fn only_the_owner_reads_what_the_server_keeps() {
         }
     }
     assert!(files >= 3, "objects, authority and serving certificate");
+}
+
+/// 175.
+#[tokio::test]
+async fn a_trusted_proxy_says_who_asks_and_is_published_as_long_as_it_is_trusted() {
+    let now = jiff::Timestamp::now();
+    let proxies = Pki::open(None, &[], now).unwrap();
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+    let trusted = TrustedProxies::from_pem(proxies.ca_pem(), names(&["front-proxy-client", "other"])).unwrap();
+    let says = |pair: KeyPair| {
+        let who = As {
+            pair: Some(pair),
+            ..As::default()
+        };
+        who.with("x-remote-user", "alice").with("x-remote-group", "readers")
+    };
+    let proxy = |name: &str| {
+        says(
+            proxies
+                .issue_client_certificate(name, &["system:masters"], 3600, now)
+                .unwrap(),
+        )
+    };
+    let published = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let data = tempfile::tempdir().unwrap();
+
+    let world = World::start_behind(Some(data.path()), Some(trusted)).await;
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let (code, reply) = world.post(&proxy("other"), WHO, review.clone()).await;
+    assert_eq!(code, 201, "{reply}");
+    let user = &reply["status"]["userInfo"];
+    assert_eq!(
+        (&user["username"], &user["groups"]),
+        (&json!("alice"), &json!(["readers", "system:authenticated"]))
+    );
+    assert_eq!(
+        world.get(&proxy("other"), "/api/v1/secrets").await.0,
+        403,
+        "alice is no administrator"
+    );
+    // Nobody else is believed: not another name of the same authority, nor the name itself of the clients' authority.
+    assert_eq!(world.get(&proxy("somebody"), "/api").await.0, 401);
+    let (_, reply) = world
+        .post(&says(world.user("other", &[]).pair.unwrap()), WHO, review.clone())
+        .await;
+    assert_eq!(reply["status"]["userInfo"]["username"], "other");
+    let (_, told) = world.get(&world.admin(), published).await;
+    assert_eq!(told["data"]["requestheader-client-ca-file"], proxies.ca_pem());
+    assert_eq!(
+        told["data"]["requestheader-allowed-names"],
+        r#"["front-proxy-client","other"]"#
+    );
+    world.stop().await;
+
+    // No longer trusted, it is nobody, here and for who reads the ConfigMap.
+    let world = World::start(Some(data.path())).await;
+    assert_eq!(world.get(&proxy("other"), "/api").await.0, 401);
+    let (_, told) = world.get(&world.admin(), published).await;
+    let nobodys = told["data"]["requestheader-client-ca-file"].clone();
+    assert!(nobodys.is_string() && nobodys != proxies.ca_pem(), "{nobodys}");
+    world.stop().await;
+    let world = World::start(Some(data.path())).await;
+    let (_, again) = world.get(&world.admin(), published).await;
+    assert_eq!(again["data"], told["data"], "nobody's authority stays");
+    world.stop().await;
+}
+
+#[test]
+fn what_cannot_be_an_authority_of_proxies_is_refused() {
+    for text in [
+        "",
+        "text",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        assert!(TrustedProxies::from_pem(text, Vec::new()).is_err(), "{text}");
+    }
 }

@@ -1,11 +1,57 @@
 //! Users that a trusted proxy names in `X-Remote-*` headers.
 
-use super::{header_texts, x509};
+use super::{client_verifier, header_texts, x509};
 use crate::{identity::User, listen::PeerCertificate};
 use http::HeaderMap;
 use kube_store::status::Status;
-use rustls::server::danger::ClientCertVerifier;
+use rustls::{
+    DistinguishedName,
+    pki_types::{CertificateDer, pem::PemObject},
+    server::danger::ClientCertVerifier,
+};
 use std::sync::Arc;
+
+/// The proxies in front of a server that are believed about who asks: kube-apiserver's `--requestheader-client-ca-file` and
+/// `--requestheader-allowed-names`.
+#[derive(Clone, Debug)]
+pub struct TrustedProxies {
+    authorities: Vec<CertificateDer<'static>>,
+    /// As it was given; programs that delegate authentication read it in a ConfigMap.
+    pem: String,
+    allowed_names: Vec<String>,
+}
+
+impl TrustedProxies {
+    /// Proxies whose certificates one of the authorities in `pem` signed for one of `allowed_names`, for any name when there
+    /// are none.
+    ///
+    /// # Errors
+    /// What is wrong with `pem`, for whoever wrote it.
+    pub fn from_pem(pem: &str, allowed_names: Vec<String>) -> Result<Self, String> {
+        let authorities: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|it| format!("it is no PEM of certificates: {it}"))?;
+        if authorities.is_empty() {
+            return Err("it holds no certificate in PEM".to_owned());
+        }
+        client_verifier(&authorities).map_err(|it| format!("a certificate in it cannot be an authority: {it}"))?;
+        Ok(Self {
+            authorities,
+            pem: pem.to_owned(),
+            allowed_names,
+        })
+    }
+
+    /// The authorities in PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Names of the certificates that are believed; none for any.
+    pub fn allowed_names(&self) -> &[String] {
+        &self.allowed_names
+    }
+}
 
 /// Which proxies are believed.
 pub(super) struct FrontProxy {
@@ -14,11 +60,16 @@ pub(super) struct FrontProxy {
 }
 
 impl FrontProxy {
-    pub fn new(verifier: Arc<dyn ClientCertVerifier>, allowed_names: Vec<String>) -> Self {
-        Self {
-            verifier,
-            allowed_names,
-        }
+    pub fn new(trusted: &TrustedProxies) -> Result<Self, rustls::Error> {
+        Ok(Self {
+            verifier: client_verifier(&trusted.authorities)?,
+            allowed_names: trusted.allowed_names.clone(),
+        })
+    }
+
+    /// Subjects of the authorities.
+    pub fn authorities(&self) -> &[DistinguishedName] {
+        self.verifier.root_hint_subjects()
     }
 
     /// The user in the headers; `None` when there is none or the peer is no such proxy.

@@ -16,11 +16,12 @@ use crate::{
     tls,
 };
 use front_proxy::FrontProxy;
+pub use front_proxy::TrustedProxies;
 use http::{HeaderMap, header::AUTHORIZATION};
 use kube_store::{status::Status, store::Store};
 use parking_lot::Mutex;
 use rustls::{
-    RootCertStore,
+    DistinguishedName, RootCertStore,
     pki_types::CertificateDer,
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
@@ -94,10 +95,12 @@ pub struct Authenticator {
     front_proxy: Option<FrontProxy>,
 }
 
-/// Accepts certificates of one authority for client authentication.
-fn client_verifier(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+/// Accepts certificates of these authorities for client authentication.
+fn client_verifier(authorities: &[CertificateDer<'static>]) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
     let mut roots = RootCertStore::empty();
-    roots.add(authority.clone())?;
+    for authority in authorities {
+        roots.add(authority.clone())?;
+    }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build();
     verifier.map_err(|error| rustls::Error::General(error.to_string()))
 }
@@ -108,7 +111,7 @@ impl Authenticator {
     /// # Errors
     /// When the authority's certificate cannot be a trust anchor.
     pub fn new(store: Arc<Store>, pki: Arc<Pki>) -> Result<Self, rustls::Error> {
-        let clients = client_verifier(pki.authority().der())?;
+        let clients = client_verifier(std::slice::from_ref(pki.authority().der()))?;
         let (certificates, tokens) = (Cache::default(), Cache::default());
         Ok(Self {
             store,
@@ -120,18 +123,18 @@ impl Authenticator {
         })
     }
 
-    /// Also believes the `X-Remote-*` headers of a proxy that shows a certificate of `authority` with one of
-    /// `allowed_names`.
+    /// Also believes the `X-Remote-*` headers of these proxies.
     ///
     /// # Errors
-    /// When the authority's certificate cannot be a trust anchor.
-    pub fn with_front_proxy(
-        mut self,
-        authority: &CertificateDer<'static>,
-        allowed_names: Vec<String>,
-    ) -> Result<Self, rustls::Error> {
-        self.front_proxy = Some(FrontProxy::new(client_verifier(authority)?, allowed_names));
+    /// When an authority's certificate cannot be a trust anchor.
+    pub fn with_front_proxy(mut self, trusted: &TrustedProxies) -> Result<Self, rustls::Error> {
+        self.front_proxy = Some(FrontProxy::new(trusted)?);
         Ok(self)
+    }
+
+    /// Subjects of the authorities of the proxies that are believed.
+    pub fn proxy_authorities(&self) -> &[DistinguishedName] {
+        self.front_proxy.as_ref().map_or(&[], FrontProxy::authorities)
     }
 
     /// The user of a request, before impersonation.

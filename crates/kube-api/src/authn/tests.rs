@@ -255,7 +255,7 @@ fn only_a_known_proxy_may_name_the_user() {
     let proxies = Pki::open(None, &[], it.now).unwrap();
     it.authenticator = it
         .authenticator
-        .with_front_proxy(proxies.authority().der(), vec!["front-proxy".into()])
+        .with_front_proxy(&TrustedProxies::from_pem(proxies.ca_pem(), vec!["front-proxy".into()]).unwrap())
         .unwrap();
     let headers = headers(&[
         ("x-remote-user", "alice"),

@@ -1,11 +1,13 @@
 //! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
 
 use crate::{
+    authn::TrustedProxies,
     local::Local,
     pki::certificate,
     pod_admission::{PRIORITY_CLASSES, SYSTEM_PRIORITIES},
 };
 use kube_store::status::Status;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
@@ -14,6 +16,9 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Roles and bindings with this annotation get back at start what was taken from them.
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const PROXY_CA: &str = "requestheader-client-ca-file";
+const PROXY_NAMES: &str = "requestheader-allowed-names";
+/// The subject of the authority that is published while no proxy is trusted.
+const NOBODYS: &str = "front-proxy-of-nobody";
 const TEN_YEARS_SECONDS: i64 = 10 * 365 * 24 * 3600;
 
 /// What [`bootstrap`] writes besides the namespaces.
@@ -21,6 +26,8 @@ const TEN_YEARS_SECONDS: i64 = 10 * 365 * 24 * 3600;
 pub struct Bootstrap {
     /// PEM of the CA of client certificates, published in ConfigMap `extension-apiserver-authentication`.
     pub client_ca: String,
+    /// The proxies that are believed, published there as well.
+    pub front_proxy: Option<TrustedProxies>,
     /// Roles and bindings of RBAC.
     pub policy: Vec<Value>,
     /// Where the server listens; the endpoint of Service `kubernetes`. `None` without a listener.
@@ -54,13 +61,20 @@ pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> 
         });
         ensure(local, PRIORITY_CLASSES, "", class, |_, _| None).await?;
     }
+    let is_trusted = wanted.front_proxy.is_some();
     let incomplete = |live: &Value, wanted: &Value| {
-        let same = live["data"]["client-ca-file"] == wanted["data"]["client-ca-file"];
-        // The proxy's CA is another one each time it is made.
-        let complete = same && live["data"][PROXY_CA].is_string();
-        (!complete).then(|| json!({"data": wanted["data"]}))
+        let (live, wanted) = (&live["data"], &wanted["data"]);
+        let same = |key: &str| live[key] == wanted[key];
+        // Nobody's CA is another one each time it is made; that of proxies which are trusted no more has to go.
+        let is_current = if is_trusted {
+            same(PROXY_CA)
+        } else {
+            live[PROXY_CA].as_str().is_some_and(is_nobodys)
+        };
+        let complete = same("client-ca-file") && same(PROXY_NAMES) && is_current;
+        (!complete).then(|| json!({"data": wanted}))
     };
-    let published = authentication(&wanted.client_ca);
+    let published = authentication(&wanted.client_ca, wanted.front_proxy.as_ref());
     ensure(local, "configmaps", "kube-system", published, incomplete).await?;
     ensure(local, "services", "default", service(), |_, _| None).await?;
     if let Some(address) = wanted.address {
@@ -133,14 +147,14 @@ fn policy_patch(live: &Value, wanted: &Value) -> Option<Value> {
 
 /// What aggregated API servers, and every program that delegates authentication, read at start; most of them give up
 /// when a key is missing.
-fn authentication(client_ca: &str) -> Value {
+fn authentication(client_ca: &str, proxies: Option<&TrustedProxies>) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {
             "client-ca-file": client_ca,
-            PROXY_CA: nobodys_authority(),
-            "requestheader-allowed-names": "[\"front-proxy-client\"]",
+            PROXY_CA: proxies.map_or_else(nobodys_authority, |it| it.pem().to_owned()),
+            PROXY_NAMES: proxies.map_or_else(|| json!(["front-proxy-client"]), |it| json!(it.allowed_names())).to_string(),
             "requestheader-username-headers": "[\"X-Remote-User\"]",
             "requestheader-group-headers": "[\"X-Remote-Group\"]",
             "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
@@ -148,15 +162,26 @@ fn authentication(client_ca: &str) -> Value {
     })
 }
 
-/// An authority whose key is thrown away: there is no front proxy, and with the CA of clients in this place anyone with
+/// An authority whose key is thrown away: where no front proxy is trusted, with the CA of clients in this place anyone with
 /// a certificate named `front-proxy-client` could speak for others.
 fn nobodys_authority() -> String {
     use x509_cert::der::{EncodePem, pem::LineEnding};
     let key = p256::elliptic_curve::Generate::generate_from_rng(&mut rand::rng());
-    let made = certificate::authority("front-proxy-ca", &key, jiff::Timestamp::now(), TEN_YEARS_SECONDS);
+    let made = certificate::authority(NOBODYS, &key, jiff::Timestamp::now(), TEN_YEARS_SECONDS);
     made.ok()
         .and_then(|it| it.to_pem(LineEnding::LF).ok())
         .unwrap_or_default()
+}
+
+fn is_nobodys(pem: &str) -> bool {
+    let Ok(der) = CertificateDer::from_pem_slice(pem.as_bytes()) else {
+        return false;
+    };
+    let parsed = x509_parser::parse_x509_certificate(&der);
+    parsed.is_ok_and(|(_, it)| {
+        let mut names = it.subject().iter_common_name();
+        names.any(|it| it.as_str() == Ok(NOBODYS))
+    })
 }
 
 fn service() -> Value {

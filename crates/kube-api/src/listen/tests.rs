@@ -29,7 +29,7 @@ async fn start() -> Server {
     let pki = Arc::new(Pki::open(None, &[], now).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let config = Arc::new(ArcSwap::new(tls::server_config(&pki).unwrap()));
+    let config = Arc::new(ArcSwap::new(tls::server_config(&pki, &[]).unwrap()));
     let authenticator = Arc::new(Authenticator::new(fixture::store(&[]), pki.clone()).unwrap());
     let stop = CancellationToken::new();
     let handler = move |request: Request<Incoming>, peer: Option<Arc<PeerCertificate>>| {
@@ -233,7 +233,7 @@ async fn stopping_lets_a_running_request_end_and_then_closes() {
     let pki = Arc::new(Pki::open(None, &[], now).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let config = Arc::new(ArcSwap::new(tls::server_config(&pki).unwrap()));
+    let config = Arc::new(ArcSwap::new(tls::server_config(&pki, &[]).unwrap()));
     let (stop, arrived, finish) = (
         CancellationToken::new(),
         CancellationToken::new(),

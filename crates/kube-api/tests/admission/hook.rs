@@ -35,7 +35,7 @@ impl Hook {
     pub async fn raw(answer: impl Fn(&str, &Value) -> Option<(u16, String)> + Send + Sync + 'static) -> Self {
         let names = ["hook.default.svc".to_owned()];
         let pki = Pki::open(None, &names, jiff::Timestamp::now()).unwrap();
-        let acceptor = TlsAcceptor::from(tls::server_config(&pki).unwrap());
+        let acceptor = TlsAcceptor::from(tls::server_config(&pki, &[]).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();

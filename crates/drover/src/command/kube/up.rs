@@ -1,12 +1,14 @@
 //! `drover kube up`: one Kubernetes API in this process, until Ctrl-C.
 
 use std::{
+    fs,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use kube_api::authn::TrustedProxies;
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
@@ -49,14 +51,41 @@ pub struct Up {
     /// How long Events are kept after they were last written [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
     event_ttl: Option<Duration>,
+    /// Believe proxies in front about who asks, in X-Remote-User, X-Remote-Group and X-Remote-Extra-..., when they show a
+    /// certificate of an authority in FILE
+    #[arg(long, value_name = "FILE")]
+    requestheader_client_ca_file: Option<PathBuf>,
+    /// The names of such certificates that are believed [default: every name]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        requires = "requestheader_client_ca_file"
+    )]
+    requestheader_allowed_names: Vec<String>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Lines>,
 }
 
 impl Up {
+    /// The proxies that are believed.
+    fn front_proxy(&self) -> Result<Option<TrustedProxies>> {
+        let Some(file) = &self.requestheader_client_ca_file else {
+            return Ok(None);
+        };
+        let shown = file.display();
+        let pem = fs::read_to_string(file)
+            .with_context(|| format!("--requestheader-client-ca-file: could not read {shown}"))?;
+        let names = self.requestheader_allowed_names.clone();
+        let trusted = TrustedProxies::from_pem(&pem, names);
+        let trusted = trusted.map_err(|it| anyhow!("--requestheader-client-ca-file: {shown}: {it}"))?;
+        Ok(Some(trusted))
+    }
+
     pub async fn run(self, begun: Instant) -> Result<()> {
         process::raise_open_files();
+        let front_proxy = self.front_proxy()?;
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
         let progress = Progress::new(self.output == Some(Lines::Json), begun);
@@ -75,6 +104,7 @@ impl Up {
         let kept = (!self.ephemeral).then(|| data.server(NAME));
         let settings = Settings {
             event_ttl: self.event_ttl,
+            front_proxy,
             ..Settings::default()
         };
         let server = Embedded::start(NAME, kept, listener, settings).await?;
