@@ -3,7 +3,7 @@
 use crate::{
     admission, authn, authz, backup, body,
     call::{Answer, Call, Written},
-    content, convert, discovery, fair,
+    content, convert, discovery, eviction, fair,
     identity::{Attributes, User},
     listen::PeerCertificate,
     openapi, pages, pod_logs,
@@ -557,12 +557,13 @@ async fn write(
             let is_token = call.subresource == "token";
             let mut value = if is_token {
                 let mut value = body::parse_any(&bytes, media)?;
-                content::decode_token_request(call, &mut value, &options)?;
+                content::decode_posted(call, ("authentication.k8s.io", "TokenRequest"), &mut value, &options)?;
                 value
             } else {
                 let mut value = body::parse_object(call, &bytes, media, &options)?;
                 content::check_kind(call, &mut value)?;
                 content::decode(call, &mut value, &options)?;
+                content::check_namespace(call, &value)?;
                 value
             };
             admission::post(call, &mut value).await?;
@@ -670,6 +671,10 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
 /// `eviction` and `binding` of a pod.
 async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
     let mut value = body::parse_any(bytes, media)?;
+    if call.subresource == "eviction" {
+        let options = call.write_options("CreateOptions", false)?;
+        content::decode_posted(call, ("policy", "Eviction"), &mut value, &options)?;
+    }
     // What the object says it is about counts for those who judge it, the path for what happens.
     let named = value["metadata"]["name"].as_str().unwrap_or_default();
     if call.subresource == "eviction" && named != call.name {
@@ -682,10 +687,11 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
     match call.subresource.as_str() {
         "eviction" => {
             call.subresource.clear();
-            let mut options = DeleteOptions::read(call, value.get("deleteOptions"))?;
-            // Said in the query it holds, too, whatever the options say.
-            options.dry_run |= call.query.all("dryRun").any(|it| it == "All");
-            verbs::delete::delete(call, &options).await?;
+            // Of the query only this is read: the other options are those of a POST.
+            let dry_run = call.write_options("CreateOptions", false)?.dry_run;
+            let mut options = DeleteOptions::read(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
+            options.dry_run |= dry_run;
+            eviction::evict(call, &options).await?;
         }
         "binding" => {
             let node = value["target"]["name"].clone();

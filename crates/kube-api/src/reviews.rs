@@ -273,10 +273,15 @@ fn asked(spec: &Value) -> Result<Attributes, FieldError> {
             } else {
                 "spec.resourceAttributes"
             };
-            let value = if both { path } else { &Value::Null };
-            Err(FieldError::invalid(field, value, detail))
+            let value = if both { path_in_go(path) } else { Value::Null };
+            Err(FieldError::invalid(field, &value, detail))
         }
     }
+}
+
+/// As errors show it: by the names of the struct.
+fn path_in_go(path: &Value) -> Value {
+    json!({"Path": text(path, "path"), "Verb": text(path, "verb")})
 }
 
 /// `*` in a review means the wildcard itself, as in a rule: only a rule with `*` allows it. Nothing to translate.
@@ -330,10 +335,11 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
         ));
     }
     errors.extend(metadata_error(&body, is_local));
-    if is_local && !spec["resourceAttributes"].is_null() && asked.namespace != local_namespace {
+    let namespace = text(&spec["resourceAttributes"], "namespace");
+    if is_local && !spec["resourceAttributes"].is_null() && namespace != local_namespace {
         errors.push(FieldError::invalid(
             "spec.resourceAttributes.namespace",
-            &asked.namespace.as_str().into(),
+            &namespace.into(),
             "must match metadata.namespace",
         ));
     }
@@ -341,7 +347,7 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
         let detail = "disallowed on this kind of request";
         errors.push(FieldError::invalid(
             "spec.nonResourceAttributes",
-            &spec["nonResourceAttributes"],
+            &path_in_go(&spec["nonResourceAttributes"]),
             detail,
         ));
     }

@@ -21,7 +21,6 @@ pub fn checks() -> Vec<Check> {
             "a kind that is taken is not accepted and not served",
             kind_conflict,
         ),
-        must("134", "a schema that is not structural is 422", structural),
         must(
             "135",
             "OCM's definitions are accepted and read back as they were sent",
@@ -155,121 +154,72 @@ async fn kind_conflict(c: Cx) {
     );
     c.get(&format!("/apis/{}/v1/others", one.group)).await.is(404);
     c.get(&one.path).await.is(200);
+    names(&c).await;
 }
 
-async fn structural(c: Cx) {
-    let group = c.group();
-    let with = |schema: Value| {
-        let mut it = version("v1", json!({}));
-        it["schema"]["openAPIV3Schema"] = schema;
-        definition(&group, "things", "Thing", json!({"versions": [it]}))
+/// Every name of a kind may be taken by another of its group, and is free again with that.
+async fn names(c: &Cx) {
+    let group = format!("names.{}", c.group());
+    let path = |plural: &str| format!("{CRDS}/{plural}.{group}");
+    let make = async |plural: &str, names: Value| {
+        let mut all = json!({"plural": plural});
+        all.as_object_mut().unwrap().extend(names.as_object().unwrap().clone());
+        let kind = names["kind"].as_str().unwrap();
+        c.make(CRDS, definition(&group, plural, kind, json!({"names": all})))
+            .await;
+        c.until(&path(plural), |it| !condition(&it.json, "NamesAccepted").is_null())
+            .await
+            .0
     };
-    let property = |schema: Value| with(json!({"type": "object", "properties": {"a": schema}}));
-    let text = json!({"type": "string"});
-    let mut wrong = Vec::new();
-    let mut refuse = async |crd: Value, message: &str| {
-        let reply = c.post(CRDS, crd).await;
-        let given = reply["message"].as_str().unwrap_or_default();
-        if reply.code != 422 || !given.contains(message) {
-            wrong.push(format!("expected {message:?}, came {}", reply.came()));
-            c.delete(&format!("{CRDS}/things.{group}")).await;
-        }
-    };
-    refuse(
-        with(json!({"properties": {}})),
-        "type: Required value: must not be empty at the root",
-    )
-    .await;
-    refuse(
-        property(json!({})),
-        "properties[a].type: Required value: must not be empty for specified object fields",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "array"})),
-        "properties[a].items: Required value: must be specified",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "object", "properties": {"b": text}, "additionalProperties": text})),
-        "additionalProperties and properties are mutual",
-    )
-    .await;
-    refuse(property(json!({"$ref": "#/x"})), "$ref is not supported").await;
-    refuse(
-        property(json!({"type": "array", "items": text, "uniqueItems": true})),
-        "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "foo"})),
-        "Unsupported value: \"foo\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "string", "pattern": "("})),
-        "pattern: Invalid value: \"(\": must be a valid regular expression, but isn't: ",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "string", "default": 5})),
-        "properties[a].default: Invalid value: ",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "string", "anyOf": [{"type": "string"}]})),
-        "anyOf[0].type: Forbidden: must be empty to be structural",
-    )
-    .await;
-    refuse(
-        with(json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}})),
-        "must not specify anything other than name and generateName, but metadata is implicitly specified",
-    )
-    .await;
-    refuse(property(json!({"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object", "properties": {"k": text}}})), "x-kubernetes-list-map-keys").await;
-    refuse(
-        property(
-            json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-            "items": {"type": "object", "properties": {"k": text}}}),
+    make("things", json!({"kind": "Thing", "shortNames": ["thg"]})).await;
+    for (plural, names, reason, taken, accepted) in [
+        (
+            "thing",
+            json!({"kind": "A", "singular": "one"}),
+            "PluralConflict",
+            "thing",
+            json!({"plural": "", "singular": "one", "kind": "A", "listKind": "AList"}),
         ),
-        "properties[a].items.properties[k].default: Required value",
-    )
-    .await;
-    refuse(
-        property(json!({"type": "array", "x-kubernetes-list-type": "bag", "items": text})),
-        "Unsupported value: \"bag\": supported values: ",
-    )
-    .await;
-    let mut two = definition(
-        &group,
-        "things",
-        "Thing",
-        json!({"versions": [version("v1", json!({})), version("v2", json!({}))]}),
-    );
-    refuse(two.clone(), "must have exactly one version marked as storage version").await;
-    two["spec"]["versions"] = json!([]);
-    refuse(two, "spec.versions: ").await;
-    let mut named = property(text.clone());
-    named["metadata"]["name"] = "foo".into();
-    refuse(
-        named,
-        "metadata.name: Invalid value: \"foo\": must be spec.names.plural+\".\"+spec.group",
-    )
-    .await;
-    let mut scoped = property(text.clone());
-    scoped["spec"]["scope"] = "Galaxy".into();
-    refuse(
-        scoped,
-        "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
-    )
-    .await;
-    let mut unpruned = property(text.clone());
-    unpruned["spec"]["preserveUnknownFields"] = true.into();
-    refuse(unpruned, "spec.preserveUnknownFields: Invalid value: true: ").await;
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let mut old = property(text);
-    old["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
-    c.post(CRDS, old).await.is(400);
+        (
+            "bs",
+            json!({"kind": "B", "singular": "things"}),
+            "SingularConflict",
+            "things",
+            json!({"plural": "bs", "kind": "B", "listKind": "BList"}),
+        ),
+        (
+            "cs",
+            json!({"kind": "C", "shortNames": ["thg", "free"]}),
+            "ShortNamesConflict",
+            "thg",
+            json!({"plural": "cs", "singular": "c", "kind": "C", "listKind": "CList"}),
+        ),
+        (
+            "ds",
+            json!({"kind": "D", "listKind": "ThingList"}),
+            "ListKindConflict",
+            "ThingList",
+            json!({"plural": "ds", "singular": "d", "kind": "D"}),
+        ),
+    ] {
+        let crd = make(plural, names).await;
+        let it = condition(&crd.json, "NamesAccepted");
+        assert_eq!(
+            (&it["status"], &it["reason"], &it["message"]),
+            (
+                &json!("False"),
+                &json!(reason),
+                &json!(format!("\"{taken}\" is already in use"))
+            ),
+            "{plural}"
+        );
+        assert_eq!(crd.at("/status/acceptedNames"), &accepted, "{plural}");
+        assert_eq!(condition(&crd.json, "Established")["status"], "False");
+    }
+    c.delete(&path("things")).await.is(200);
+    for plural in ["thing", "bs", "cs", "ds"] {
+        c.until(&path(plural), |it| is_established(&it.json)).await;
+    }
 }
 
 /// Our copy of OCM's definitions; their groups are real, so a cluster that has OCM is left alone.
@@ -563,21 +513,44 @@ async fn deletion(c: Cx) {
     object["metadata"]["finalizers"] = json!(["ex.io/hold"]);
     c.make(&kind.path, object).await;
     c.make(&kind.path, kind.object("b", json!({}))).await;
-    c.delete(&kind.crd).await.is(200);
-    let (crd, _) = c
-        .until(&kind.crd, |it| condition(&it.json, "Terminating")["status"] == "True")
+    let before = c.get(&kind.crd).await.is(200);
+    let name = before["metadata"]["name"].as_str().unwrap();
+    let mut watch = c
+        .watch(&format!(
+            "{CRDS}?watch=1&fieldSelector=metadata.name%3D{name}&resourceVersion={}",
+            before.revision()
+        ))
         .await;
-    let reason = condition(&crd.json, "Terminating")["reason"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(reason.starts_with("InstanceDeletion"), "{reason}");
-    assert!(
-        crd["metadata"]["finalizers"]
-            .to_string()
-            .contains("customresourcecleanup.apiextensions.k8s.io")
-    );
+    c.delete(&kind.crd).await.is(200);
+    for (reason, message) in [
+        (
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        ),
+        ("InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+    ] {
+        let (event, crd) = watch.next().await;
+        let it = condition(&crd, "Terminating");
+        assert_eq!(
+            (event.as_str(), &it["status"], &it["reason"], &it["message"]),
+            ("MODIFIED", &json!("True"), &json!(reason), &json!(message))
+        );
+        assert_eq!(
+            crd["metadata"]["finalizers"],
+            json!(["customresourcecleanup.apiextensions.k8s.io"])
+        );
+    }
     c.until_gone(&kind.at("b")).await;
+    let late = kind.object("late", json!({}));
+    c.apply(&kind.at("late"), "check", late)
+        .await
+        .fails(403, "Forbidden")
+        .mentions("create not allowed while custom resource definition is terminating");
+    let labelled = json!({"metadata": {"labels": {"still": "there"}}});
+    c.merge(&kind.at("a"), labelled)
+        .await
+        .is(200)
+        .has("/metadata/labels/still", "there");
     c.post(&kind.path, kind.object("late", json!({})))
         .await
         .fails(403, "Forbidden")
@@ -591,6 +564,11 @@ async fn deletion(c: Cx) {
         .await
         .is(200);
     c.until_gone(&kind.crd).await;
+    loop {
+        if watch.next().await.0 == "DELETED" {
+            break;
+        }
+    }
     c.until(&kind.path, |it| it.code == 404).await;
     c.make(CRDS, definition(&kind.group, "things", "Thing", json!({})))
         .await;

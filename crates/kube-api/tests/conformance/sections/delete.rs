@@ -41,7 +41,6 @@ pub fn checks() -> Vec<Check> {
             collection,
         ),
         should("78", "a Job that is deleted without a policy leaves its pods", job),
-        should("79", "an eviction is 201 and removes the pod", eviction),
         should("80", "logs of a pod without a node are empty, exec is refused", logs),
     ]
 }
@@ -295,7 +294,8 @@ async fn job(c: Cx) {
     assert!(pod["metadata"]["ownerReferences"].is_null(), "{}", pod.came());
 }
 
-async fn pod(c: &Cx) -> String {
+/// The path of a pod that nobody schedules.
+pub async fn pod(c: &Cx) -> String {
     let path = c.core("pods").await;
     c.until(&path.replace("pods", "serviceaccounts/default"), |it| it.code == 200)
         .await;
@@ -305,24 +305,6 @@ async fn pod(c: &Cx) -> String {
     )
     .await;
     format!("{path}/p1")
-}
-
-async fn eviction(c: Cx) {
-    let path = pod(&c).await;
-    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p1"}});
-    let mut other = body.clone();
-    other["metadata"]["name"] = "other".into();
-    c.post(&format!("{path}/eviction"), other)
-        .await
-        .fails(400, "BadRequest")
-        .says("name in URL does not match name in Eviction object");
-    c.post(&format!("{path}/eviction"), body.clone())
-        .await
-        .is(201)
-        .has("/kind", "Status")
-        .has("/status", "Success");
-    c.until_gone(&path).await;
-    c.post(&format!("{path}/eviction"), body).await.fails(404, "NotFound");
 }
 
 async fn logs(c: Cx) {

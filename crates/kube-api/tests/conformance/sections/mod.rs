@@ -11,10 +11,11 @@ mod create;
 mod csrs;
 mod defaults;
 mod definitions;
-mod delete;
+pub mod delete;
 mod dependencies;
 mod discovery;
 mod escalation;
+mod evictions;
 mod fields;
 mod helm;
 mod impersonation;
@@ -27,6 +28,7 @@ mod protobuf;
 mod recorded;
 mod rights;
 mod rules;
+mod structural;
 mod transport;
 mod update;
 mod values;
@@ -46,6 +48,7 @@ pub fn all() -> Vec<Check> {
         create::checks(),
         update::checks(),
         delete::checks(),
+        evictions::checks(),
         patches::checks(),
         apply::checks(),
         list::checks(),
@@ -54,6 +57,7 @@ pub fn all() -> Vec<Check> {
         webhooks::checks(),
         admission_policies::checks(),
         definitions::checks(),
+        structural::checks(),
         values::checks(),
         access::checks(),
         impersonation::checks(),

@@ -417,6 +417,92 @@ async fn immutable(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("spec.scope: Invalid value: \"Cluster\": field is immutable");
+    for (change, said) in [
+        (
+            json!({"group": "other.example.com"}),
+            "spec.group: Invalid value: \"other.example.com\"",
+        ),
+        (
+            json!({"names": {"kind": "Other"}}),
+            "spec.names.kind: Invalid value: \"Other\"",
+        ),
+        (
+            json!({"names": {"plural": "others"}}),
+            "spec.names.plural: Invalid value: \"others\"",
+        ),
+    ] {
+        c.merge(&kind.crd, json!({"spec": change}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(&format!("{said}: field is immutable"));
+    }
+    c.merge(
+        &kind.crd,
+        json!({"spec": {"names": {"singular": "one", "shortNames": ["o"]}}}),
+    )
+    .await
+    .is(200);
+
+    let selected = json!({"selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}});
+    for (plural, said) in [
+        (
+            "daemonsets",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        ),
+        (
+            "replicasets",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        ),
+        (
+            "statefulsets",
+            "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+             'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+             forbidden",
+        ),
+    ] {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/{plural}");
+        let mut spec = selected.clone();
+        if plural != "daemonsets" {
+            spec["replicas"] = 0.into();
+        }
+        c.make(&path, json!({"metadata": {"name": "a"}, "spec": spec})).await;
+        let other = json!({"selector": {"matchLabels": {"a": "c"}}, "template": {"metadata": {"labels": {"a": "c"}}}});
+        c.merge(&format!("{path}/a"), json!({"spec": other}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(said);
+    }
+    let jobs = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    c.make(
+        &jobs,
+        json!({"metadata": {"name": "a"}, "spec": {"template": template}}),
+    )
+    .await;
+    for (change, said) in [
+        (
+            json!({"selector": {"matchLabels": {"a": "c"}}}),
+            "spec.selector: Invalid value: ",
+        ),
+        (
+            json!({"template": {"spec": {"restartPolicy": "OnFailure"}}}),
+            "spec.template: Invalid value: ",
+        ),
+        (
+            json!({"completions": 3}),
+            "spec.completions: Invalid value: 3: field is immutable",
+        ),
+        (
+            json!({"completionMode": "Indexed"}),
+            "spec.completionMode: Invalid value: \"Indexed\": field is immutable",
+        ),
+    ] {
+        c.merge(&format!("{jobs}/a"), json!({"spec": change}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(said);
+    }
 
     let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
     let made = c.make(&format!("{core}/services"), service).await;
@@ -469,6 +555,32 @@ async fn pod(c: Cx) {
     for change in [json!({"hostNetwork": true}), json!({"nodeName": "elsewhere"})] {
         c.merge(&path, json!({"spec": change})).await.fails(422, "Invalid");
     }
+    for seconds in [1, 31, -1] {
+        c.merge(&path, json!({"spec": {"terminationGracePeriodSeconds": seconds}}))
+            .await
+            .fails(422, "Invalid")
+            .mentions("spec: Forbidden: pod updates may not change fields other than ");
+    }
+    c.merge(&path, json!({"spec": {"schedulingGates": [{"name": "ex.io/late"}]}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions(
+            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'ex.io/late'",
+        );
+    // Less than nothing is one second; in a template it stays as it is.
+    let at = path.rsplit_once('/').unwrap().0;
+    let hasty = json!({"metadata": {"name": "hasty"}, "spec": {"terminationGracePeriodSeconds": -5,
+        "schedulingGates": [{"name": "ex.io/one"}, {"name": "ex.io/two"}], "containers": [{"name": "c", "image": "i"}]}});
+    c.make(at, hasty).await.has("/spec/terminationGracePeriodSeconds", 1);
+    let hasty = format!("{at}/hasty");
+    c.merge(&hasty, json!({"spec": {"terminationGracePeriodSeconds": -3}}))
+        .await
+        .is(200)
+        .has("/spec/terminationGracePeriodSeconds", 1);
+    c.merge(&hasty, json!({"spec": {"schedulingGates": [{"name": "ex.io/two"}]}}))
+        .await
+        .is(200)
+        .has("/spec/schedulingGates", json!([{"name": "ex.io/two"}]));
     // What may change beside the image.
     c.merge(
         &path,
