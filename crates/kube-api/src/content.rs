@@ -119,14 +119,16 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
 
 /// Warns of unknown fields as asked, or gives the text with which they are refused.
 fn tell_unknown(call: &mut Call<'_>, unknown: &[String], options: &WriteOptions) -> Result<(), String> {
+    let unknown = unknown.iter().map(|it| format!("unknown field \"{it}\""));
+    let mut wrong = options.twice.iter().cloned().chain(unknown).peekable();
     match options.field_validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => {
-            call.warnings
-                .extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
+        FieldValidation::Warn => call.warnings.extend(wrong),
+        FieldValidation::Strict if wrong.peek().is_none() => {}
+        FieldValidation::Strict => {
+            let wrong: Vec<String> = wrong.collect();
+            return Err(format!("strict decoding error: {}", wrong.join(", ")));
         }
-        FieldValidation::Strict if unknown.is_empty() => {}
-        FieldValidation::Strict => return Err(decode::strict_error(unknown, &[])),
     }
     Ok(())
 }

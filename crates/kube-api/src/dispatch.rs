@@ -180,7 +180,7 @@ where
         },
         Route::GroupVersion(group, version) => match discovery::group_version(&registry, &group, &version) {
             Some(value) => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &value)),
-            None => Ok(not_found_text()),
+            None => no_resource(server, &group),
         },
         Route::OpenApiV2 => Ok(openapi::v2(&registry, headers)),
         Route::OpenApiV3(key) if key.is_empty() => Ok(openapi::v3_index(&registry, headers)),
@@ -278,11 +278,11 @@ fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<B
     respond::text(if ok { 200 } else { 500 }, text)
 }
 
-/// The 404 of a path whose resource does not exist: a Status for built-in groups, text for the others.
-fn no_resource(server: &Inner, path: &ResourcePath) -> Result<Response<Body>, Status> {
+/// The 404 of a path whose version or resource does not exist: a Status for built-in groups, text for the others.
+fn no_resource(server: &Inner, group: &str) -> Result<Response<Body>, Status> {
     let registry = server.registry.load();
     let builtin = registry
-        .group(&path.group)
+        .group(group)
         .is_some_and(|it| it.values().any(|it| it.is_builtin()));
     if builtin {
         Err(Status::no_such_resource())
@@ -352,7 +352,7 @@ where
         .find(&path.group, &path.version, &path.resource)
         .cloned();
     let Some(resource) = found else {
-        return no_resource(server, &path);
+        return no_resource(server, &path.group);
     };
     if !resource.is_builtin() && !has_scope(&resource, &path, verb) {
         return Ok(not_found_text());
@@ -646,8 +646,7 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
         "application/strategic-merge-patch+json" if call.resource.is_builtin() => PatchType::Strategic,
         "application/apply-patch+yaml" => {
             let options = call.write_options("PatchOptions", true)?;
-            let config =
-                body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
+            let config = body::parse_applied(call, bytes, &options)?;
             if call.subresource == "scale" {
                 return scale::apply(call, &config, &options).await;
             }

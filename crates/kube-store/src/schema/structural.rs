@@ -187,7 +187,8 @@ fn check_group(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
         let note = crd
             .pointer("/metadata/annotations")
             .and_then(|it| it.get(KEY))
-            .and_then(Value::as_str);
+            .and_then(Value::as_str)
+            .filter(|it| !it.is_empty());
         match note {
             None => errors.push(FieldError::required(
                 field,

@@ -1,9 +1,9 @@
 //! CustomResourceDefinitions: how they are accepted, served, changed and removed.
 
 use crate::{
-    check::{Check, later, must, should},
+    check::{Check, must, should},
     client::Ask,
-    cx::{CRDS, Cx, config_map, definition, is_established, version},
+    cx::{CRDS, Cx, Kind, definition, is_established, version},
     webhook::Webhook,
 };
 use serde_json::{Value, json};
@@ -52,24 +52,6 @@ pub fn checks() -> Vec<Check> {
             "145",
             "a definition with instances waits for them; creates are 403 meanwhile",
             deletion,
-        ),
-        should(
-            "146",
-            "selectable fields select in lists and watches; others are 400",
-            selectable,
-        ),
-        must(
-            "150",
-            "requests right after the definition are 404, 429 or 200; after a restart never 404",
-            early,
-        )
-        .embedded("a server is restarted"),
-        should("151", "a *.k8s.io group needs its approval", protected_group),
-        should("152", "a deprecated version warns", deprecated),
-        later(
-            "153",
-            "rules whose cost is too high are refused when they are defined; until then they are stopped when they run",
-            static_cost,
         ),
     ]
 }
@@ -320,6 +302,35 @@ async fn scale(c: Cx) {
         .has("/spec/replicas", 2)
         .has("/status/replicas", 1)
         .has("/status/selector", "a=b");
+    // A Scale has the revision of its object.
+    let first = c.get(&path).await.is(200);
+    assert_eq!(first.revision(), c.get(&kind.at("a")).await.revision());
+    let mut scale = first.json.clone();
+    scale["spec"]["replicas"] = 5.into();
+    let put = c.put(&path, &scale).await.is(200).has("/spec/replicas", 5);
+    assert!(put.revision() > first.revision());
+    let stale = c
+        .put(&path, &scale)
+        .await
+        .fails(409, "Conflict")
+        .mentions("the object has been modified; please apply your changes to the latest version and try again");
+    assert_eq!(
+        stale.at("/details"),
+        &json!({"name": "a", "group": kind.group, "kind": "things"})
+    );
+    c.merge(
+        &path,
+        json!({"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 9}}),
+    )
+    .await
+    .fails(409, "Conflict");
+    scale["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    c.put(&path, &scale).await.is(200);
+    scale["metadata"]["uid"] = "1234".into();
+    c.put(&path, &scale)
+        .await
+        .fails(409, "Conflict")
+        .mentions("Precondition failed: UID in precondition: 1234, UID in object meta: ");
     c.make(&kind.path, kind.object("b", json!({}))).await;
     let path = format!("{}/scale", kind.at("b"));
     c.get(&path)
@@ -387,6 +398,54 @@ async fn columns(c: Cx) {
     assert_eq!(table.at("/columnDefinitions/5/description"), "Whether it is ready.");
     assert_eq!(table.at("/rows/0/cells"), &json!(["a", "x", 2, true, "5h", "True"]));
     assert_eq!(table.at("/rows/1/cells"), &json!(["b", null, null, null, null, null]));
+    odd_cells(&c).await;
+}
+
+/// Values that are not of their column's type, and paths that find several or none.
+async fn odd_cells(c: &Cx) {
+    let free = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let mut it = version("v1", json!({"s": free, "b": free, "d": free, "l": free}));
+    it["additionalPrinterColumns"] = [
+        ("string", ".spec.s"),
+        ("boolean", ".spec.b"),
+        ("date", ".spec.d"),
+        ("integer", ".spec.s"),
+        ("number", ".spec.s"),
+        ("string", ".spec.l[*].n"),
+        ("string", ".spec.l[0].n"),
+        ("string", ".spec.l[7].n"),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(at, (kind, path))| json!({"name": format!("C{at}"), "type": kind, "jsonPath": path}))
+    .collect();
+    let kind = c.define("odds", "Odd", json!({"versions": [it]})).await;
+    let rows = [
+        (
+            json!({"s": {"a": [1, "x"]}, "b": "yes", "d": "nodate", "l": [{"n": "a"}, {"n": "b"}]}),
+            json!(["r0", "{\"a\":[1,\"x\"]}", null, "<invalid>", null, null, "a", "a", null]),
+        ),
+        (
+            json!({"s": [1, 2], "b": true, "d": 5, "l": []}),
+            json!(["r1", "[1,2]", true, null, null, null, null, null, null]),
+        ),
+        (
+            json!({"s": 7.5, "b": 1, "d": "2001-01-01", "l": "x"}),
+            json!(["r2", "7.5", null, "<invalid>", 7, 7.5, null, null, null]),
+        ),
+        (
+            json!({"s": true, "l": [{"n": 1}, {"m": 2}]}),
+            json!(["r3", "true", null, null, null, null, "1", "1", null]),
+        ),
+    ];
+    for (at, (spec, _)) in rows.iter().enumerate() {
+        c.make(&kind.path, kind.object(&format!("r{at}"), spec.clone())).await;
+    }
+    let ask = Ask::get(&kind.path).accept("application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table = c.send(ask).await.is(200);
+    for (at, (_, cells)) in rows.iter().enumerate() {
+        assert_eq!(table.at(&format!("/rows/{at}/cells")), cells);
+    }
 }
 
 async fn versions(c: Cx) {
@@ -452,9 +511,47 @@ fn convert(mut review: Value) -> Value {
         }
         // Not its business: of the metadata only labels and annotations are taken.
         object["metadata"]["generation"] = 99.into();
+        object["metadata"]["finalizers"] = json!(["ex.io/tampered"]);
+        object["metadata"]["resourceVersion"] = "1".into();
+        object["metadata"]["creationTimestamp"] = "2001-01-01T00:00:00Z".into();
+        object["metadata"]["labels"] = json!({"seen": if to == "b" { "v2" } else { "v1" }});
+        // And these are who it is.
+        match object["spec"][to].as_str() {
+            Some("uid") => object["metadata"]["uid"] = "1234".into(),
+            Some("name") => object["metadata"]["name"] = "other".into(),
+            _ => {}
+        }
+    }
+    if objects[0]["spec"][to] == "none" {
+        objects = json!([]);
     }
     json!({"apiVersion": review["apiVersion"], "kind": review["kind"],
         "response": {"uid": request["uid"], "convertedObjects": objects, "result": {"status": "Success"}}})
+}
+
+/// What the webhook was sent of the object that is asked for in `v2`.
+fn reviewed(hook: &Webhook, kind: &Kind, made: &Value) {
+    let wanted = format!("{}/v2", kind.group);
+    let all = hook.take();
+    let asked = all
+        .iter()
+        .find(|it| it.review["request"]["desiredAPIVersion"] == wanted);
+    let asked = asked.unwrap_or_else(|| panic!("nobody asked for v2: {all:?}"));
+    assert_eq!(asked.path, "/convert?timeout=30s");
+    let mut review = asked.review.clone();
+    // The revision is that of a write or of a read.
+    let mut made = made.clone();
+    for object in [&mut review["request"]["objects"][0], &mut made] {
+        object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    }
+    let uid = review["request"]["uid"].take();
+    assert!(uid.as_str().is_some_and(|it| it.len() == 36), "{uid}");
+    assert_eq!(
+        review,
+        json!({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+            "request": {"uid": null, "desiredAPIVersion": wanted, "objects": [made]},
+            "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}}})
+    );
 }
 
 async fn webhook_conversion(c: Cx) {
@@ -489,7 +586,25 @@ async fn webhook_conversion(c: Cx) {
         .is(200)
         .has("/spec", json!({"b": "x"}))
         .has("/metadata/generation", 1)
-        .has("/metadata/uid", made.uid());
+        .has("/metadata/uid", made.uid())
+        .lacks("/metadata/finalizers")
+        .has("/metadata/labels", json!({"seen": "v2"}));
+    for key in ["resourceVersion", "creationTimestamp"] {
+        assert_eq!(two["metadata"][key], made["metadata"][key]);
+    }
+    reviewed(&hook, &kind, &made.json);
+    let list = c.get(&other).await.is(200);
+    assert_eq!(
+        (list.names(), list.at("/items/0/spec"), list.at("/items/0/apiVersion")),
+        (
+            vec!["a".to_owned()],
+            &json!({"b": "x"}),
+            &json!(format!("{}/v2", kind.group))
+        )
+    );
+    let mut watch = c
+        .watch(&format!("{other}?watch=1&resourceVersion={}", list.revision()))
+        .await;
     let mut changed = two.json.clone();
     changed["spec"]["b"] = "y".into();
     c.put(&format!("{other}/a"), &changed)
@@ -497,6 +612,20 @@ async fn webhook_conversion(c: Cx) {
         .is(200)
         .has("/spec", json!({"b": "y"}));
     c.get(&kind.at("a")).await.is(200).has("/spec", json!({"a": "y"}));
+    c.merge(&kind.at("a"), json!({"spec": {"a": "z"}})).await.is(200);
+    for value in ["y", "z"] {
+        let (event, object) = watch.next().await;
+        assert_eq!((event.as_str(), &object["spec"]), ("MODIFIED", &json!({"b": value})));
+        assert_eq!(object["metadata"]["uid"], made["metadata"]["uid"]);
+    }
+    for (value, said) in [
+        ("uid", "must have the same UID: "),
+        ("name", "must have the same name: "),
+        ("none", "returned 0 objects, expected 1"),
+    ] {
+        c.make(&kind.path, kind.object(value, json!({"a": value}))).await;
+        c.get(&format!("{other}/{value}")).await.is(500).mentions(said);
+    }
     c.make(&kind.path, kind.object("b", json!({"a": "fail"}))).await;
     let reply = c.get(&format!("{other}/b")).await.is(500);
     reply.mentions("conversion webhook for").mentions("failed: not today");
@@ -574,154 +703,4 @@ async fn deletion(c: Cx) {
         .await;
     let (list, _) = c.until(&kind.path, |it| it.code == 200).await;
     assert_eq!(list["items"], json!([]), "a new definition has a fresh start");
-}
-
-async fn selectable(c: Cx) {
-    let properties = || json!({"color": {"type": "string"}, "size": {"type": "string"}});
-    let mut v1 = version("v1", properties());
-    v1["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
-    // Kubernetes refuses fields of a version whose schema is that of all versions, so this one has one more.
-    let mut more = properties();
-    more["weight"] = json!({"type": "string"});
-    let mut v2 = version("v2", more);
-    v2["storage"] = false.into();
-    v2["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
-    let kind = c.define("things", "Thing", json!({"versions": [v1, v2]})).await;
-    for (name, color) in [("a", "red"), ("b", "blue")] {
-        c.make(&kind.path, kind.object(name, json!({"color": color, "size": "big"})))
-            .await;
-    }
-    let select = |path: &str, selector: &str| format!("{path}?fieldSelector={}", selector.replace('=', "%3D"));
-    assert_eq!(
-        c.get(&select(&kind.path, "spec.color=red")).await.is(200).names(),
-        ["a"]
-    );
-    let red = c.get(&select(&kind.path, "spec.color!=red")).await.is(200).names();
-    assert_eq!(red, ["b"]);
-    c.get(&select(&kind.path, "spec.size=big"))
-        .await
-        .fails(400, "BadRequest")
-        .mentions("field label not supported: spec.size");
-    let other = kind.path.replace("/v1/", "/v2/");
-    c.until(&other, |it| it.code == 200).await;
-    assert_eq!(
-        c.get(&select(&other, "spec.size=big")).await.is(200).names(),
-        ["a", "b"]
-    );
-    c.get(&select(&other, "spec.color=red")).await.fails(400, "BadRequest");
-    let start = c.get(&kind.path).await.revision();
-    let mut watch = c
-        .watch(&format!(
-            "{}&watch=1&resourceVersion={start}",
-            select(&kind.path, "spec.color=green")
-        ))
-        .await;
-    c.merge(&kind.at("a"), json!({"spec": {"size": "small"}})).await.is(200);
-    c.merge(&kind.at("a"), json!({"spec": {"color": "green"}}))
-        .await
-        .is(200);
-    assert_eq!(watch.brief().await, ("ADDED".into(), "a".into()));
-    c.merge(&kind.at("a"), json!({"spec": {"color": "red"}})).await.is(200);
-    assert_eq!(watch.brief().await, ("DELETED".into(), "a".into()));
-    let mut bad = version("v1", properties());
-    bad["selectableFields"] = json!([{"jsonPath": ".spec.missing"}]);
-    c.post(
-        CRDS,
-        definition(&kind.group, "others", "Other", json!({"versions": [bad]})),
-    )
-    .await
-    .fails(422, "Invalid")
-    .mentions("selectableFields");
-}
-
-async fn early(c: Cx) {
-    let (own, c) = c.own_server().await;
-    let group = c.group();
-    let made = c
-        .post(CRDS, definition(&group, "things", "Thing", json!({"scope": "Cluster"})))
-        .await
-        .is(201);
-    assert!(made.revision() > 0);
-    let path = format!("/apis/{group}/v1/things");
-    let (reply, _) = c
-        .until(&path, |it| {
-            assert!(matches!(it.code, 200 | 404 | 429), "{}", it.came());
-            assert!(it.code != 429 || it.header("retry-after") == "1", "{}", it.came());
-            it.code == 200
-        })
-        .await;
-    assert_eq!(reply["items"], json!([]));
-    let own = own.restart().await;
-    let again = Cx::new(&own.target, "150", "again");
-    let reply = again.get(&path).await;
-    assert!(
-        matches!(reply.code, 200 | 429),
-        "after a restart a kind is never unknown; came {}",
-        reply.came()
-    );
-    own.stop().await;
-}
-
-async fn protected_group(c: Cx) {
-    let group = format!("{}.k8s.io", c.name("g"));
-    let mut crd = definition(&group, "things", "Thing", json!({}));
-    c.post(CRDS, crd.clone()).await.fails(422, "Invalid").mentions(
-        "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
-         https://github.com/kubernetes/enhancements/pull/1111",
-    );
-    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a check"});
-    c.make(CRDS, crd).await;
-}
-
-async fn deprecated(c: Cx) {
-    let mut plain = version("v1", json!({}));
-    plain["deprecated"] = true.into();
-    plain["storage"] = false.into();
-    let mut worded = version("v2", json!({}));
-    worded["deprecated"] = true.into();
-    worded["deprecationWarning"] = "use something else".into();
-    let kind = c.define("things", "Thing", json!({"versions": [plain, worded]})).await;
-    c.get(&kind.path)
-        .await
-        .is(200)
-        .warns(&format!("299 - \"{}/v1 Thing is deprecated\"", kind.group));
-    c.make(&kind.path, kind.object("a", json!({})))
-        .await
-        .warns("is deprecated");
-    c.get(&kind.path.replace("/v1/", "/v2/"))
-        .await
-        .is(200)
-        .warns("use something else");
-    c.post(
-        &kind
-            .path
-            .replace(&kind.path, "/api/v1/namespaces/default/configmaps?dryRun=All"),
-        config_map(&c.name("x"), json!({})),
-    )
-    .await
-    .is(201)
-    .silent();
-}
-
-/// Where the cost is not estimated, it is measured: an object that makes the rule run away is refused.
-async fn static_cost(c: Cx) {
-    let rule = "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c != 'never')))";
-    let mut it = version("v1", json!({}));
-    it["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"type": "object", "properties": {
-        "l": {"type": "array", "items": {"type": "string"}}}, "x-kubernetes-validations": [{"rule": rule}]});
-    let crd = definition(&c.group(), "things", "Thing", json!({"versions": [it]}));
-    let path = format!("{CRDS}/things.{}", c.group());
-    let reply = c.post(CRDS, crd).await;
-    if reply.code == 422 {
-        reply.mentions("estimated rule cost exceeds budget");
-        return;
-    }
-    reply.is(201);
-    c.removes(&path);
-    c.until(&path, |it| is_established(&it.json)).await;
-    let collection = format!("/apis/{}/v1/namespaces/default/things", c.group());
-    c.until(&collection, |it| it.code == 200).await;
-    let list: Vec<String> = (0..600).map(|it| format!("item-{it}")).collect();
-    let object = json!({"apiVersion": format!("{}/v1", c.group()), "kind": "Thing", "metadata": {"name": "a"}, "spec": {"l": list}});
-    c.post(&collection, object).await.fails(422, "Invalid").mentions("cost");
 }

@@ -9,11 +9,14 @@ use crate::{
 use serde_json::{Value, json};
 
 pub fn checks() -> Vec<Check> {
-    vec![should(
-        "79",
-        "an eviction is 201 and removes the pod; a disruption budget that allows no more of them holds it with 429",
-        eviction,
-    )]
+    vec![
+        should(
+            "79",
+            "an eviction is 201 and removes the pod; a disruption budget that allows no more of them holds it with 429",
+            eviction,
+        )
+        .embedded_too("a budget that nobody has looked at"),
+    ]
 }
 
 fn body(name: &str, options: Value) -> Value {

@@ -17,6 +17,7 @@ mod discovery;
 mod escalation;
 mod evictions;
 mod fields;
+pub mod generation;
 mod helm;
 mod impersonation;
 mod kubectl;
@@ -28,6 +29,7 @@ mod protobuf;
 mod recorded;
 mod rights;
 mod rules;
+mod served_kinds;
 mod structural;
 mod transport;
 mod update;
@@ -47,6 +49,7 @@ pub fn all() -> Vec<Check> {
         protobuf::checks(),
         create::checks(),
         update::checks(),
+        generation::checks(),
         delete::checks(),
         evictions::checks(),
         patches::checks(),
@@ -58,6 +61,7 @@ pub fn all() -> Vec<Check> {
         admission_policies::checks(),
         definitions::checks(),
         structural::checks(),
+        served_kinds::checks(),
         values::checks(),
         access::checks(),
         impersonation::checks(),

@@ -383,16 +383,15 @@ fn differences(wanted: &Value, came: &Value, path: &str, wrong: &mut Vec<String>
     }
 }
 
-/// Makes each object and compares it, or writes down what came.
-pub async fn compare(c: &Cx, wrong: &mut Vec<String>) {
+/// Makes an object of each kind: what it is, the collection that it is in, and the answer.
+pub async fn make_each(c: &Cx) -> (String, Vec<(&'static str, String, Reply)>) {
     let namespace = c.namespace_called("recorded").await;
     c.until(
         &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default"),
         |it| it.code == 200,
     )
     .await;
-    let mut came = Map::new();
-    came.insert("//".into(), MADE_BY.into());
+    let mut all = Vec::new();
     for (index, (what, path, mut object)) in objects(c).into_iter().enumerate() {
         let path = format!("/{}", path.replace("NS", &namespace));
         if object["metadata"]["name"].is_null() {
@@ -401,6 +400,17 @@ pub async fn compare(c: &Cx, wrong: &mut Vec<String>) {
         }
         object = serde_json::from_str(&object.to_string().replace("\"NS\"", &format!("\"{namespace}\""))).unwrap();
         let made = c.make(&path, object).await;
+        all.push((what, path, made));
+    }
+    (namespace, all)
+}
+
+/// Makes each object and compares it, or writes down what came.
+pub async fn compare(c: &Cx, wrong: &mut Vec<String>) {
+    let mut came = Map::new();
+    came.insert("//".into(), MADE_BY.into());
+    let (namespace, all) = make_each(c).await;
+    for (what, _, made) in all {
         let mut it = comparable(c, &made, &namespace);
         if let Some(name) = it["metadata"]["name"]
             .as_str()
