@@ -19,7 +19,7 @@ pub fn checks() -> Vec<Check> {
         ),
         must(
             "32",
-            "what client-go sends as protobuf is stored as its JSON would be",
+            "what client-go sends as protobuf is stored as its JSON would be (of every kind: conformance/go-clients)",
             every_protobuf,
         ),
         must("33", "CSR approval and reviews are taken as protobuf", reviews),

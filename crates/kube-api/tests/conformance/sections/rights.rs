@@ -469,6 +469,55 @@ async fn misspelt_reviews(c: &Cx) {
         .mentions("TokenRequest in version \"v1\" cannot be handled as a TokenRequest");
 }
 
+/// Selectors that a review is about.
+async fn misasked_selectors(c: &Cx, resource: &Value) {
+    let requirement = |key: &str, operator: &str, values: &[&str]| json!({"requirements": [{"key": key, "operator": operator, "values": values}]});
+    let mut both = requirement("a", "In", &["b"]);
+    both["rawSelector"] = "a=b".into();
+    for (selector, said) in [
+        (
+            json!({}),
+            "requirements: Required value: when spec.resourceAttributes.KIND is specified, requirements or rawSelector is required",
+        ),
+        (
+            both,
+            "rawSelector: Invalid value: \"a=b\": may not specified at the same time as requirements",
+        ),
+        (
+            requirement("a", "In", &[]),
+            "requirements[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        ),
+        (
+            requirement("a", "Exists", &["x"]),
+            "requirements[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        ),
+        (requirement("", "In", &["b"]), "requirements[0].key: "),
+        (json!({"rawSelector": "a=b"}), ""),
+        (requirement("a", "In", &["b"]), ""),
+        // Of a newer client.
+        (requirement("a", "Unheard", &["b"]), ""),
+    ] {
+        for kind in ["fieldSelector", "labelSelector"] {
+            for path in ["subjectaccessreviews", "selfsubjectaccessreviews"] {
+                let mut attributes = resource.clone();
+                attributes[kind] = selector.clone();
+                let mut spec = json!({"resourceAttributes": attributes});
+                if path == "subjectaccessreviews" {
+                    spec["user"] = "x".into();
+                }
+                let path = format!("/apis/authorization.k8s.io/v1/{path}");
+                let reply = c.post(&path, json!({"spec": spec})).await;
+                if said.is_empty() {
+                    reply.is(201);
+                } else {
+                    let said = format!("spec.resourceAttributes.{kind}.{}", said.replace("KIND", kind));
+                    reply.fails(422, "Invalid").mentions(&said);
+                }
+            }
+        }
+    }
+}
+
 /// What a review may not ask, and what is said of it.
 async fn misasked_reviews(c: &Cx, namespace: &str) {
     let group = "/apis/authorization.k8s.io/v1";
@@ -535,6 +584,7 @@ async fn misasked_reviews(c: &Cx, namespace: &str) {
                 .all(|(came, wanted)| came.0 == wanted.0 && came.1.ends_with(wanted.1));
         assert!(is_so, "expected {wrong:?}; came: {}", refused.came());
     }
+    misasked_selectors(c, &resource).await;
     let elsewhere =
         json!({"metadata": {"namespace": "default"}, "spec": {"user": "x", "resourceAttributes": resource}});
     c.post(&local, elsewhere)

@@ -310,6 +310,8 @@ async fn informer(c: Cx) {
 async fn bookmarks(c: Cx) {
     let path = c.core("secrets").await;
     let start = c.get(&path).await.revision();
+    let long = format!("{path}?watch=1&resourceVersion={start}&timeoutSeconds=600&allowWatchBookmarks=true");
+    let mut long = c.watch(&long).await;
     let query = format!("watch=1&resourceVersion={start}&timeoutSeconds=5");
     let mut with = c.watch(&format!("{path}?{query}&allowWatchBookmarks=true")).await;
     let mut without = c.watch(&format!("{path}?{query}")).await;
@@ -329,6 +331,12 @@ async fn bookmarks(c: Cx) {
     }
     assert!(!kinds.is_empty(), "a bookmark comes before the stream ends");
     assert!(without.event().await.is_none(), "no bookmark was allowed");
+    // On a stream that goes on one comes every minute, and no other end is near.
+    let minute = Duration::from_secs(60);
+    let (event, took) = timed(tokio::time::timeout(minute * 2, long.event())).await;
+    let event = event.expect("a bookmark comes every minute").expect("it goes on");
+    assert_eq!(event["type"], "BOOKMARK", "{event}");
+    assert!(took < minute + Duration::from_secs(10), "it came after {took:?}");
 }
 
 async fn timeout(c: Cx) {
