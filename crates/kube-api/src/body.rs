@@ -111,6 +111,29 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
     }
 }
 
+/// Parses an applied configuration.
+///
+/// # Errors
+/// 400 for what cannot be read, and for a key that is there twice when validation is strict.
+pub fn parse_applied(call: &mut Call<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
+    let config = parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
+    if options.field_validation == FieldValidation::Ignore {
+        return Ok(config);
+    }
+    let twice: Vec<String> = duplicate_lines(bytes)
+        .into_iter()
+        .map(|(line, key)| format!("line {line}: key {key:?} already set in map"))
+        .collect();
+    if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
+        return Err(Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            twice.join("\n  ")
+        )));
+    }
+    call.warnings.extend(twice);
+    Ok(config)
+}
+
 /// Parses a body that need not be an object of the resource: options, reviews.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             }
             entry(object, "deprecatedSource");
         }
-        ("", "PersistentVolumeClaim") => persistent_volume_claim(object, true),
+        ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
         ("", "PersistentVolume") => {
             let spec = entry(object, "spec");
             set(spec, "persistentVolumeReclaimPolicy", "Retain");
@@ -284,13 +284,9 @@ fn service(object: &mut Map<String, Value>) {
     }
 }
 
-fn persistent_volume_claim(object: &mut Map<String, Value>, stored: bool) {
+fn persistent_volume_claim(object: &mut Map<String, Value>) {
     set(entry(object, "spec"), "volumeMode", "Filesystem");
     set(entry(object, "status"), "phase", "Pending");
-    let meta = entry(object, "metadata");
-    if stored && !meta.contains_key("deletionTimestamp") {
-        set(meta, "finalizers", json!(["kubernetes.io/pvc-protection"]));
-    }
 }
 
 fn limit_range_item(item: &mut Map<String, Value>) {
@@ -384,7 +380,7 @@ fn stateful_set(object: &mut Map<String, Value>) {
     for claim in items(spec, "volumeClaimTemplates") {
         set(claim, "kind", "PersistentVolumeClaim");
         set(claim, "apiVersion", "v1");
-        persistent_volume_claim(claim, false);
+        persistent_volume_claim(claim);
     }
     pods::template(entry(spec, "template"));
     let status = entry(object, "status");

@@ -27,7 +27,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("", "Namespace") => namespace(new, &mut errors),
         ("", "Service") => services::service(new, old, &mut errors),
         ("", "Event") => event(new, &mut errors),
-        ("events.k8s.io", "Event") if old.is_none() => new_event(new, &mut errors),
+        ("events.k8s.io", "Event") => {
+            if old.is_none_or(|it| it["series"] != new["series"]) {
+                event_series(new, &mut errors);
+            }
+            if old.is_none() {
+                new_event(new, &mut errors);
+            }
+        }
         ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
         ("networking.k8s.io", "Ingress") => policies::ingress(new, &mut errors),
         ("networking.k8s.io", "NetworkPolicy") => policies::network_policy(new, &mut errors),
@@ -330,6 +337,20 @@ fn event(new: &Value, errors: &mut Vec<FieldError>) {
             &json!(involved),
             "does not match event.namespace",
         ));
+    }
+}
+
+/// What happened once is no series.
+fn event_series(new: &Value, errors: &mut Vec<FieldError>) {
+    let series = &new["series"];
+    if series.is_null() {
+        return;
+    }
+    if series["count"].as_i64().unwrap_or_default() < 2 {
+        errors.push(FieldError::invalid("series.count", &json!(""), "should be at least 2"));
+    }
+    if text(series, "/lastObservedTime").is_empty() {
+        errors.push(FieldError::required("series.lastObservedTime", ""));
     }
 }
 

@@ -48,6 +48,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     pub field_validation: FieldValidation,
     pub force: bool,
+    /// What the text of a patch says twice, in words: what comes of it no longer shows that.
+    pub twice: Vec<String>,
 }
 
 /// What a write answers.
@@ -149,15 +151,17 @@ impl<'a> Call<'a> {
     /// 422 for a value that Kubernetes does not know.
     pub fn write_options(&self, options: &str, apply: bool) -> Result<WriteOptions, Status> {
         let mut errors = Vec::new();
-        let mut it = WriteOptions::default();
-        for value in self.query.all("dryRun").filter(|it| !it.is_empty()) {
-            if value == "All" {
-                it.dry_run = true;
-            } else {
-                errors.push(FieldError::not_supported("dryRun", &json!([value]), &["All"]));
-            }
-        }
+        let mut it = WriteOptions {
+            force: self.query.flag("force"),
+            ..WriteOptions::default()
+        };
         let manager = self.query.get("fieldManager").unwrap_or_default();
+        if it.force && options == "PatchOptions" && !apply {
+            errors.push(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            ));
+        }
         if manager.len() > 128 {
             errors.push(FieldError::too_long("fieldManager", 128));
         } else if let Some((at, bad)) = manager.chars().enumerate().find(|(_, it)| it.is_control()) {
@@ -165,6 +169,13 @@ impl<'a> Call<'a> {
             errors.push(FieldError::invalid("fieldManager", &manager.into(), detail));
         } else if manager.is_empty() && apply {
             errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        for value in self.query.all("dryRun").filter(|it| !it.is_empty()) {
+            if value == "All" {
+                it.dry_run = true;
+            } else {
+                errors.push(FieldError::not_supported("dryRun", &json!([value]), &["All"]));
+            }
         }
         it.field_manager = if manager.is_empty() {
             default_manager(&self.user_agent)
@@ -181,13 +192,6 @@ impl<'a> Call<'a> {
                 FieldValidation::Warn
             }
         };
-        it.force = self.query.flag("force");
-        if it.force && options == "PatchOptions" && !apply {
-            errors.push(FieldError::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            ));
-        }
         if errors.is_empty() {
             Ok(it)
         } else {

@@ -119,36 +119,56 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
 
 /// Warns of unknown fields as asked, or gives the text with which they are refused.
 fn tell_unknown(call: &mut Call<'_>, unknown: &[String], options: &WriteOptions) -> Result<(), String> {
+    let unknown = unknown.iter().map(|it| format!("unknown field \"{it}\""));
+    let mut wrong = options.twice.iter().cloned().chain(unknown).peekable();
     match options.field_validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => {
-            call.warnings
-                .extend(unknown.iter().map(|it| format!("unknown field \"{it}\"")));
+        FieldValidation::Warn => call.warnings.extend(wrong),
+        FieldValidation::Strict if wrong.peek().is_none() => {}
+        FieldValidation::Strict => {
+            let wrong: Vec<String> = wrong.collect();
+            return Err(format!("strict decoding error: {}", wrong.join(", ")));
         }
-        FieldValidation::Strict if unknown.is_empty() => {}
-        FieldValidation::Strict => return Err(decode::strict_error(unknown, &[])),
     }
     Ok(())
 }
 
-/// Decodes the body of `serviceaccounts/token`, which is of another kind than the object that it is asked of.
+/// Decodes the body of `serviceaccounts/token` or `pods/eviction`, which is of another kind than the object that it is asked of.
 ///
 /// # Errors
 /// 400 for another kind, for a field of a wrong type, and for unknown fields when validation is strict.
-pub fn decode_token_request(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) -> Result<(), Status> {
-    const KIND: &str = "TokenRequest";
+pub fn decode_posted(
+    call: &mut Call<'_>,
+    (group, own): (&str, &str),
+    value: &mut Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
     const VERSION: &str = "v1";
-    let cannot = |text: &str| Status::bad_request(decode::cannot_be_handled(KIND, VERSION, text));
+    let cannot = |text: &str| Status::bad_request(decode::cannot_be_handled(own, VERSION, text));
     let kind = value["kind"].as_str().unwrap_or_default();
-    if !kind.is_empty() && kind != KIND {
+    if !kind.is_empty() && kind != own {
         let text = format!("invalid object type: it is a {kind}");
         return Err(cannot(&text));
     }
-    let Some(schema) = builtin_schemas::schema("authentication.k8s.io", VERSION, KIND) else {
+    if let Some(schema) = builtin_schemas::schema(group, VERSION, own) {
+        let unknown = decode::decode(value, &schema, own).map_err(|it| cannot(&it))?;
+        tell_unknown(call, &unknown, options).map_err(|it| cannot(&it))?;
+    }
+    check_namespace(call, value)
+}
+
+/// What is posted says the namespace of the path, or none.
+///
+/// # Errors
+/// 400 for another.
+pub fn check_namespace(call: &Call<'_>, value: &Value) -> Result<(), Status> {
+    let given = value["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !call.resource.namespaced || given.is_empty() || given == call.namespace {
         return Ok(());
-    };
-    let unknown = decode::decode(value, &schema, KIND).map_err(|it| cannot(&it))?;
-    tell_unknown(call, &unknown, options).map_err(|it| cannot(&it))
+    }
+    Err(Status::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
 }
 
 /// Decodes the body of a DELETE. What it does not know is let pass, as the options of a newer client are.

@@ -14,6 +14,7 @@ use crate::{
 use kube_store::status::{FieldError, Status};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use x509_cert::{
     der::{Decode, Encode, EncodePem},
     ext::{
@@ -573,47 +574,74 @@ fn check_for_signer(object: &Value, asked: &Asked) -> Result<(), String> {
         }
         None => Ok(()),
     };
-    let is_kubelet_subject = asked.organizations == ["system:nodes"] && asked.common_name.starts_with("system:node:");
-    let client_usages = ["client auth", "digital signature", "key encipherment"];
+    let names = asked.names.as_ref().map(|it| it.0.as_slice()).unwrap_or_default();
     match signer(object) {
-        CLIENT => only(&client_usages, "client auth", "client"),
+        CLIENT => only(
+            &["client auth", "digital signature", "key encipherment"],
+            "client auth",
+            "client",
+        ),
         KUBELET_CLIENT => {
-            only(&client_usages, "client auth", "client")?;
-            if asked.names.as_ref().is_some_and(|it| !it.0.is_empty()) {
-                return Err("DNS, IP, email and URI subjectAltNames are not allowed".into());
+            are_nodes(asked)?;
+            for (kind, is_of) in NAMES {
+                if names.iter().any(is_of) {
+                    return Err(format!("{kind} subjectAltNames are not allowed"));
+                }
             }
-            if !is_kubelet_subject {
-                return Err(
-                    "subject organization is not system:nodes or common name does not begin with system:node:".into(),
-                );
-            }
-            Ok(())
+            is_node(asked)?;
+            kubelet_usages(&usages, "client auth")
         }
         KUBELET_SERVING => {
-            only(
-                &["server auth", "digital signature", "key encipherment"],
-                "server auth",
-                "server",
-            )?;
-            let names = asked.names.as_ref().map(|it| it.0.as_slice()).unwrap_or_default();
-            if names.is_empty() {
+            are_nodes(asked)?;
+            let serves = |it: &GeneralName| matches!(it, GeneralName::DnsName(_) | GeneralName::IpAddress(_));
+            if !names.iter().any(serves) {
                 return Err("DNS or IP subjectAltName is required".into());
             }
-            if names
-                .iter()
-                .any(|it| !matches!(it, GeneralName::DnsName(_) | GeneralName::IpAddress(_)))
-            {
-                return Err("URI and email subjectAltNames are not allowed".into());
+            for (kind, is_of) in NAMES.iter().filter(|it| matches!(it.0, "Email" | "URI")) {
+                if names.iter().any(is_of) {
+                    return Err(format!("{kind} subjectAltNames are not allowed"));
+                }
             }
-            if !is_kubelet_subject {
-                return Err(
-                    "subject organization is not system:nodes or common name does not begin with system:node:".into(),
-                );
-            }
-            Ok(())
+            kubelet_usages(&usages, "server auth")?;
+            is_node(asked)
         }
         other => Err(format!("no signer named {other}")),
     }
+}
+
+type IsOf = fn(&GeneralName) -> bool;
+/// Kinds of names beside the subject, in the order in which they are looked at.
+const NAMES: [(&str, IsOf); 4] = [
+    ("DNS", |it| matches!(it, GeneralName::DnsName(_))),
+    ("Email", |it| matches!(it, GeneralName::Rfc822Name(_))),
+    ("IP", |it| matches!(it, GeneralName::IpAddress(_))),
+    ("URI", |it| matches!(it, GeneralName::UniformResourceIdentifier(_))),
+];
+
+fn are_nodes(asked: &Asked) -> Result<(), String> {
+    match asked.organizations == ["system:nodes"] {
+        true => Ok(()),
+        false => Err("subject organization is not system:nodes".into()),
+    }
+}
+
+fn is_node(asked: &Asked) -> Result<(), String> {
+    match asked.common_name.starts_with("system:node:") {
+        true => Ok(()),
+        false => Err("subject common name does not begin with system:node:".into()),
+    }
+}
+
+/// A kubelet asks for all that it needs and no more; a key that is not RSA needs no encipherment.
+fn kubelet_usages(usages: &[&str], own: &str) -> Result<(), String> {
+    let given: BTreeSet<&str> = usages.iter().copied().collect();
+    let whole = BTreeSet::from(["digital signature", "key encipherment", own]);
+    let signing = BTreeSet::from(["digital signature", own]);
+    if given == whole || given == signing {
+        return Ok(());
+    }
+    let whole: Vec<&str> = whole.into_iter().collect();
+    Err(format!("usages did not match [{}]", whole.join(" ")))
 }
 
 #[cfg(test)]

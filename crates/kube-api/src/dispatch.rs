@@ -3,7 +3,7 @@
 use crate::{
     admission, authn, authz, backup, body,
     call::{Answer, Call, Written},
-    content, convert, discovery, fair,
+    content, convert, discovery, eviction, fair,
     identity::{Attributes, User},
     listen::PeerCertificate,
     openapi, pages, pod_logs,
@@ -180,7 +180,7 @@ where
         },
         Route::GroupVersion(group, version) => match discovery::group_version(&registry, &group, &version) {
             Some(value) => Ok(respond::value(200, form.as_ref().map_err(Clone::clone)?, &value)),
-            None => Ok(not_found_text()),
+            None => no_resource(server, &group),
         },
         Route::OpenApiV2 => Ok(openapi::v2(&registry, headers)),
         Route::OpenApiV3(key) if key.is_empty() => Ok(openapi::v3_index(&registry, headers)),
@@ -278,11 +278,11 @@ fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<B
     respond::text(if ok { 200 } else { 500 }, text)
 }
 
-/// The 404 of a path whose resource does not exist: a Status for built-in groups, text for the others.
-fn no_resource(server: &Inner, path: &ResourcePath) -> Result<Response<Body>, Status> {
+/// The 404 of a path whose version or resource does not exist: a Status for built-in groups, text for the others.
+fn no_resource(server: &Inner, group: &str) -> Result<Response<Body>, Status> {
     let registry = server.registry.load();
     let builtin = registry
-        .group(&path.group)
+        .group(group)
         .is_some_and(|it| it.values().any(|it| it.is_builtin()));
     if builtin {
         Err(Status::no_such_resource())
@@ -352,7 +352,7 @@ where
         .find(&path.group, &path.version, &path.resource)
         .cloned();
     let Some(resource) = found else {
-        return no_resource(server, &path);
+        return no_resource(server, &path.group);
     };
     if !resource.is_builtin() && !has_scope(&resource, &path, verb) {
         return Ok(not_found_text());
@@ -557,12 +557,13 @@ async fn write(
             let is_token = call.subresource == "token";
             let mut value = if is_token {
                 let mut value = body::parse_any(&bytes, media)?;
-                content::decode_token_request(call, &mut value, &options)?;
+                content::decode_posted(call, ("authentication.k8s.io", "TokenRequest"), &mut value, &options)?;
                 value
             } else {
                 let mut value = body::parse_object(call, &bytes, media, &options)?;
                 content::check_kind(call, &mut value)?;
                 content::decode(call, &mut value, &options)?;
+                content::check_namespace(call, &value)?;
                 value
             };
             admission::post(call, &mut value).await?;
@@ -645,8 +646,7 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
         "application/strategic-merge-patch+json" if call.resource.is_builtin() => PatchType::Strategic,
         "application/apply-patch+yaml" => {
             let options = call.write_options("PatchOptions", true)?;
-            let config =
-                body::parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
+            let config = body::parse_applied(call, bytes, &options)?;
             if call.subresource == "scale" {
                 return scale::apply(call, &config, &options).await;
             }
@@ -670,6 +670,10 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
 /// `eviction` and `binding` of a pod.
 async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
     let mut value = body::parse_any(bytes, media)?;
+    if call.subresource == "eviction" {
+        let options = call.write_options("CreateOptions", false)?;
+        content::decode_posted(call, ("policy", "Eviction"), &mut value, &options)?;
+    }
     // What the object says it is about counts for those who judge it, the path for what happens.
     let named = value["metadata"]["name"].as_str().unwrap_or_default();
     if call.subresource == "eviction" && named != call.name {
@@ -682,10 +686,11 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
     match call.subresource.as_str() {
         "eviction" => {
             call.subresource.clear();
-            let mut options = DeleteOptions::read(call, value.get("deleteOptions"))?;
-            // Said in the query it holds, too, whatever the options say.
-            options.dry_run |= call.query.all("dryRun").any(|it| it == "All");
-            verbs::delete::delete(call, &options).await?;
+            // Of the query only this is read: the other options are those of a POST.
+            let dry_run = call.write_options("CreateOptions", false)?.dry_run;
+            let mut options = DeleteOptions::read(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
+            options.dry_run |= dry_run;
+            eviction::evict(call, &options).await?;
         }
         "binding" => {
             let node = value["target"]["name"].clone();

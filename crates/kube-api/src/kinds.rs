@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 const NAMESPACES: &str = "namespaces";
 const PODS: &str = "pods";
 const SERVICES: &str = "services";
+const VOLUMES: &str = "persistentvolumes";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
@@ -37,11 +38,49 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
         CRDS => {
             crd::prepare_create(call, value)?;
         }
+        VOLUMES => {
+            let phase = json!({"phase": "Pending", "lastPhaseTransitionTime": pipeline::seconds(call.now)});
+            value["status"] = phase;
+        }
         // Its expressions are checked before it is stored: what a controller would say later is known now.
         POLICIES => value["status"] = json!({"observedGeneration": 1, "typeChecking": {}}),
         _ => {}
     }
+    protect(call, value);
     Ok(())
+}
+
+/// The finalizer that keeps an object of this kind while somebody uses it.
+pub fn protection(id: &str) -> Option<&'static str> {
+    match id {
+        "persistentvolumeclaims" => Some("kubernetes.io/pvc-protection"),
+        VOLUMES => Some("kubernetes.io/pv-protection"),
+        _ => None,
+    }
+}
+
+fn protect(call: &Call<'_>, value: &mut Value) {
+    let Some(finalizer) = protection(call.id()) else { return };
+    let finalizers = pipeline::metadata(value).entry("finalizers").or_insert(Value::Null);
+    match finalizers.as_array_mut() {
+        Some(all) if all.iter().any(|it| it == finalizer) => {}
+        Some(all) => all.push(finalizer.into()),
+        None => *finalizers = json!([finalizer]),
+    }
+}
+
+/// The time of a volume's last change of phase is the server's to note, where the client does not.
+fn note_phase(call: &Call<'_>, old: &Value, new: &mut Value) {
+    const TIME: &str = "lastPhaseTransitionTime";
+    let (before, after) = (&old["status"], &new["status"]);
+    let time = match before["phase"] == after["phase"] {
+        true if after[TIME].is_null() => before[TIME].clone(),
+        false if after[TIME].is_null() || after[TIME] == before[TIME] => pipeline::seconds(call.now).into(),
+        _ => return,
+    };
+    if !time.is_null() {
+        new["status"][TIME] = time;
+    }
 }
 
 /// Nobody grants what they do not hold.
@@ -152,6 +191,7 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
             }
         }
         PODS => pod_admission::check_node(call, old, new)?,
+        VOLUMES if call.subresource == "status" => note_phase(call, old, new),
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,
         _ => {}

@@ -22,6 +22,7 @@ mod crd;
 pub mod csr;
 mod discovery;
 mod dispatch;
+mod eviction;
 pub mod fair;
 mod ground;
 pub mod identity;

@@ -362,10 +362,21 @@ fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
                     None => kept.remove("status"),
                 };
             }
-            let fields: &[&str] = if call.resource.is_builtin() {
-                &["labels", "annotations", "managedFields"]
-            } else {
-                &["managedFields"]
+            // What a controller notes beside the status; custom resources have none of it.
+            let fields: &[&str] = match call.id().as_ref() {
+                _ if !call.resource.is_builtin() => &["managedFields"],
+                "volumeattachments.storage.k8s.io" | "validatingadmissionpolicies.admissionregistration.k8s.io" => {
+                    &["managedFields"]
+                }
+                "deployments.apps" => &["annotations", "finalizers", "ownerReferences", "managedFields"],
+                "pods" => &["labels", "annotations", "finalizers", "managedFields"],
+                _ => &[
+                    "labels",
+                    "annotations",
+                    "finalizers",
+                    "ownerReferences",
+                    "managedFields",
+                ],
             };
             let kept_metadata = metadata(&mut kept);
             for key in fields {
@@ -393,13 +404,18 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
         })
     }
     let mut same = counted(old, skip_status).eq(counted(new, skip_status));
-    if call.id().as_ref() == "deployments.apps" {
+    fn of_metadata<'v>(of: &'v Value, key: &str) -> Option<&'v Map<String, Value>> {
+        let found = of["metadata"][key].as_object();
+        found.filter(|it| !it.is_empty())
+    }
+    match call.id().as_ref() {
         // The one kind whose annotations count: its controller copies them to ReplicaSets.
-        fn annotations(of: &Value) -> Option<&Map<String, Value>> {
-            let found = of["metadata"]["annotations"].as_object();
-            found.filter(|it| !it.is_empty())
-        }
-        same &= annotations(old) == annotations(new);
+        "deployments.apps" => same &= of_metadata(old, "annotations") == of_metadata(new, "annotations"),
+        // Their labels say which Service they are of.
+        "endpointslices.discovery.k8s.io" => same &= of_metadata(old, "labels") == of_metadata(new, "labels"),
+        // What may change of them means nothing to anybody who counts.
+        "priorityclasses.scheduling.k8s.io" => same = true,
+        _ => {}
     }
     if !same {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;

@@ -119,7 +119,7 @@ pub fn route(path: &str) -> Route {
         ["api"] => Route::Legacy,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).into()),
-        ["api", "v1"] => Route::GroupVersion(String::new(), "v1".into()),
+        ["api", version] => Route::GroupVersion(String::new(), (*version).into()),
         ["apis", group, version] => Route::GroupVersion((*group).into(), (*version).into()),
         ["api", "v1", rest @ ..] => resource("", "v1", rest),
         ["apis", group, version, rest @ ..] => resource(group, version, rest),

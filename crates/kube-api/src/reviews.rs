@@ -8,6 +8,7 @@ use crate::{
     tokens::{self, ISSUER},
 };
 use kube_store::{
+    selector::label_key_error,
     status::{FieldError, Status},
     store::Store,
 };
@@ -273,10 +274,67 @@ fn asked(spec: &Value) -> Result<Attributes, FieldError> {
             } else {
                 "spec.resourceAttributes"
             };
-            let value = if both { path } else { &Value::Null };
-            Err(FieldError::invalid(field, value, detail))
+            let value = if both { path_in_go(path) } else { Value::Null };
+            Err(FieldError::invalid(field, &value, detail))
         }
     }
+}
+
+/// What is wrong with the selectors that a question is about. No rule of ours looks at them; others may.
+fn selector_errors(spec: &Value, errors: &mut Vec<FieldError>) {
+    for kind in ["fieldSelector", "labelSelector"] {
+        let selector = &spec["resourceAttributes"][kind];
+        if selector.is_null() {
+            continue;
+        }
+        let field = format!("spec.resourceAttributes.{kind}");
+        let raw = text(selector, "rawSelector");
+        let requirements = selector["requirements"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        match (raw.is_empty(), requirements.is_empty()) {
+            (false, false) => errors.push(FieldError::invalid(
+                format!("{field}.rawSelector"),
+                &raw.into(),
+                "may not specified at the same time as requirements",
+            )),
+            (true, true) => errors.push(FieldError::required(
+                format!("{field}.requirements"),
+                &format!("when {field} is specified, requirements or rawSelector is required"),
+            )),
+            _ => {}
+        }
+        for (at, it) in requirements.iter().enumerate() {
+            let field = format!("{field}.requirements[{at}]");
+            let key = text(it, "key");
+            if kind == "labelSelector" {
+                let wrong = label_key_error(key).unwrap_or_default();
+                let wrong = wrong.split("; ").filter(|it| !it.is_empty());
+                errors.extend(wrong.map(|it| FieldError::invalid(format!("{field}.key"), &key.into(), it)));
+            } else if key.is_empty() {
+                errors.push(FieldError::required(format!("{field}.key"), "must be specified"));
+            }
+            let has_values = it["values"].as_array().is_some_and(|it| !it.is_empty());
+            match (text(it, "operator"), has_values) {
+                ("In" | "NotIn", false) => errors.push(FieldError::required(
+                    format!("{field}.values"),
+                    "must be specified when `operator` is 'In' or 'NotIn'",
+                )),
+                ("Exists" | "DoesNotExist", true) => errors.push(FieldError::forbidden(
+                    format!("{field}.values"),
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                )),
+                // A newer client may know others.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// As errors show it: by the names of the struct.
+fn path_in_go(path: &Value) -> Value {
+    json!({"Path": text(path, "path"), "Verb": text(path, "verb")})
 }
 
 /// `*` in a review means the wildcard itself, as in a rule: only a rule with `*` allows it. Nothing to translate.
@@ -329,11 +387,13 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
             "at least one of user or group must be specified",
         ));
     }
+    selector_errors(spec, &mut errors);
     errors.extend(metadata_error(&body, is_local));
-    if is_local && !spec["resourceAttributes"].is_null() && asked.namespace != local_namespace {
+    let namespace = text(&spec["resourceAttributes"], "namespace");
+    if is_local && !spec["resourceAttributes"].is_null() && namespace != local_namespace {
         errors.push(FieldError::invalid(
             "spec.resourceAttributes.namespace",
-            &asked.namespace.as_str().into(),
+            &namespace.into(),
             "must match metadata.namespace",
         ));
     }
@@ -341,7 +401,7 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
         let detail = "disallowed on this kind of request";
         errors.push(FieldError::invalid(
             "spec.nonResourceAttributes",
-            &spec["nonResourceAttributes"],
+            &path_in_go(&spec["nonResourceAttributes"]),
             detail,
         ));
     }
@@ -361,8 +421,11 @@ fn subject_access_review(deps: Deps<'_>, local_namespace: &str, body: Value) -> 
 
 fn self_subject_access_review(deps: Deps<'_>, user: &User, body: Value) -> Result<Value, Status> {
     let asked = asked(&body["spec"]).map_err(|error| invalid(&[error]))?;
-    if let Some(error) = metadata_error(&body, false) {
-        return Err(invalid(&[error]));
+    let mut errors = Vec::new();
+    selector_errors(&body["spec"], &mut errors);
+    errors.extend(metadata_error(&body, false));
+    if !errors.is_empty() {
+        return Err(invalid(&errors));
     }
     let status = decide(deps.rbac, user, &asked);
     Ok(answer(

@@ -5,7 +5,7 @@ use crate::{
     convert,
     pipeline::{self, Source},
     registry::Version,
-    verbs::patch::PatchType,
+    verbs::{patch::PatchType, update},
 };
 use kube_store::{
     managed, patch,
@@ -178,6 +178,7 @@ async fn change(
         if !wanted.is_empty() && wanted != current.revision.to_string() {
             return Err(call.stale());
         }
+        update::check_uid(call, &scale, &current.uid)?;
         let mut new = old.clone();
         set(&mut new, &paths.spec, replicas.into());
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {

@@ -292,7 +292,7 @@ pub fn label_key_error(key: &str) -> Option<String> {
         None => key,
         Some((_, name)) if name.contains('/') => {
             return Some(format!(
-                "a qualified name {NAME_RULE} {example} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {NAME_RULE} {example} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             ));
         }
         Some((prefix, name)) => {
@@ -467,7 +467,7 @@ impl Parser {
             return Err(format!("found '{}', expected: identifier", token.1));
         };
         if let Some(detail) = label_key_error(&key) {
-            return Err(format!("key: Invalid value: {}: {detail}", Value::from(key)));
+            return Err(format!("<nil>: Invalid value: {}: {detail}", Value::from(key)));
         }
         if negated {
             return requirement(&key, Word::DoesNotExist, Vec::new());

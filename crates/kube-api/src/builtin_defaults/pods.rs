@@ -13,6 +13,14 @@ pub(super) fn pod(object: &mut Map<String, Value>) {
     let pod_spec = entry(object, "spec");
     spec(pod_spec);
     set(pod_spec, "enableServiceLinks", true);
+    // A template keeps a negative one.
+    if pod_spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|it| it < 0)
+    {
+        pod_spec.insert("terminationGracePeriodSeconds".into(), 1.into());
+    }
     set(pod_spec, "priority", 0);
     set(pod_spec, "preemptionPolicy", "PreemptLowerPriority");
     let host_network = pod_spec.get("hostNetwork") == Some(&json!(true));

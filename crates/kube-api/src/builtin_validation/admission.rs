@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 
 const CONDITIONS_MAX: usize = 64;
+const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
 fn one_of(value: &Value, key: &str, field: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
     let given = value.get(key).and_then(Value::as_str).unwrap_or("");
@@ -423,6 +424,15 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
         if validation.get("reason").is_some() {
             one_of(validation, "reason", &field, &REASONS, errors);
         }
+    }
+    if audits.len() > AUDIT_ANNOTATIONS_MAX {
+        // As Go prints its structs.
+        let shown: Value = audits
+            .iter()
+            .map(|it| json!({"Key": text(it, "/key"), "ValueExpression": text(it, "/valueExpression")}))
+            .collect();
+        let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+        errors.push(FieldError::invalid("spec.auditAnnotations", &shown, detail));
     }
     let mut keys = HashSet::new();
     for (at, audit) in audits.iter().enumerate() {

@@ -369,21 +369,18 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
-        for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for list in ["containers", "initContainers"] {
             for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
                 container.as_object_mut().map(|it| it.remove("image"));
             }
         }
         if let Some(map) = spec.as_object_mut() {
-            for key in [
-                "activeDeadlineSeconds",
-                "tolerations",
-                "terminationGracePeriodSeconds",
-                "schedulingGates",
-                "nodeName",
-                "ephemeralContainers",
-            ] {
+            for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
                 map.remove(key);
+            }
+            // A negative one, which was stored once, counts as 1 wherever it is read.
+            if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {
+                *grace = grace.as_i64().map(|it| if it < 0 { 1 } else { it }).into();
             }
         }
         spec
@@ -415,6 +412,17 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             "spec.tolerations",
             "existing toleration can not be modified except its tolerationSeconds",
         ));
+    }
+    let gates = list(old, "/spec/schedulingGates");
+    for (at, gate) in list(new, "/spec/schedulingGates").iter().enumerate() {
+        if !gates.iter().any(|it| it["name"] == gate["name"]) {
+            let name = text(gate, "/name");
+            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(
+                format!("spec.schedulingGates[{at}].name"),
+                detail,
+            ));
+        }
     }
 }
 

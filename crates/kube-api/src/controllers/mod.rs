@@ -7,7 +7,6 @@
 
 mod bootstrap;
 mod bootstrap_token;
-mod claim_protection;
 mod cluster_role;
 mod compaction;
 mod crd;
@@ -19,6 +18,7 @@ mod queue;
 mod root_ca;
 mod service_account;
 mod token_secret;
+mod volume_protection;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +36,7 @@ use queue::{Key, Queue};
 use serde_json::Value;
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
+use volume_protection::VolumeProtection;
 
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
@@ -124,7 +125,8 @@ pub fn run(
             ground,
         }),
         Arc::new(cluster_role::Aggregation::new(local.clone())),
-        Arc::new(claim_protection::ClaimProtection::new(local.clone())),
+        Arc::new(VolumeProtection::new(local.clone(), volume_protection::CLAIMS)),
+        Arc::new(VolumeProtection::new(local.clone(), volume_protection::VOLUMES)),
         Arc::new(event_ttl::EventTtl {
             local: local.clone(),
             ttl: event_ttl,

@@ -57,15 +57,7 @@ pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOption
         )];
         return Err(call.invalid("", &errors));
     }
-    if call.resource.crd.as_ref().is_some_and(|it| it.terminating) {
-        let text = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(
-            &call.resource.plural,
-            &call.resource.group,
-            &name,
-            text,
-        ));
-    }
+    check_kind_stays(call, &name)?;
     pipeline::check_namespace_lifecycle(call, &name)?;
     content::decode(call, &mut value, options)?;
     let mut tries = 0;
@@ -193,10 +185,13 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
     } else {
         metadata.remove("namespace");
     }
-    if call.resource.traits.generation {
+    // A CSIDriver has none until it changes first.
+    if call.resource.traits.generation && call.id().as_ref() != "csidrivers.storage.k8s.io" {
         metadata.insert("generation".into(), 1.into());
     }
+    // A node says what it has when it joins.
     if call.served().status
+        && call.id().as_ref() != "nodes"
         && let Some(map) = value.as_object_mut()
     {
         map.remove("status");
@@ -207,22 +202,23 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
 /// The namespace comes from the path; the body may repeat it.
 fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     let metadata = pipeline::metadata(value);
-    let given = metadata
-        .get("namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
     if !call.resource.namespaced {
         metadata.remove("namespace");
         return Ok(());
     }
-    if !given.is_empty() && given != call.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    metadata.insert("namespace".into(), json!(call.namespace));
+    content::check_namespace(call, value)?;
+    pipeline::metadata(value).insert("namespace".into(), json!(call.namespace));
     Ok(())
+}
+
+/// Nothing is added to a kind that is going.
+fn check_kind_stays(call: &Call<'_>, name: &str) -> Result<(), Status> {
+    if call.resource.crd.as_ref().is_none_or(|it| !it.terminating) {
+        return Ok(());
+    }
+    let text = "create not allowed while custom resource definition is terminating";
+    let (plural, group) = (&call.resource.plural, &call.resource.group);
+    Err(Status::forbidden(plural, group, name, text))
 }
 
 /// Stores the first state of an applied object; server-side apply has already settled ownership.
@@ -231,6 +227,7 @@ fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
 /// As `create`.
 pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
     let name = call.name.clone();
+    check_kind_stays(call, &name)?;
     pipeline::check_namespace_lifecycle(call, &name)?;
     check_namespace(call, &mut value)?;
     pipeline::metadata(&mut value).remove("resourceVersion");

@@ -85,7 +85,6 @@ impl DeleteOptions {
         let dry_run: Vec<&str> = match body["dryRun"].as_array() {
             Some(list) => list.iter().filter_map(Value::as_str).collect(),
             None if given.is_some() => Vec::new(),
-            None if given.is_some() => Vec::new(),
             None => call.query.all("dryRun").filter(|it| !it.is_empty()).collect(),
         };
         if let Some(bad) = dry_run.iter().find(|it| **it != "All") {
@@ -164,6 +163,21 @@ pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Writ
     }
 }
 
+/// Deletes the named object without asking admission: whoever calls has asked about something that stands for it.
+///
+/// # Errors
+/// 404, 409 when a precondition fails.
+pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+    loop {
+        let current = call.newest()?;
+        check_preconditions(call, &current, options)?;
+        let old = convert::value(&call.resource, &call.version, &current).await?;
+        if let Some(written) = delete_once(call, &current, old, options).await? {
+            return Ok(written);
+        }
+    }
+}
+
 async fn delete_once(
     call: &mut Call<'_>,
     current: &Arc<Object>,
@@ -233,7 +247,11 @@ async fn delete_once(
     Ok(Some(Written { code: 200, answer }))
 }
 
-async fn commit(
+/// Brings the next state of an object to the store, or removes it. `None` when it changed meanwhile.
+///
+/// # Errors
+/// 404, or 413 for what is too large.
+pub(crate) async fn commit(
     call: &Call<'_>,
     current: &Arc<Object>,
     new: Option<Value>,
@@ -265,7 +283,9 @@ fn success(call: &Call<'_>, uid: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOptions) -> Result<(), Status> {
+/// # Errors
+/// 409 for a uid or a revision that the object does not have.
+pub(crate) fn check_preconditions(call: &Call<'_>, current: &Object, options: &DeleteOptions) -> Result<(), Status> {
     if let Some(uid) = options.uid.as_deref().filter(|it| *it != current.uid.as_ref()) {
         let text = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted \

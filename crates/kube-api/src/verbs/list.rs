@@ -97,7 +97,7 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     let version = query.get("resourceVersion").unwrap_or_default();
     let matching = query.get("resourceVersionMatch").unwrap_or_default();
     let token = query.text("continue").map(Continue::read).transpose()?;
-    check_match(version, matching)?;
+    check_match(version, matching, token.is_some())?;
     if query.get("sendInitialEvents").is_some() {
         return Err(options_error(&[FieldError::forbidden(
             "sendInitialEvents",
@@ -171,13 +171,17 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     Ok(page)
 }
 
-fn check_match(version: &str, matching: &str) -> Result<(), Status> {
+fn check_match(version: &str, matching: &str, continues: bool) -> Result<(), Status> {
     let field = "resourceVersionMatch";
     match (matching, version) {
         ("", _) => Ok(()),
         ("Exact" | "NotOlderThan", "") => Err(options_error(&[FieldError::forbidden(
             field,
             "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        )])),
+        ("Exact" | "NotOlderThan", _) if continues => Err(options_error(&[FieldError::forbidden(
+            field,
+            "resourceVersionMatch is forbidden when continue is provided",
         )])),
         ("Exact", "0") => Err(options_error(&[FieldError::forbidden(
             field,

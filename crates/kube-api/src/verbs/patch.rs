@@ -1,13 +1,14 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
 use crate::{
-    call::{Call, WriteOptions, Written},
+    call::{Call, FieldValidation, WriteOptions, Written},
     content, convert,
     pipeline::{self, Source},
     verbs::update,
 };
 use kube_store::{
     patch,
+    schema::duplicates::duplicates,
     status::{FieldError, Status},
 };
 use serde_json::Value;
@@ -31,6 +32,13 @@ pub async fn patch(
     body: &[u8],
     options: &WriteOptions,
 ) -> Result<Written, Status> {
+    let mut options = options.clone();
+    if options.field_validation != FieldValidation::Ignore {
+        let of = if kind == PatchType::Json { "json patch " } else { "" };
+        let twice = duplicates(body).into_iter();
+        options.twice = twice.map(|it| format!("{of}duplicate field \"{it}\"")).collect();
+    }
+    let options = &options;
     loop {
         let current = call.newest()?;
         let old = convert::value(&call.resource, &call.version, &current).await?;

@@ -67,7 +67,10 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
 }
 
 /// Who names a uid means that very object; `current` is empty when there is none.
-fn check_uid(call: &Call<'_>, value: &Value, current: &str) -> Result<(), Status> {
+///
+/// # Errors
+/// 409 for another.
+pub(crate) fn check_uid(call: &Call<'_>, value: &Value, current: &str) -> Result<(), Status> {
     let given = pipeline::metadata_text(value, "uid");
     if given.is_empty() || given == current {
         return Ok(());

@@ -33,6 +33,8 @@ pub struct Check {
     pub says: &'static str,
     /// Why it can be asked of the embedded server alone.
     pub embedded_only: Option<&'static str>,
+    /// What of it can be asked of the embedded server alone, while the rest is asked of any.
+    pub embedded_too: Option<&'static str>,
     /// A program that it runs.
     pub program: Option<&'static str>,
     /// Whether the server has to reach the loopback address of this process.
@@ -50,6 +52,7 @@ where
         level,
         says,
         embedded_only: None,
+        embedded_too: None,
         program: None,
         is_called_back: false,
         run: Box::new(move |it| Box::pin(run(it))),
@@ -87,6 +90,12 @@ impl Check {
     /// It needs the inside of the embedded server.
     pub fn embedded(mut self, why: &'static str) -> Self {
         self.embedded_only = Some(why);
+        self
+    }
+
+    /// A part of it needs the inside of the embedded server, and is left out elsewhere.
+    pub fn embedded_too(mut self, part: &'static str) -> Self {
+        self.embedded_too = Some(part);
         self
     }
 

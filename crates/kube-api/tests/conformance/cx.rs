@@ -90,6 +90,11 @@ impl Cx {
         format!("/api/v1/namespaces/{}/{plural}", self.namespace().await)
     }
 
+    /// The path of a core resource in another namespace of this check.
+    pub async fn core_called(&self, what: &str, plural: &str) -> String {
+        format!("/api/v1/namespaces/{}/{plural}", self.namespace_called(what).await)
+    }
+
     /// Creates an object that goes when the check is done.
     pub async fn make(&self, path: &str, object: Value) -> Reply {
         let reply = self.admin.send(Ask::post(path, &object)).await.is(201);

@@ -97,7 +97,10 @@ pub fn write(all: &[Check], results: &[Outcome], elsewhere: bool) {
     for (check, outcome) in all.iter().zip(results) {
         let known = known::EMBEDDED.iter().find(|it| it.0 == check.number);
         let result = match (outcome, known) {
-            (Outcome::Passed, _) => "yes".to_owned(),
+            (Outcome::Passed, _) => match check.embedded_too.filter(|_| elsewhere) {
+                Some(part) => format!("yes, but for what needs the inside of the embedded server: {part}"),
+                None => "yes".to_owned(),
+            },
             (Outcome::Failed(_), Some((_, why))) if !elsewhere => format!("no: {why}"),
             (Outcome::Failed(_), _) => "no".to_owned(),
             (Outcome::Skipped(why), _) => why.clone(),

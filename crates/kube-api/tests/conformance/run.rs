@@ -172,15 +172,20 @@ async fn run_all(chosen: &[&Check]) -> Vec<Outcome> {
         }
     };
     let run = format!("{:04x}", rand::random::<u16>());
-    let results = stream::iter(chosen)
-        .map(|check| run_one(check, Cx::new(&target, check.number, &run)))
-        .buffered(AT_ONCE)
+    // As they end: one that takes its time holds nobody up.
+    let mut results: Vec<(usize, Outcome)> = stream::iter(chosen.iter().enumerate())
+        .map(|(at, check)| {
+            let cx = Cx::new(&target, check.number, &run);
+            async move { (at, run_one(check, cx).await) }
+        })
+        .buffer_unordered(AT_ONCE)
         .collect()
         .await;
+    results.sort_by_key(|it| it.0);
     if let Some(embedded) = embedded {
         embedded.stop().await;
     }
-    results
+    results.into_iter().map(|it| it.1).collect()
 }
 
 /// Prints what happened and returns what is wrong with it.

@@ -124,7 +124,7 @@ pub fn qualified_name_errors(text: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a qualified name {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };

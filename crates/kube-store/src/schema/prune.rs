@@ -67,7 +67,11 @@ fn node(
                 path.truncate(start);
             }
             if start > 0 && resource && schema.is_some_and(|it| it.embedded_resource) {
-                let found = metadata(value)?;
+                let found = metadata(value).map_err(|it| {
+                    // It is said where it is, and of the struct alone.
+                    let it = it.replace("ObjectMeta.metadata.", "ObjectMeta.");
+                    format!("{path}.metadata: Invalid value: {}: {it}", value["metadata"])
+                })?;
                 for it in found {
                     tell(dropped, || format!("{path}.{it}"));
                 }

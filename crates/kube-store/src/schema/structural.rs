@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{jsonpath::JsonPath, status::FieldError};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Fills in what a CustomResourceDefinition leaves out: names derived from the kind, and the conversion.
 pub fn default_crd(crd: &mut Value) {
@@ -186,7 +187,8 @@ fn check_group(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
         let note = crd
             .pointer("/metadata/annotations")
             .and_then(|it| it.get(KEY))
-            .and_then(Value::as_str);
+            .and_then(Value::as_str)
+            .filter(|it| !it.is_empty());
         match note {
             None => errors.push(FieldError::required(
                 field,
@@ -263,12 +265,13 @@ fn check_conversion(spec: &Map<String, Value>, errors: &mut Vec<FieldError>) {
     match conversion["strategy"].as_str().unwrap_or("") {
         "" => errors.push(FieldError::required("spec.conversion.strategy", "")),
         "None" => {
-            if conversion
-                .get("webhook")
-                .is_some_and(|it| it.get("clientConfig").is_some())
-            {
-                let text = "should not be set when strategy is not set to Webhook";
+            let text = "should not be set when strategy is not set to Webhook";
+            if conversion.pointer("/webhook/clientConfig").is_some() {
                 errors.push(FieldError::forbidden("spec.conversion.webhookClientConfig", text));
+            }
+            let reviews = conversion.pointer("/webhook/conversionReviewVersions");
+            if reviews.and_then(Value::as_array).is_some_and(|it| !it.is_empty()) {
+                errors.push(FieldError::forbidden("spec.conversion.conversionReviewVersions", text));
             }
         }
         "Webhook" => {
@@ -281,6 +284,8 @@ fn check_conversion(spec: &Map<String, Value>, errors: &mut Vec<FieldError>) {
                     if config.get("url").is_some() == config.get("service").is_some() {
                         let text = "exactly one of url or service is required";
                         errors.push(FieldError::required("spec.conversion.webhookClientConfig", text));
+                    } else if let Some(url) = config["url"].as_str() {
+                        check_url(url, "spec.conversion.webhookClientConfig.url", errors);
                     }
                 }
             }
@@ -305,6 +310,35 @@ fn check_conversion(spec: &Map<String, Value>, errors: &mut Vec<FieldError>) {
                 &json!(other),
                 &["None", "Webhook"],
             ));
+        }
+    }
+}
+
+/// An address that is called has a host and a path, and nothing else.
+fn check_url(url: &str, field: &str, errors: &mut Vec<FieldError>) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
+    let authority = match scheme {
+        "" => "",
+        _ => rest.split('/').next().unwrap_or_default(),
+    };
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let mut wrong = |value: &str, text: String| errors.push(FieldError::invalid(field, &json!(value), text));
+    if scheme != "https" {
+        wrong(scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    if host.is_empty() {
+        wrong(host, format!("host must be specified{FORM}"));
+    }
+    for (part, what) in [
+        (user, "user information is"),
+        (fragment, "fragments are"),
+        (query, "query parameters are"),
+    ] {
+        if !part.is_empty() {
+            wrong(part, format!("{what} not permitted in the URL"));
         }
     }
 }
@@ -357,12 +391,12 @@ fn check_versions(spec: &Map<String, Value>, errors: &mut Vec<FieldError>) {
             (false, _) => Some(format!("{field}.{own}")),
         };
         match version.pointer("/schema/openAPIV3Schema") {
-            None => errors.push(FieldError::required(
-                format!("{field}.schema.openAPIV3Schema"),
-                "schemas are required",
-            )),
+            None => errors.push(FieldError::required(format!("{field}.schema.openAPIV3Schema"), "")),
             Some(schema) => {
                 if let Some(path) = once("schema", "spec.validation.openAPIV3Schema", "schema.openAPIV3Schema") {
+                    if version.pointer("/subresources/status").is_some_and(|it| !it.is_null()) {
+                        check_beside_status(schema, &path, errors);
+                    }
                     structural_values::check_root(schema, &path, errors);
                 }
             }
@@ -388,6 +422,59 @@ fn check_versions(spec: &Map<String, Value>, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Where the status is written apart from the rest, what judges the object as a whole could not be held to.
+fn check_beside_status(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const ALLOWED: &[&str] = &[
+        "description",
+        "type",
+        "format",
+        "title",
+        "maximum",
+        "exclusiveMaximum",
+        "minimum",
+        "exclusiveMinimum",
+        "maxLength",
+        "minLength",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+        "multipleOf",
+        "required",
+        "items",
+        "properties",
+        "externalDocs",
+        "example",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    ];
+    const WHERE: &str = "at the root of the schema if the status subresource is enabled";
+    let ty = schema["type"].as_str().unwrap_or("object");
+    if ty != "object" {
+        let text =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.push(FieldError::invalid(format!("{path}.type"), &json!(ty), text));
+        return;
+    }
+    let is_given = |it: &Value| !it.is_null() && *it != json!(false) && *it != json!("") && *it != json!([]);
+    let mut members = schema.as_object().into_iter().flatten();
+    if members.any(|(key, value)| is_given(value) && !ALLOWED.contains(&key.as_str())) {
+        // As Go names them.
+        let names: Vec<String> = ALLOWED
+            .iter()
+            .map(|it| match it.strip_prefix("x-kubernetes-") {
+                Some("validations") => "XValidations".to_owned(),
+                Some(_) => "XPreserveUnknownFields".to_owned(),
+                None => format!("{}{}", it[..1].to_uppercase(), &it[1..]),
+            })
+            .collect();
+        let text = format!("only [{}] fields are allowed {WHERE}", names.join(" "));
+        errors.push(FieldError::invalid(path, schema, text));
+    }
+}
+
+const NO_PATH: &str = "must be a simple json path starting with .";
+
 fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (at, column) in version["additionalPrinterColumns"]
         .as_array()
@@ -411,15 +498,32 @@ fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 format!("must be one of {}", TYPES.join(",")),
             )),
         }
+        const FORMATS: [&str; 8] = [
+            "byte",
+            "date",
+            "date-time",
+            "double",
+            "float",
+            "int32",
+            "int64",
+            "password",
+        ];
+        let format = column["format"].as_str().unwrap_or("");
+        if !format.is_empty() && !FORMATS.contains(&format) {
+            errors.push(FieldError::invalid(
+                format!("{path}[{at}].format"),
+                &json!(format),
+                format!("must be one of {}", FORMATS.join(",")),
+            ));
+        }
         let json_path = column["jsonPath"].as_str().unwrap_or("");
         if json_path.is_empty() {
             errors.push(FieldError::required(format!("{path}[{at}].JSONPath"), ""));
         } else if !json_path.starts_with('.') {
-            let text = "is an invalid path: must start with .";
             errors.push(FieldError::invalid(
                 format!("{path}[{at}].JSONPath"),
                 &json!(json_path),
-                text,
+                NO_PATH,
             ));
         } else if let Err(why) = JsonPath::parse(json_path) {
             let text = format!("is an invalid path: {why}");
@@ -447,23 +551,38 @@ fn check_scale(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             if required {
                 errors.push(FieldError::required(field, ""));
             }
+        } else if !found.starts_with('.') {
+            errors.push(FieldError::invalid(field, &json!(found), NO_PATH));
         } else if !roots.iter().any(|it| found.starts_with(&format!("{it}."))) {
-            let text = format!("should be a json path under {}", roots.join(" or "));
+            let text = match roots {
+                [only] => format!("should be a json path under {only}"),
+                _ => format!("should be a json path under either {}", roots.join(" or ")),
+            };
             errors.push(FieldError::invalid(field, &json!(found), text));
         }
     }
 }
 
 fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const FIELDS_MAX: usize = 8;
+    let mut seen = BTreeSet::new();
     for (at, field) in version["selectableFields"].as_array().into_iter().flatten().enumerate() {
         let place = format!("{path}[{at}].jsonPath");
         let json_path = field["jsonPath"].as_str().unwrap_or("");
+        if json_path.is_empty() {
+            errors.push(FieldError::required(place, ""));
+            continue;
+        }
         let mut node = version.pointer("/schema/openAPIV3Schema");
         for part in json_path.trim_start_matches('.').split('.') {
             node = node.and_then(|it| it.get("properties")).and_then(|it| it.get(part));
         }
         match node.and_then(|it| it["type"].as_str()) {
-            Some("string" | "boolean" | "integer") if json_path.starts_with('.') => {}
+            Some("string" | "boolean" | "integer") if json_path.starts_with('.') => {
+                if !seen.insert(json_path) {
+                    errors.push(FieldError::duplicate(place, &json!(json_path)));
+                }
+            }
             None => errors.push(FieldError::invalid(
                 place,
                 &json!(json_path),
@@ -472,9 +591,18 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             Some(_) => errors.push(FieldError::invalid(
                 place,
                 &json!(json_path),
-                "must point to a field of type string, boolean or integer",
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are \
+                 allowed.",
             )),
         }
+    }
+    if seen.len() > FIELDS_MAX {
+        let text = format!("Too many: {}: must have at most {FIELDS_MAX} items", seen.len());
+        errors.push(FieldError {
+            reason: "FieldValueTooMany",
+            field: path.to_owned(),
+            detail: text,
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::status::FieldError;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Every member that a schema node may have.
 const MEMBERS: [&str; 46] = [
@@ -132,6 +133,15 @@ struct Judge<'a> {
     uncorrelatable: Option<String>,
 }
 
+/// The part of the schema that a node inside `allOf` and its like speaks of.
+#[derive(Clone, Copy)]
+struct Beside<'m> {
+    outside: Option<&'m Map<String, Value>>,
+    /// Whether all that is spoken of has to be there.
+    is_complete: bool,
+    types_allowed: bool,
+}
+
 fn text<'a>(map: &'a Map<String, Value>, key: &str) -> &'a str {
     map.get(key).and_then(Value::as_str).unwrap_or("")
 }
@@ -181,11 +191,16 @@ impl Judge<'_> {
         } else if place == Place::Root && ty != "object" {
             self.invalid(format!("{path}.type"), &json!(ty), "must be object at the root");
         }
-        if int_or_string && !ty.is_empty() {
-            self.forbidden(
-                format!("{path}.type"),
-                "must be empty if x-kubernetes-int-or-string is true",
-            );
+        if place == Place::Root {
+            self.root(map, path);
+        }
+        if int_or_string {
+            for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+                if flag(map, key) {
+                    let detail = "must be false if x-kubernetes-int-or-string is true";
+                    self.invalid(format!("{path}.{key}"), &json!(true), detail);
+                }
+            }
         }
         self.common(map, path);
         self.extensions(map, path);
@@ -211,7 +226,7 @@ impl Judge<'_> {
         }
         self.default(map, path);
         self.rules(map, path);
-        self.junctors(map, path, int_or_string);
+        self.junctors(map, path, place);
         if let Some(properties) = map.get("properties").and_then(Value::as_object) {
             for (name, child) in properties {
                 self.child(child, &format!("{path}.properties[{name}]"), Place::Field);
@@ -230,10 +245,23 @@ impl Judge<'_> {
         }
     }
 
+    /// What only the root may not have.
+    fn root(&mut self, map: &Map<String, Value>, path: &str) {
+        if flag(map, "nullable") {
+            self.forbidden(format!("{path}.nullable"), "nullable cannot be true at the root");
+        }
+        if map.get("additionalProperties").is_some_and(|it| !it.is_null()) {
+            self.forbidden(format!("{path}.additionalProperties"), "must not be used at the root");
+        }
+    }
+
     fn child(&mut self, child: &Value, path: &str, place: Place) {
         let path = &path[..path.floor_char_boundary(PATH_BYTES_MAX)];
         match child.as_object() {
             Some(map) => self.node(map, path, place),
+            None if child.is_array() => {
+                self.forbidden(path.to_owned(), "items must be a schema object and not an array");
+            }
             None => self.invalid(path.to_owned(), child, "must be a schema"),
         }
     }
@@ -299,6 +327,10 @@ impl Judge<'_> {
         let empty = Map::new();
         let items = map.get("items").and_then(Value::as_object).unwrap_or(&empty);
         let list_type = text(map, "x-kubernetes-list-type");
+        const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+        if map.get(PRESERVE) == Some(&json!(false)) {
+            self.invalid(format!("{path}.{PRESERVE}"), &json!(false), "must be true or undefined");
+        }
         if !list_type.is_empty() {
             if !["atomic", "set", "map"].contains(&list_type) {
                 let field = format!("{path}.x-kubernetes-list-type");
@@ -321,10 +353,12 @@ impl Judge<'_> {
         if list_type == "map" {
             self.list_map(&keys, items, path);
         } else if !keys.is_empty() {
-            self.forbidden(
-                format!("{path}.x-kubernetes-list-map-keys"),
-                "must not be specified if x-kubernetes-list-type is not map",
-            );
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            let field = format!("{path}.x-kubernetes-list-type");
+            match list_type {
+                "" => self.required(field, detail),
+                other => self.invalid(field, &json!(other), detail),
+            }
         }
         if list_type == "set" {
             if flag(items, "nullable") {
@@ -374,14 +408,25 @@ impl Judge<'_> {
             return;
         }
         let required: Vec<&str> = list(items, "required").filter_map(|it| it.1.as_str()).collect();
-        for (at, key) in keys.iter().enumerate() {
+        let properties = items.get("properties").and_then(Value::as_object);
+        let field = format!("{path}.x-kubernetes-list-map-keys");
+        if keys
+            .iter()
+            .any(|key| properties.is_none_or(|it| !it.contains_key(*key)))
+        {
+            let detail = "entries must all be names of item properties";
+            self.invalid(field.clone(), &json!(keys), detail);
+        }
+        let different: BTreeSet<&&str> = keys.iter().collect();
+        if different.len() < keys.len() {
+            self.invalid(field, &json!(keys), "must not contain duplicate entries");
+        }
+        for key in different {
             let Some(property) = items
                 .get("properties")
                 .and_then(|it| it.get(*key))
                 .and_then(Value::as_object)
             else {
-                let detail = "entries must all be names of item properties";
-                self.invalid(format!("{path}.x-kubernetes-list-map-keys[{at}]"), &json!(key), detail);
                 continue;
             };
             let field = format!("{path}.items.properties[{key}]");
@@ -403,6 +448,15 @@ impl Judge<'_> {
     }
 
     fn metadata(&mut self, map: &Map<String, Value>, path: &str) {
+        for (key, wanted) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+            let property = map.get("properties").and_then(|it| it.get(key));
+            if let Some(property) = property.and_then(Value::as_object)
+                && text(property, "type") != wanted
+            {
+                let field = format!("{path}.properties[{key}].type");
+                self.invalid(field, &json!(text(property, "type")), &format!("must be {wanted}"));
+            }
+        }
         let Some(metadata) = map
             .get("properties")
             .and_then(|it| it.get("metadata"))
@@ -447,30 +501,49 @@ impl Judge<'_> {
         }
     }
 
-    fn junctors(&mut self, map: &Map<String, Value>, path: &str, int_or_string: bool) {
+    fn junctors(&mut self, map: &Map<String, Value>, path: &str, place: Place) {
+        let beside = Beside {
+            outside: Some(map),
+            // Of the other nodes Kubernetes does not ask whether what their junctors judge is there at all.
+            is_complete: place == Place::Root,
+            types_allowed: false,
+        };
         for key in ["allOf", "anyOf", "oneOf"] {
             for (at, child) in list(map, key) {
                 let Some(child) = child.as_object() else { continue };
                 // `anyOf: [{type: integer}, {type: string}]` is how int-or-string is written out.
-                let types_allowed = int_or_string && (key == "anyOf" || key == "allOf");
-                self.junctor(child, map, &format!("{path}.{key}[{at}]"), types_allowed);
+                let types_allowed = flag(map, "x-kubernetes-int-or-string") && (key == "anyOf" || key == "allOf");
+                self.junctor(
+                    child,
+                    Beside {
+                        types_allowed,
+                        ..beside
+                    },
+                    &format!("{path}.{key}[{at}]"),
+                );
             }
         }
         if let Some(child) = map.get("not").and_then(Value::as_object) {
-            self.junctor(child, map, &format!("{path}.not"), false);
+            self.junctor(child, beside, &format!("{path}.not"));
         }
     }
 
-    fn junctor(&mut self, map: &Map<String, Value>, outside: &Map<String, Value>, path: &str, types_allowed: bool) {
-        const DETAIL: &str = "must be empty to be structural";
+    fn junctor(&mut self, map: &Map<String, Value>, beside: Beside<'_>, path: &str) {
         for key in map.keys() {
-            let forbidden = match key.as_str() {
-                "type" => !types_allowed,
-                "title" | "description" | "default" | "additionalProperties" | "nullable" => true,
-                key => key.starts_with("x-kubernetes-"),
+            let wanted = match key.as_str() {
+                "type" if beside.types_allowed => continue,
+                "type" | "title" | "description" => "empty",
+                "default" | "additionalProperties" => "undefined",
+                "nullable" => "false",
+                "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" | "x-kubernetes-map-type" => "undefined",
+                "x-kubernetes-preserve-unknown-fields"
+                | "x-kubernetes-embedded-resource"
+                | "x-kubernetes-int-or-string" => "false",
+                key if key.starts_with("x-kubernetes-") => "empty",
+                _ => continue,
             };
-            if forbidden && map[key] != json!(false) {
-                self.forbidden(format!("{path}.{key}"), DETAIL);
+            if map[key] != json!(false) {
+                self.forbidden(format!("{path}.{key}"), &format!("must be {wanted} to be structural"));
             }
         }
         self.common(
@@ -480,44 +553,56 @@ impl Judge<'_> {
                 .collect(),
             path,
         );
+        let outside = |key: &str| beside.outside.and_then(|it| it.get(key));
         let empty = Map::new();
         for (name, child) in map.get("properties").and_then(Value::as_object).unwrap_or(&empty) {
-            let below = outside
-                .get("properties")
+            let below = outside("properties")
                 .and_then(|it| it.get(name))
-                .or(outside.get("additionalProperties"));
-            match (below.and_then(Value::as_object), child.as_object()) {
-                (None, _) => self.required(
+                .or(outside("additionalProperties"))
+                .and_then(Value::as_object);
+            if below.is_none() && beside.is_complete {
+                self.required(
                     format!("{}.properties[{name}]", path.rsplit_once('.').map_or(path, |it| it.0)),
                     &format!("because it is defined in {path}.properties[{name}]"),
-                ),
-                (Some(below), Some(child)) => {
-                    let types_allowed = flag(below, "x-kubernetes-int-or-string");
-                    self.junctor(child, below, &format!("{path}.properties[{name}]"), types_allowed);
-                }
-                _ => {}
+                );
+                continue;
             }
+            let Some(child) = child.as_object() else { continue };
+            let below = Beside {
+                outside: below,
+                is_complete: beside.is_complete,
+                types_allowed: below.is_some_and(|it| flag(it, "x-kubernetes-int-or-string")),
+            };
+            self.junctor(child, below, &format!("{path}.properties[{name}]"));
         }
         for key in ["allOf", "anyOf", "oneOf"] {
             for (at, child) in list(map, key) {
                 if let Some(child) = child.as_object() {
+                    let types_allowed = beside.types_allowed && key == "anyOf";
                     self.junctor(
                         child,
-                        outside,
+                        Beside {
+                            types_allowed,
+                            ..beside
+                        },
                         &format!("{path}.{key}[{at}]"),
-                        types_allowed && key == "anyOf",
                     );
                 }
             }
         }
-        if let (Some(child), Some(below)) = (
-            map.get("items").and_then(Value::as_object),
-            outside.get("items").and_then(Value::as_object),
-        ) {
-            self.junctor(child, below, &format!("{path}.items"), false);
+        let same = Beside {
+            types_allowed: false,
+            ..beside
+        };
+        if let Some(child) = map.get("items").and_then(Value::as_object) {
+            let below = Beside {
+                outside: outside("items").and_then(Value::as_object),
+                ..same
+            };
+            self.junctor(child, below, &format!("{path}.items"));
         }
         if let Some(child) = map.get("not").and_then(Value::as_object) {
-            self.junctor(child, outside, &format!("{path}.not"), false);
+            self.junctor(child, same, &format!("{path}.not"));
         }
     }
 

@@ -3,7 +3,7 @@
 //! On an update what did not change is not looked at again (ratcheting): a schema that became stricter does not lock
 //! existing objects. Fields and items of list-maps are matched with their old selves; other lists count as a whole.
 
-use super::{Checks, ListType, Schema, Type, formats, rules};
+use super::{Checks, ListType, Schema, Type, formats, metadata::label_1035_errors, rules};
 use crate::status::FieldError;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -489,6 +489,12 @@ impl Checker {
                 Some(Value::String(text)) if key == "apiVersion" && text.matches('/').count() > 1 => {
                     let text = format!("unexpected GroupVersion string: {text}");
                     self.structure.push(FieldError::invalid(at, &map[key], text));
+                }
+                Some(Value::String(text)) if key == "kind" => {
+                    let wrong = label_1035_errors(&text.to_lowercase()).into_iter();
+                    let wrong = wrong.map(|it| format!("may have mixed case, but should otherwise match: {it}"));
+                    self.structure
+                        .extend(wrong.map(|it| FieldError::invalid(&at, &map[key], it)));
                 }
                 Some(Value::String(_)) => {}
                 Some(other) => self.structure.push(FieldError::invalid(at, other, "must be a string")),

@@ -75,7 +75,7 @@ fn label_selectors_that_do_not_parse_say_what_was_found() {
         ),
         (
             "-a",
-            "unable to parse requirement: key: Invalid value: \"-a\": name part must consist of alphanumeric characters, '-', '_' or '.', \
+            "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of alphanumeric characters, '-', '_' or '.', \
              and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation \
              is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
         ),

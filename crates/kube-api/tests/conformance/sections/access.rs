@@ -27,7 +27,8 @@ pub fn checks() -> Vec<Check> {
             "168",
             "a certificate's CN is the user and its O the groups; without a CN it is 401",
             certificates,
-        ),
+        )
+        .embedded_too("a certificate without a name from the authority itself"),
         must(
             "169",
             "TokenRequest: claims, an hour by default, audiences, lower limit, missing account",
@@ -256,6 +257,7 @@ async fn token_request(c: Cx) {
         .await
         .fails(409, "Conflict")
         .mentions("the UID in the bound object reference (1234) does not match the UID in record.");
+    bound_to_pods_and_nodes(&c, &namespace, &path).await;
     request_token(
         &c,
         &format!("/api/v1/namespaces/{namespace}/serviceaccounts/missing"),
@@ -270,6 +272,95 @@ async fn token_request(c: Cx) {
         .await
         .fails(400, "BadRequest")
         .mentions("cannot bind token to object of type /v1, Kind=ConfigMap");
+}
+
+/// A token that is bound to a pod says on which node that is; one may be bound to a node alone.
+async fn bound_to_pods_and_nodes(c: &Cx, namespace: &str, account: &str) {
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    c.until(
+        &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default"),
+        |it| it.code == 200,
+    )
+    .await;
+    let name = c.name("node");
+    let node = c.make("/api/v1/nodes", json!({"metadata": {"name": name}})).await.uid();
+    let mut uids = Vec::new();
+    for (pod, account, node) in [
+        ("waits", "sa", ""),
+        ("runs", "sa", name.as_str()),
+        ("others", "default", ""),
+    ] {
+        let mut spec = json!({"serviceAccountName": account, "schedulerName": "nobody", "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i"}]});
+        if !node.is_empty() {
+            spec["nodeName"] = node.into();
+        }
+        uids.push(
+            c.make(&pods, json!({"metadata": {"name": pod}, "spec": spec}))
+                .await
+                .uid(),
+        );
+    }
+    let to = |kind: &str, name: &str, uid: &str| {
+        let mut reference = json!({"apiVersion": "v1", "kind": kind, "name": name});
+        if !uid.is_empty() {
+            reference["uid"] = uid.into();
+        }
+        json!({"boundObjectRef": reference})
+    };
+    for (kind, bound, uid, wanted) in [
+        (
+            "Pod",
+            "waits",
+            uids[0].as_str(),
+            json!({"pod": {"name": "waits", "uid": uids[0]}}),
+        ),
+        ("Pod", "waits", "", json!({"pod": {"name": "waits", "uid": uids[0]}})),
+        (
+            "Pod",
+            "runs",
+            "",
+            json!({"pod": {"name": "runs", "uid": uids[1]}, "node": {"name": name, "uid": node}}),
+        ),
+        ("Node", &name, &node, json!({"node": {"name": name, "uid": node}})),
+        ("Node", &name, "", json!({"node": {"name": name, "uid": node}})),
+    ] {
+        let issued = request_token(c, account, to(kind, bound, uid)).await.is(201);
+        let (_, claims) = claims(&token_of(&issued));
+        for key in ["pod", "node", "secret"] {
+            assert_eq!(claims["kubernetes.io"][key], wanted[key], "{kind} {bound}: {claims}");
+        }
+        let client = c.client(&Credential::token(&token_of(&issued)));
+        let extra = whoami(&client).await["extra"].clone();
+        for key in ["pod", "node"] {
+            for part in ["name", "uid"] {
+                let extra = &extra[format!("authentication.kubernetes.io/{key}-{part}")][0];
+                assert_eq!(extra, &wanted[key][part], "{kind} {bound}: {key}-{part}");
+            }
+        }
+    }
+    for (kind, bound) in [("Pod", "waits"), ("Node", name.as_str())] {
+        request_token(c, account, to(kind, bound, "1234"))
+            .await
+            .fails(409, "Conflict")
+            .says(&format!(
+                "Operation cannot be fulfilled on {kind} \"{bound}\": the UID in the bound object reference (1234) does not \
+                 match the UID in record. The object might have been deleted and then recreated"
+            ));
+        request_token(c, account, to(kind, "none", ""))
+            .await
+            .fails(404, "NotFound");
+    }
+    request_token(c, account, to("Pod", "others", ""))
+        .await
+        .fails(400, "BadRequest")
+        .says("cannot bind token for serviceaccount \"sa\" to pod running with different serviceaccount name.");
+    // What it is bound to goes, and the token with it.
+    let issued = request_token(c, account, to("Pod", "waits", "")).await.is(201);
+    let client = c.client(&Credential::token(&token_of(&issued)));
+    client.send(Ask::get("/version")).await.is(200);
+    c.delete(&format!("{pods}/waits")).await.is(200);
+    c.until_asked(&client, &Ask::get("/version"), |it| it.code == 401).await;
 }
 
 async fn account_tokens(c: Cx) {
@@ -289,6 +380,11 @@ async fn account_tokens(c: Cx) {
             "system:authenticated"
         ])
     );
+    let (_, body) = claims(&token);
+    assert_eq!(
+        info["extra"]["authentication.kubernetes.io/credential-id"],
+        json!([format!("JTI={}", body["jti"].as_str().unwrap())])
+    );
     let elsewhere = token_of(
         &request_token(&c, &path, json!({"audiences": ["elsewhere"]}))
             .await
@@ -305,10 +401,13 @@ async fn account_tokens(c: Cx) {
     let bound = c.client(&Credential::token(&bound));
     bound.send(Ask::get("/version")).await.is(200);
     c.delete(&format!("{secrets}/bound")).await.is(200);
-    c.until_asked(&bound, &Ask::get("/version"), |it| it.code == 401).await;
+    let (_, took) = c.until_asked(&bound, &Ask::get("/version"), |it| it.code == 401).await;
+    // Who is known is remembered for ten seconds by a real server.
+    assert!(took.as_secs() < 12, "a token outlived what it is bound to by {took:?}");
     client.send(Ask::get("/version")).await.is(200);
     c.delete(&path).await.is(200);
-    c.until_asked(&client, &Ask::get("/version"), |it| it.code == 401).await;
+    let (_, took) = c.until_asked(&client, &Ask::get("/version"), |it| it.code == 401).await;
+    assert!(took.as_secs() < 12, "a token outlived its account by {took:?}");
 }
 
 async fn token_secret(c: Cx) {
@@ -404,6 +503,8 @@ async fn bootstrap_token(c: Cx) {
     c.until_asked(&nobody, &good, |it| it.code == 401).await;
     c.get(&path).await.is(200);
     c.merge(&path, json!({"metadata": {"finalizers": null}})).await.is(200);
+    c.until_gone(&path).await;
+    nobody.send(good).await.fails(401, "Unauthorized");
     let soon = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2))
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string();
@@ -455,6 +556,23 @@ async fn token_review(c: Cx) {
         "{}",
         invalid.came()
     );
+    // The token of a Secret is one as well.
+    let secrets = format!("/api/v1/namespaces/{namespace}/secrets");
+    let secret = json!({"metadata": {"name": "of-sa", "annotations": {"kubernetes.io/service-account.name": "sa"}},
+        "type": "kubernetes.io/service-account-token"});
+    c.make(&secrets, secret).await;
+    let (filled, _) = c
+        .until(&format!("{secrets}/of-sa"), |it| it.at("/data/token").is_string())
+        .await;
+    let token = STANDARD.decode(filled["data"]["token"].as_str().unwrap()).unwrap();
+    let legacy = review(json!({"token": String::from_utf8(token).unwrap()}))
+        .await
+        .is(201)
+        .has("/status/authenticated", true)
+        .lacks("/status/error");
+    assert_eq!(legacy.at("/status/user/uid"), valid.at("/status/user/uid"));
+    assert_eq!(legacy.at("/status/user/groups"), valid.at("/status/user/groups"));
+    assert_eq!(legacy.at("/status/audiences"), valid.at("/status/audiences"));
     let other = token_of(&request_token(&c, &path, json!({"audiences": ["a", "b"]})).await.is(201));
     let matched = review(json!({"token": other, "audiences": ["b", "c"]}))
         .await

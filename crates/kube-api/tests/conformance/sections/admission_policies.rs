@@ -415,6 +415,16 @@ async fn refusals(c: &Cx) {
             "spec.matchConditions[0].name: Invalid value: \"a b\"",
         ),
         (
+            json!({"auditAnnotations": (0..21).map(|it| json!({"key": format!("k{it}"), "valueExpression": "'x'"}))
+                .collect::<Vec<_>>()}),
+            "[{\"Key\":\"k0\",\"ValueExpression\":\"'x'\"},",
+        ),
+        (
+            json!({"auditAnnotations": (0..21).map(|it| json!({"key": format!("k{it}"), "valueExpression": "'x'"}))
+                .collect::<Vec<_>>()}),
+            "}]: must not have more than 20 auditAnnotations",
+        ),
+        (
             json!({"auditAnnotations": [{"key": "a b", "valueExpression": "'x'"}]}),
             "spec.auditAnnotations[0].key: Invalid value: ",
         ),

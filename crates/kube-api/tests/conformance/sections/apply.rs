@@ -205,7 +205,7 @@ async fn conflicts(c: Cx) {
     c.apply(&format!("{pods}/a/status"), "m2", status)
         .await
         .fails(409, "Conflict")
-        .mentions("conflict with \"controller\" with subresource \"status\" using v1: .status.message");
+        .says("Apply failed with 1 conflict: conflict with \"controller\" with subresource \"status\" using v1: .status.message");
 }
 
 async fn sharing(c: Cx) {
@@ -370,7 +370,9 @@ async fn status(c: Cx) {
 
 async fn custom_types(c: Cx) {
     let item = json!({"type": "object", "required": ["k"], "properties": {
-        "k": {"type": "string"}, "p": {"type": "string", "default": "TCP"}, "v": {"type": "string"}}});
+        "k": {"type": "string"}, "p": {"type": "string", "default": "TCP"}, "v": {"type": "string"},
+        "whole": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}},
+        "each": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}});
     let text = json!({"type": "string"});
     let properties = json!({
         "mp": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"], "items": item},
@@ -383,13 +385,13 @@ async fn custom_types(c: Cx) {
     let kind = c.define_simple("things", "Thing", properties).await;
     let object = |spec: Value| kind.object("a", spec);
     let one = object(
-        json!({"mp": [{"k": "k1", "v": "1"}], "st": ["a"], "at": ["a"], "am": {"x": "1"}, "gm": {"x": "1"},
+        json!({"mp": [{"k": "k1", "v": "1", "whole": ["a"], "each": ["a"]}], "st": ["a"], "at": ["a"], "am": {"x": "1"}, "gm": {"x": "1"},
         "pu": {"q": {"w": 1}, "l": [1]}}),
     );
     let made = c.apply(&kind.at("a"), "m1", one).await.is(201);
     assert_eq!(
         entry(&made, "m1")["fieldsV1"]["f:spec"],
-        json!({"f:mp": {"k:{\"k\":\"k1\",\"p\":\"TCP\"}": {".": {}, "f:k": {}, "f:v": {}}}, "f:st": {"v:\"a\"": {}}, "f:at": {},
+        json!({"f:mp": {"k:{\"k\":\"k1\",\"p\":\"TCP\"}": {".": {}, "f:k": {}, "f:v": {}, "f:whole": {}, "f:each": {"v:\"a\"": {}}}}, "f:st": {"v:\"a\"": {}}, "f:at": {},
             "f:am": {}, "f:gm": {"f:x": {}}, "f:pu": {"f:q": {".": {}, "f:w": {}}, "f:l": {}}})
     );
     let two = object(
@@ -402,7 +404,9 @@ async fn custom_types(c: Cx) {
         .has("/spec/gm", json!({"x": "1", "y": "1"}))
         .has("/spec/mp/0/p", "TCP")
         .has("/spec/pu/z", 1);
-    let three = object(json!({"mp": [{"k": "k1", "p": "TCP", "v": "3"}], "at": ["b"], "am": {"y": "1"}, "st": ["a"]}));
+    let three = object(
+        json!({"mp": [{"k": "k1", "p": "TCP", "v": "3", "whole": ["b"], "each": ["b"]}], "at": ["b"], "am": {"y": "1"}, "st": ["a"]}),
+    );
     let refused = c.apply(&kind.at("a"), "m3", three).await.fails(409, "Conflict");
     let mut fields: Vec<&str> = refused
         .at("/details/causes")
@@ -412,7 +416,15 @@ async fn custom_types(c: Cx) {
         .filter_map(|it| it["field"].as_str())
         .collect();
     fields.sort_unstable();
-    assert_eq!(fields, [".spec.am", ".spec.at", ".spec.mp[k=\"k1\",p=\"TCP\"].v"]);
+    assert_eq!(
+        fields,
+        [
+            ".spec.am",
+            ".spec.at",
+            ".spec.mp[k=\"k1\",p=\"TCP\"].v",
+            ".spec.mp[k=\"k1\",p=\"TCP\"].whole"
+        ]
+    );
 }
 
 async fn unknown_field(c: Cx) {
@@ -442,6 +454,36 @@ async fn unknown_field(c: Cx) {
         .await
         .is(500)
         .mentions(".spec.template.spec.containers: duplicate entries for key [name=\"side\"]");
+    let text = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let items = json!({"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "inner": text}});
+    let map =
+        json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items});
+    let kind = c
+        .define_simple("things", "Thing", json!({"set": text, "map": map}))
+        .await;
+    for (spec, said) in [
+        (
+            json!({"set": ["a", "a"]}),
+            ".spec.set: duplicate entries for key [=\"a\"]",
+        ),
+        (
+            json!({"map": [{"k": "a"}, {"k": "a"}]}),
+            ".spec.map: duplicate entries for key [k=\"a\"]",
+        ),
+        (
+            json!({"map": [{"k": "a", "inner": ["x", "x"]}]}),
+            ".spec.map[k=\"a\"].inner: duplicate entries for key [=\"x\"]",
+        ),
+    ] {
+        c.apply(&kind.at("a"), "m", kind.object("a", spec))
+            .await
+            .is(500)
+            .says(&format!(
+                "failed to create typed patch object (/a; {}, Kind=Thing): {said}",
+                kind.api_version
+            ));
+    }
+    c.get(&kind.at("a")).await.is(404);
 }
 
 /// What is stored is not always spelled as it was applied.

@@ -7,6 +7,7 @@ use crate::{
     cx::{CRDS, CSRS, Cx, RBAC, WHO, config_map, csr, definition, deployment, is_established, signing_request},
     proto::message,
     run::timed,
+    sections::recorded,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -50,7 +51,8 @@ pub fn checks() -> Vec<Check> {
             "27.25",
             "an expired credential is 401 even where nobody need show one",
             bad_credential,
-        ),
+        )
+        .embedded_too("certificates that have expired"),
         must(
             "27.26",
             "null for a struct, a list, a status or a time is as if it were absent",
@@ -174,6 +176,21 @@ async fn name_selector(c: Cx) {
             "{path}"
         );
     }
+    let mut wrong = Vec::new();
+    for (what, path, made) in recorded::make_each(&c).await.1 {
+        let name = made["metadata"]["name"].as_str().unwrap().to_owned();
+        let query = format!("fieldSelector=metadata.name%3D{name}");
+        let names = c.get(&format!("{path}?{query}")).await.is(200).names();
+        if names != [name.as_str()] {
+            wrong.push(format!("{what}: a list of {name} has {names:?}"));
+        }
+        let mut watch = c.watch(&format!("{path}?{query}&watch=1")).await;
+        let came = watch.brief().await;
+        if came != ("ADDED".to_owned(), name.clone()) {
+            wrong.push(format!("{what}: a watch of {name} begins with {came:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let rules = json!([{"apiGroups": [kind.group], "resources": ["things"], "resourceNames": ["b"], "verbs": ["list", "watch"]}]);
     let user = c.name("user");
     c.grant(

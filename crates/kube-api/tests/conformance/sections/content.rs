@@ -200,6 +200,51 @@ const COLUMNS: &[(&str, &str)] = &[
         "/apis/apiregistration.k8s.io/v1/apiservices",
         "Name Service Available Age",
     ),
+    (
+        "/api/v1/persistentvolumeclaims",
+        "Name Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass Age VolumeMode*",
+    ),
+    (
+        "/api/v1/persistentvolumes",
+        "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass VolumeAttributesClass Reason Age VolumeMode*",
+    ),
+    (
+        "/api/v1/replicationcontrollers",
+        "Name Desired:integer Current:integer Ready:integer Age Containers* Images* Selector*",
+    ),
+    ("/apis/apps/v1/controllerrevisions", "Name Controller Revision Age"),
+    ("/apis/rbac.authorization.k8s.io/v1/roles", "Name Created_At:date"),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "Name Role Age Users* Groups* ServiceAccounts*",
+    ),
+    ("/api/v1/limitranges", "Name Created_At:date"),
+    ("/apis/storage.k8s.io/v1/csistoragecapacities", "Name Created_At:date"),
+    ("/api/v1/resourcequotas", "Name Request Limit Age"),
+    (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "Name Value:integer Global-Default:boolean Age PreemptionPolicy",
+    ),
+    (
+        "/apis/networking.k8s.io/v1/ingressclasses",
+        "Name Controller Parameters Age",
+    ),
+    (
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+        "Name Webhooks:integer Age",
+    ),
+    (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+        "Name Validations:integer ParamKind Age",
+    ),
+    (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+        "Name PolicyName ParamRef Age",
+    ),
+    (
+        "/apis/events.k8s.io/v1/events",
+        "Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Count* Name*",
+    ),
 ];
 
 fn columns(table: &Reply) -> String {

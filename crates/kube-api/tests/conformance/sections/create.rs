@@ -3,9 +3,9 @@
 use crate::{
     check::{Check, must, should},
     client::Ask,
-    cx::{Cx, RBAC, config_map, deployment},
+    cx::{Cx, RBAC, config_map, deployment, version},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -369,6 +369,59 @@ async fn unknown_field(c: Cx) {
     .await
     .fails(400, "BadRequest")
     .mentions("strict decoding error: unknown field \"spec.b\"");
+    // Every way to write says it.
+    let strict = format!("{path}/a?fieldValidation=Strict");
+    let said = "strict decoding error: unknown field \"foo\", unknown field \"metadata.bar\"";
+    let mut whole = c.get(&format!("{path}/a")).await.is(200).json;
+    whole["foo"] = 1.into();
+    whole["metadata"]["bar"] = 1.into();
+    c.put(&strict, &whole).await.fails(400, "BadRequest").mentions(said);
+    c.put(&format!("{path}/a"), &whole)
+        .await
+        .is(200)
+        .warns("unknown field \"metadata.bar\"")
+        .warns("unknown field \"foo\"");
+    let operations = json!([{"op": "add", "path": "/foo", "value": 1}]);
+    c.json_patch(&strict, operations.clone())
+        .await
+        .fails(422, "Invalid")
+        .mentions("strict decoding error: unknown field \"foo\"");
+    c.json_patch(&format!("{path}/a"), operations)
+        .await
+        .is(200)
+        .warns("unknown field \"foo\"");
+    c.strategic(&strict, json!({"foo": 1}))
+        .await
+        .fails(422, "Invalid")
+        .says(" \"\" is invalid: patch: Invalid value: \"map[foo:1]\": strict decoding error: unknown field \"foo\"");
+    // Inside an object that another holds its metadata are known, too.
+    let holder = c
+        .define(
+            "holders",
+            "Holder",
+            json!({"versions": [version("v1", json!({"emb": {"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true}}))]}),
+        )
+        .await;
+    let held = |more: Value| {
+        holder.object(
+            "a",
+            json!({"emb": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": more, "any": 1}}),
+        )
+    };
+    c.post(
+        &format!("{}?fieldValidation=Strict", holder.path),
+        held(json!({"foo": 1})),
+    )
+    .await
+    .fails(400, "BadRequest")
+    .mentions("strict decoding error: unknown field \"spec.emb.metadata.foo\"");
+    c.post(
+        &format!("{}?fieldValidation=Strict", holder.path),
+        held(json!({"name": "x"})),
+    )
+    .await
+    .is(201);
 }
 
 async fn duplicate_keys(c: Cx) {
@@ -409,6 +462,66 @@ async fn duplicate_keys(c: Cx) {
         .await
         .is(201)
         .silent();
+    // In a PUT and in patches.
+    let change = |method: &'static str, query: &str, media: &'static str, body: &'static str| {
+        c.send(Ask::new(method, format!("{path}/a{query}")).bytes(media, body))
+    };
+    const PUT: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "name": "a"},
+        "data": {"x": "1", "x": "2"}}"#;
+    let said = "strict decoding error: duplicate field \"metadata.name\", duplicate field \"data.x\"";
+    change("PUT", "?fieldValidation=Strict", "application/json", PUT)
+        .await
+        .fails(400, "BadRequest")
+        .mentions(said);
+    change("PUT", "", "application/json", PUT)
+        .await
+        .is(200)
+        .warns("duplicate field \"metadata.name\"")
+        .warns("duplicate field \"data.x\"")
+        .has("/data", json!({"x": "2"}));
+    const PATCH: &str = r#"{"data": {"y": "1", "y": "2"}}"#;
+    for media in ["application/merge-patch+json", "application/strategic-merge-patch+json"] {
+        change("PATCH", "?fieldValidation=Strict", media, PATCH)
+            .await
+            .fails(422, "Invalid")
+            .mentions("strict decoding error: duplicate field \"data.y\"");
+        const BOTH: &str = r#"{"data": {"y": "1", "y": "2"}, "foo": 1}"#;
+        change("PATCH", "?fieldValidation=Strict", media, BOTH)
+            .await
+            .fails(422, "Invalid")
+            .mentions("strict decoding error: duplicate field \"data.y\", unknown field \"foo\"");
+        change("PATCH", "?fieldValidation=Ignore", media, PATCH)
+            .await
+            .is(200)
+            .silent();
+        change("PATCH", "", media, PATCH)
+            .await
+            .is(200)
+            .warns("duplicate field \"data.y\"")
+            .has("/data/y", "2");
+    }
+    const OPERATIONS: &str = r#"[{"op": "add", "path": "/data/z", "value": "1", "value": "2"}]"#;
+    let media = "application/json-patch+json";
+    change("PATCH", "?fieldValidation=Strict", media, OPERATIONS)
+        .await
+        .fails(422, "Invalid")
+        .mentions("strict decoding error: json patch duplicate field \"[0].value\"");
+    change("PATCH", "", media, OPERATIONS)
+        .await
+        .is(200)
+        .warns("json patch duplicate field \"[0].value\"")
+        .has("/data/z", "2");
+    const APPLY: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  q: '1'\n  q: '2'\n";
+    change(
+        "PATCH",
+        "?fieldValidation=Strict&fieldManager=check",
+        "application/apply-patch+yaml",
+        APPLY,
+    )
+    .await
+    .fails(400, "BadRequest")
+    .mentions("error strict decoding YAML: ")
+    .mentions("line 7: key \"q\" already set in map");
 }
 
 async fn dry_run(c: Cx) {
@@ -478,6 +591,41 @@ async fn bad_options(c: Cx) {
             .mentions(message);
     }
     c.get(&format!("{path}/a")).await.is(404);
+    c.make(&path, object.clone()).await;
+    let path = format!("{path}/a");
+    for query in [
+        "dryRun=Bad".to_owned(),
+        "fieldValidation=Bad".to_owned(),
+        format!("fieldManager={long}"),
+        "fieldManager=a%01b".to_owned(),
+    ] {
+        let path = format!("{path}?{query}");
+        let refused = |options: &str| {
+            format!(
+                "{options}.meta.k8s.io \"\" is invalid: {}",
+                query.split('=').next().unwrap()
+            )
+        };
+        c.put(&path, &object)
+            .await
+            .fails(422, "Invalid")
+            .mentions(&refused("UpdateOptions"));
+        for reply in [c.merge(&path, json!({})).await, c.json_patch(&path, json!([])).await] {
+            reply.fails(422, "Invalid").mentions(&refused("PatchOptions"));
+        }
+        if query.starts_with("dryRun") {
+            c.delete(&path)
+                .await
+                .fails(422, "Invalid")
+                .mentions(&refused("DeleteOptions"));
+        }
+    }
+    let applied = format!("{path}?dryRun=Bad");
+    c.send(Ask::patch("apply", applied, &object))
+        .await
+        .fails(422, "Invalid")
+        .mentions("PatchOptions.meta.k8s.io \"\" is invalid: [fieldManager: Required value: is required for apply patch, dryRun: ");
+    c.get(&path).await.is(200);
 }
 
 async fn labels(c: Cx) {
@@ -587,4 +735,29 @@ async fn too_large(c: Cx) {
     c.post(&kind.path, kind.object("b", json!({"big": "v".repeat(1_400_000)})))
         .await
         .is(201);
+    // What grows over it is refused as well, and stays as it was.
+    let reply = c
+        .merge(
+            &kind.at("b"),
+            json!({"metadata": {"annotations": {"a": "v".repeat(200_000)}}, "spec": {"more": 1}}),
+        )
+        .await;
+    assert!(reply.code >= 400, "it grew to 1.6 MB; came {}", reply.code);
+    c.get(&kind.at("b")).await.is(200).lacks("/metadata/annotations");
+    c.make(&path, config_map("grows", json!({"k": "v".repeat(300_000)})))
+        .await;
+    c.merge(&format!("{path}/grows"), json!({"data": {"more": "v".repeat(900_000)}}))
+        .await
+        .fails(422, "Invalid")
+        .says("ConfigMap \"grows\" is invalid: []: Too long: may not be more than 1048576 bytes");
+    let copies = |count: usize| -> Value {
+        (0..count)
+            .map(|it| json!({"op": "copy", "from": "/data/k", "path": format!("/data/k{it}")}))
+            .collect()
+    };
+    c.json_patch(&format!("{path}/grows"), copies(4))
+        .await
+        .fails(422, "Invalid")
+        .mentions("Too long: may not be more than 1048576 bytes");
+    c.get(&format!("{path}/grows")).await.is(200).lacks("/data/k0");
 }

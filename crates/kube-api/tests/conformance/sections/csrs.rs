@@ -6,9 +6,26 @@ use crate::{
     cx::{CSRS, Cx, WHO, csr, signing_request},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kube_api::pki::Pki;
+use kube_api::pki::{Pki, certificate};
+use p256::{
+    ecdsa::{DerSignature, SigningKey},
+    elliptic_curve::Generate,
+    pkcs8::LineEnding,
+};
 use serde_json::{Value, json};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_cert::{
+    builder::Builder,
+    der::{
+        EncodePem,
+        asn1::{Ia5String, OctetString},
+    },
+    ext::pkix::{SubjectAltName, name::GeneralName},
+    request::RequestBuilder,
+};
+use x509_parser::{
+    extensions::ParsedExtension,
+    prelude::{FromDer, X509Certificate},
+};
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
@@ -189,6 +206,92 @@ async fn signing(c: Cx) {
         info.at("/status/userInfo/groups"),
         &json!(["one", "two", "system:authenticated"])
     );
+    unasked(&c).await;
+}
+
+/// A request for other names beside the subject.
+fn request_with_names(user: &str, groups: &[&str], names: Vec<GeneralName>) -> String {
+    let key = SigningKey::generate_from_rng(&mut rand::rng());
+    let mut builder = RequestBuilder::new(certificate::subject(user, groups).unwrap()).unwrap();
+    builder.add_extension(&SubjectAltName(names)).unwrap();
+    let request = builder.build::<_, DerSignature>(&key).unwrap();
+    request.to_pem(LineEnding::LF).unwrap()
+}
+
+fn dns(name: &str) -> GeneralName {
+    GeneralName::DnsName(Ia5String::new(name).unwrap())
+}
+
+/// The certificate's bytes.
+fn der(pem: &[u8]) -> Vec<u8> {
+    x509_parser::pem::parse_x509_pem(pem).unwrap().1.contents
+}
+
+/// What a certificate says that nobody asked for, and how long it lives when that is not said.
+async fn unasked(c: &Cx) {
+    let trusted = c
+        .get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+        .await
+        .is(200);
+    let authority = der(trusted["data"]["client-ca-file"].as_str().unwrap().as_bytes());
+    let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+    let names = vec![
+        dns("a.example.com"),
+        GeneralName::IpAddress(OctetString::new([10, 0, 0, 1]).unwrap()),
+        GeneralName::Rfc822Name(Ia5String::new("x@example.com").unwrap()),
+        GeneralName::UniformResourceIdentifier(Ia5String::new("spiffe://x/y").unwrap()),
+    ];
+    let request = request_with_names("bob", &["one"], names);
+    // Longer than anybody signs for.
+    for seconds in [None, Some(20 * 365 * 86400)] {
+        let name = c.name(&format!("unasked-{}", seconds.unwrap_or_default()));
+        let mut object = csr(&name, &request, CLIENT, &["client auth"]);
+        object["spec"]["expirationSeconds"] = seconds.into();
+        c.make(CSRS, object).await;
+        let path = format!("{CSRS}/{name}");
+        c.approve(&path).await;
+        let (signed, _) = c.until(&path, |it| it.at("/status/certificate").is_string()).await;
+        let pem = STANDARD
+            .decode(signed.at("/status/certificate").as_str().unwrap())
+            .unwrap();
+        let bytes = der(&pem);
+        let (_, issued) = X509Certificate::from_der(&bytes).unwrap();
+        let year = jiff::Timestamp::now().as_second() + 365 * 86400;
+        let wanted = year.min(authority.validity().not_after.timestamp());
+        let until = issued.validity().not_after.timestamp();
+        assert!(
+            (wanted - 600..=wanted).contains(&until),
+            "it lives until {until}; a year, or as long as its authority, is until {wanted}"
+        );
+        assert_eq!(issued.issuer(), authority.subject());
+        let constraints = issued.basic_constraints().unwrap().expect("basic constraints");
+        assert!(constraints.critical && !constraints.value.ca);
+        assert!(issued.key_usage().unwrap().is_none(), "none was asked for");
+        let identifier = |of: &X509Certificate<'_>, own: bool| {
+            of.extensions().iter().find_map(|it| match it.parsed_extension() {
+                ParsedExtension::AuthorityKeyIdentifier(id) if !own => {
+                    id.key_identifier.as_ref().map(|it| it.0.to_vec())
+                }
+                ParsedExtension::SubjectKeyIdentifier(id) if own => Some(id.0.to_vec()),
+                _ => None,
+            })
+        };
+        let of_authority = identifier(&authority, true);
+        assert!(of_authority.is_some());
+        assert_eq!(identifier(&issued, false), of_authority);
+        let names = issued.subject_alternative_name().unwrap().expect("other names");
+        let mut names: Vec<String> = names.value.general_names.iter().map(|it| format!("{it:?}")).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "DNSName(\"a.example.com\")",
+                "IPAddress([10, 0, 0, 1])",
+                "RFC822Name(\"x@example.com\")",
+                "URI(\"spiffe://x/y\")"
+            ]
+        );
+    }
 }
 
 /// A user of this check who may write the subresources of requests, and has no right on any signer yet.
@@ -417,11 +520,89 @@ async fn signers(c: Cx) {
     let (approved, _) = c
         .until(&format!("{CSRS}/{name}"), |it| it.at("/status/certificate").is_string())
         .await;
-    assert_eq!(approved.at("/status/conditions/0/reason"), "AutoApproved");
+    assert_eq!(
+        (
+            approved.at("/status/conditions/0/reason"),
+            approved.at("/status/conditions/0/message")
+        ),
+        (
+            &json!("AutoApproved"),
+            &json!("Auto approving kubelet client certificate after SubjectAccessReview.")
+        )
+    );
+    kubelets(&c, &kubelet).await;
     c.get(&format!("{CSRS}/{custom}"))
         .await
         .is(200)
         .lacks("/status/certificate");
+}
+
+/// What kubelets' certificates have to be asked for with; those that they serve with nobody approves by himself.
+async fn kubelets(c: &Cx, nameless: &str) {
+    const NODE: &str = "system:node:n1";
+    let named = request_with_names(NODE, &["system:nodes"], vec![dns("n1")]);
+    let foreign = request_with_names("bob", &["system:nodes"], vec![dns("n1")]);
+    let serving = "kubernetes.io/kubelet-serving";
+    let both = ["digital signature", "key encipherment", "server auth"];
+    for (what, request, signer, usages, refusal) in [
+        ("serves", named.as_str(), serving, &both[..], ""),
+        (
+            "no-names",
+            nameless,
+            serving,
+            &both[..],
+            "DNS or IP subjectAltName is required",
+        ),
+        (
+            "other-usage",
+            &named,
+            serving,
+            &["digital signature", "client auth"],
+            "usages did not match [digital signature key encipherment server auth]",
+        ),
+        (
+            "no-node",
+            &foreign,
+            serving,
+            &both[..],
+            "subject common name does not begin with system:node:",
+        ),
+        (
+            "names",
+            &named,
+            "kubernetes.io/kube-apiserver-client-kubelet",
+            &["digital signature", "client auth"],
+            "DNS subjectAltNames are not allowed",
+        ),
+    ] {
+        let name = c.name(what);
+        c.make(CSRS, csr(&name, request, signer, usages)).await;
+        let path = format!("{CSRS}/{name}");
+        c.get(&path).await.is(200).lacks("/status/conditions");
+        c.approve(&path).await;
+        let (done, _) = c
+            .until(&path, |it| {
+                it.at("/status/certificate").is_string() || it.at("/status/conditions/1").is_object()
+            })
+            .await;
+        if refusal.is_empty() {
+            let pem = STANDARD
+                .decode(done.at("/status/certificate").as_str().expect(what))
+                .unwrap();
+            let bytes = der(&pem);
+            let (_, issued) = X509Certificate::from_der(&bytes).unwrap();
+            let usage = issued.extended_key_usage().unwrap().unwrap().value;
+            assert!(usage.server_auth && !usage.client_auth);
+            assert!(issued.key_usage().unwrap().expect("key usage").critical);
+            continue;
+        }
+        let condition = done.at("/status/conditions/1");
+        assert_eq!(
+            (&condition["type"], &condition["reason"], &condition["message"]),
+            (&json!("Failed"), &json!("SignerValidationFailure"), &json!(refusal)),
+            "{what}"
+        );
+    }
 }
 
 async fn cleanup(c: Cx) {
@@ -431,23 +612,49 @@ async fn cleanup(c: Cx) {
     c.post(CSRS, csr("old", &request, "ex.io/custom", &["client auth"]))
         .await
         .is(201);
-    c.post(CSRS, csr("new", &request, "ex.io/custom", &["client auth"]))
-        .await
-        .is(201);
+    for name in ["new", "decided", "decided-lately"] {
+        c.post(CSRS, csr(name, &request, "ex.io/custom", &["client auth"]))
+            .await
+            .is(201);
+    }
+    for name in ["decided", "decided-lately"] {
+        c.approve(&format!("{CSRS}/{name}")).await;
+    }
     let store = own.server.store();
     let resource = std::sync::Arc::<str>::from("certificatesigningrequests.certificates.k8s.io");
-    let old = store.get(&resource, "", "old").unwrap();
-    let mut value = old.value();
-    value["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
-    let expect = kube_store::store::Expect::Revision(old.revision);
-    let made = store.commit(&resource, "", "old", expect, |revision| {
-        Some(kube_store::Object::encode(&resource, value, revision))
+    let rewrite = |name: &str, change: &dyn Fn(&mut Value)| {
+        let old = store.get(&resource, "", name).unwrap();
+        let mut value = old.value();
+        change(&mut value);
+        let expect = kube_store::store::Expect::Revision(old.revision);
+        let made = store.commit(&resource, "", name, expect, |revision| {
+            Some(kube_store::Object::encode(&resource, value, revision))
+        });
+        assert!(made.is_ok());
+    };
+    rewrite("old", &|it| {
+        it["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
     });
-    assert!(made.is_ok());
+    let ago = |minutes: i64| {
+        let then = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(minutes);
+        then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    };
+    for (name, minutes) in [("decided", 61), ("decided-lately", 55)] {
+        let then = ago(minutes);
+        rewrite(name, &|it| {
+            it["metadata"]["creationTimestamp"] = then.clone().into();
+            it["status"]["conditions"][0]["lastUpdateTime"] = then.clone().into();
+            it["status"]["conditions"][0]["lastTransitionTime"] = then.clone().into();
+        });
+    }
     // A start looks at what there is.
     let own = own.restart().await;
     let c = Cx::new(&own.target, "188", "again");
-    c.until_gone(&format!("{CSRS}/old")).await;
-    c.get(&format!("{CSRS}/new")).await.is(200);
+    for name in ["old", "decided"] {
+        c.until_gone(&format!("{CSRS}/{name}")).await;
+    }
+    for name in ["new", "decided-lately"] {
+        c.get(&format!("{CSRS}/{name}")).await.is(200);
+    }
     own.stop().await;
 }

@@ -41,7 +41,6 @@ pub fn checks() -> Vec<Check> {
             collection,
         ),
         should("78", "a Job that is deleted without a policy leaves its pods", job),
-        should("79", "an eviction is 201 and removes the pod", eviction),
         should("80", "logs of a pod without a node are empty, exec is refused", logs),
     ]
 }
@@ -84,6 +83,82 @@ async fn object(c: Cx) {
             .is(200)
             .has("/kind", kind)
             .has("/metadata/name", "a");
+    }
+    let name = c.name("gone");
+    let domain = format!("{name}.ex.io");
+    let storage = "/apis/storage.k8s.io/v1";
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let volume = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}});
+    let attachment = json!({"attacher": "a.ex.io", "nodeName": "none", "source": {"persistentVolumeName": "none"}});
+    for (path, name, object, kind) in [
+        (
+            format!("{core}/persistentvolumeclaims"),
+            "a",
+            json!({"spec": claim}),
+            "PersistentVolumeClaim",
+        ),
+        (
+            format!("{core}/podtemplates"),
+            "a",
+            json!({"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}),
+            "PodTemplate",
+        ),
+        (
+            format!("{core}/resourcequotas"),
+            "a",
+            json!({"spec": {}}),
+            "ResourceQuota",
+        ),
+        (
+            "/api/v1/persistentvolumes".to_owned(),
+            &name,
+            json!({"spec": volume}),
+            "PersistentVolume",
+        ),
+        (
+            format!("{storage}/storageclasses"),
+            &name,
+            json!({"provisioner": "ex.io/p"}),
+            "StorageClass",
+        ),
+        (
+            format!("{storage}/csidrivers"),
+            &domain,
+            json!({"spec": {}}),
+            "CSIDriver",
+        ),
+        (
+            format!("{storage}/csinodes"),
+            &name,
+            json!({"spec": {"drivers": []}}),
+            "CSINode",
+        ),
+        (
+            format!("{storage}/volumeattachments"),
+            &name,
+            json!({"spec": attachment}),
+            "VolumeAttachment",
+        ),
+        // Others answer a Status.
+        (
+            format!("{core}/limitranges"),
+            "a",
+            json!({"spec": {"limits": []}}),
+            "Status",
+        ),
+        ("/api/v1/nodes".to_owned(), &name, json!({}), "Status"),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),
+            &name,
+            json!({"value": 1}),
+            "Status",
+        ),
+    ] {
+        let mut object = object;
+        object["metadata"] = json!({"name": name});
+        c.make(&path, object).await;
+        c.delete(&format!("{path}/{name}")).await.is(200).has("/kind", kind);
+        c.until_gone(&format!("{path}/{name}")).await;
     }
     c.delete(&core)
         .await
@@ -200,6 +275,38 @@ async fn propagation(c: Cx) {
             .is(200);
         c.until_gone(&format!("{path}/a")).await;
     }
+    // Whoever says another policy later replaces the first; whoever says none leaves it.
+    for first in ["foregroundDeletion", "orphan"] {
+        let mut object = config_map("c", json!({}));
+        object["metadata"]["finalizers"] = json!(["ex.io/hold", first]);
+        c.make(&path, object).await;
+        let mut revision = 0;
+        for (query, wanted) in [
+            ("?propagationPolicy=Background", json!(["ex.io/hold"])),
+            (
+                "?propagationPolicy=Foreground",
+                json!(["ex.io/hold", "foregroundDeletion"]),
+            ),
+            ("?propagationPolicy=Orphan", json!(["ex.io/hold", "orphan"])),
+            ("?propagationPolicy=Background", json!(["ex.io/hold"])),
+            ("", json!(["ex.io/hold"])),
+        ] {
+            let reply = c.delete(&format!("{path}/c{query}")).await.is(200);
+            assert_eq!(reply.at("/metadata/finalizers"), &wanted, "{first} {query}");
+            assert!(!query.is_empty() || reply.revision() >= revision);
+            revision = reply.revision();
+        }
+        c.merge(&format!("{path}/c"), json!({"metadata": {"finalizers": null}}))
+            .await
+            .is(200);
+        c.until_gone(&format!("{path}/c")).await;
+    }
+    let mut both = config_map("d", json!({}));
+    both["metadata"]["finalizers"] = json!(["orphan", "foregroundDeletion"]);
+    c.post(&path, both).await.fails(422, "Invalid").says(
+        "ConfigMap \"d\" is invalid: metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and \
+         foregroundDeletion cannot be both set",
+    );
     c.make(&path, config_map("b", json!({}))).await;
     c.delete(&format!("{path}/b?propagationPolicy=Bad")).await.fails(422, "Invalid").says(
         "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Bad\": supported values: \
@@ -295,7 +402,8 @@ async fn job(c: Cx) {
     assert!(pod["metadata"]["ownerReferences"].is_null(), "{}", pod.came());
 }
 
-async fn pod(c: &Cx) -> String {
+/// The path of a pod that nobody schedules.
+pub async fn pod(c: &Cx) -> String {
     let path = c.core("pods").await;
     c.until(&path.replace("pods", "serviceaccounts/default"), |it| it.code == 200)
         .await;
@@ -305,24 +413,6 @@ async fn pod(c: &Cx) -> String {
     )
     .await;
     format!("{path}/p1")
-}
-
-async fn eviction(c: Cx) {
-    let path = pod(&c).await;
-    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p1"}});
-    let mut other = body.clone();
-    other["metadata"]["name"] = "other".into();
-    c.post(&format!("{path}/eviction"), other)
-        .await
-        .fails(400, "BadRequest")
-        .says("name in URL does not match name in Eviction object");
-    c.post(&format!("{path}/eviction"), body.clone())
-        .await
-        .is(201)
-        .has("/kind", "Status")
-        .has("/status", "Success");
-    c.until_gone(&path).await;
-    c.post(&format!("{path}/eviction"), body).await.fails(404, "NotFound");
 }
 
 async fn logs(c: Cx) {

@@ -6,6 +6,7 @@ use crate::{
     cluster::Credential,
     cx::{CRDS, Cx, RBAC, config_map, definition, deployment, version},
     proto::{message, metadata},
+    sections::recorded,
 };
 use serde_json::{Value, json};
 
@@ -70,7 +71,8 @@ pub fn checks() -> Vec<Check> {
             "garbage collection goes through custom resources by uid",
             garbage,
         ),
-        must("27.16", "what exists without anybody creating it exists", bootstrap),
+        must("27.16", "what exists without anybody creating it exists", bootstrap)
+            .embedded_too("the endpoints of the Service `kubernetes`"),
         must(
             "27.17",
             "a token for somebody else is not taken, and its groups are those of its namespace",
@@ -262,7 +264,31 @@ async fn finalizers(c: Cx) {
     c.get(&kind.at("a")).await.is(404);
 }
 
+/// Whether an object that is written back as it was read stays as it is. A controller may write to it in between, which is
+/// another change.
+async fn is_stable(c: &Cx, at: &str) -> bool {
+    for _ in 0..50 {
+        let read = c.get(at).await.is(200);
+        let again = c.put(at, &read.json).await;
+        if again.code == 200 && again.json == read.json {
+            return true;
+        }
+    }
+    false
+}
+
 async fn defaults(c: Cx) {
+    let mut wrong = Vec::new();
+    for (what, path, made) in recorded::make_each(&c).await.1 {
+        let at = format!("{path}/{}", made["metadata"]["name"].as_str().unwrap());
+        if !is_stable(&c, &at).await {
+            wrong.push(what);
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{wrong:?} are other objects when they are written back"
+    );
     let namespace = c.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let hook = c.name("hook");
@@ -540,6 +566,23 @@ async fn bootstrap(c: Cx) {
         .await
         .is(200);
     c.get("/api/v1/namespaces/default/services/kubernetes").await.is(200);
+    c.get("/api/v1/namespaces/kube-node-lease").await.is(200);
+    // Where servers are, others may have been told to say.
+    if c.is_embedded() {
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+        let port = c.target.port;
+        c.get("/api/v1/namespaces/default/endpoints/kubernetes")
+            .await
+            .is(200)
+            .has("/subsets/0/ports/0/port", port);
+        let slice = c
+            .get(&format!(
+                "{slices}?labelSelector=kubernetes.io%2Fservice-name%3Dkubernetes"
+            ))
+            .await
+            .is(200);
+        assert_eq!(slice.at("/items/0/ports/0/port"), &json!(port), "{}", slice.came());
+    }
 }
 
 async fn audiences(c: Cx) {

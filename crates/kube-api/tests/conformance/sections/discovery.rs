@@ -43,7 +43,7 @@ pub fn checks() -> Vec<Check> {
             "17",
             "a CRD's resource is in discovery and OpenAPI when it is Established",
             established,
-        ),
+        ).embedded_too("that all of it is there in the same moment"),
         must("18", "a group goes with its last CRD", last_of_group),
         should(
             "19",

@@ -92,7 +92,7 @@ pub fn encode(text: &str) -> String {
 async fn labels(c: Cx) {
     let path = c.core("configmaps").await;
     for (name, labels) in [
-        ("a", json!({"set": "1", "k": "v", "n": "5"})),
+        ("a", json!({"set": "1", "k": "v", "n": "5", "ex.io/k": "1"})),
         ("b", json!({"set": "1", "k": "w"})),
         ("c", json!({"set": "1", "k": ""})),
         ("d", json!({"set": "1", "n": "x"})),
@@ -116,12 +116,34 @@ async fn labels(c: Cx) {
         ("k=", "c"),
         ("k in ()", "c"),
         ("k=v,n=5", "a"),
+        ("n<5", ""),
+        ("n>4,n<6", "a"),
+        ("n notin (5),!k", "d"),
+        ("k in (v,w),k notin (w)", "a"),
+        ("ex.io/k=1", "a"),
+        ("ex.io/k", "a"),
+        ("!ex.io/k", "b c d"),
     ] {
         let query = encode(&format!("set=1,{selector}"));
         let reply = c.get(&format!("{path}?labelSelector={query}")).await.is(200);
         assert_eq!(reply.names().join(" "), wanted, "{selector}");
     }
+    let long = "v".repeat(64);
     for (selector, message) in [
+        (format!("k={long}").as_str(), "must be no more than 63 bytes"),
+        (&format!("k in ({long})"), "values[0][k]: Invalid value: "),
+        (
+            "n>-4",
+            "values[0][n]: Invalid value: \"-4\": a valid label must be an empty string or consist of",
+        ),
+        (
+            "n>5.5",
+            "values[0]: Invalid value: \"5.5\": for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
+        (
+            "ex.io/k/z=1",
+            "Invalid value: \"ex.io/k/z\": a valid label key must consist of",
+        ),
         (
             "a b",
             "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
@@ -265,18 +287,14 @@ async fn expired(c: Cx) {
 async fn versions(c: Cx) {
     let path = c.core("configmaps").await;
     let made = c.make(&path, config_map("a", json!({}))).await;
-    assert!(
-        c.get(&format!("{path}?resourceVersion=0"))
-            .await
-            .is(200)
-            .names()
-            .contains(&"a".to_owned())
-    );
     let list = c
         .get(&format!("{path}?resourceVersion={}", made.revision()))
         .await
         .is(200);
     assert!(list.names().contains(&"a".to_owned()) && list.revision() >= made.revision());
+    // Any revision will do, and that one is there now.
+    let any = c.get(&format!("{path}?resourceVersion=0")).await.is(200);
+    assert!(any.names().contains(&"a".to_owned()), "{}", any.came());
     c.get(&format!("{path}/a?resourceVersion=0")).await.is(200);
     let future = list.revision() + 100_000_000;
     let refused = c
@@ -326,9 +344,29 @@ async fn exact(c: Cx) {
     let first = format!("{path}?resourceVersion=1&resourceVersionMatch=Exact");
     c.until_gone_by(&first).await.fails(410, "Expired");
     let future = newer.revision() + 100_000_000;
-    c.get(&format!("{path}?resourceVersion={future}&resourceVersionMatch=Exact"))
+    for how in ["Exact", "NotOlderThan", "Exact&limit=1"] {
+        c.get(&format!("{path}?resourceVersion={future}&resourceVersionMatch={how}"))
+            .await
+            .fails(504, "Timeout")
+            .mentions(&format!("Too large resource version: {future}, current: "));
+    }
+    // A page goes on where its list was, and says no revision beside it.
+    let page = c.get(&format!("{path}?limit=1")).await.is(200);
+    let next = format!(
+        "{path}?limit=1&continue={}",
+        encode(page["metadata"]["continue"].as_str().unwrap())
+    );
+    c.get(&format!("{next}&resourceVersion=5"))
         .await
-        .is(504);
+        .fails(400, "BadRequest")
+        .says("specifying resource version is not allowed when using continue");
+    for how in ["Exact", "NotOlderThan"] {
+        c.get(&format!("{next}&resourceVersion=5&resourceVersionMatch={how}"))
+            .await
+            .fails(422, "Invalid")
+            .mentions("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided");
+    }
+    c.get(&format!("{next}&resourceVersion=0")).await.is(200);
     for (query, message) in [
         (
             "resourceVersionMatch=Exact",
@@ -436,6 +474,10 @@ async fn no_namespace(c: Cx) {
         let reply = c.get(path).await.is(200).has("/items", json!([]));
         assert!(reply.revision() > 0);
     }
+    let kind = c.define_simple("things", "Thing", json!({})).await;
+    let elsewhere = format!("/apis/{}/v1/namespaces/there-is-none/things", kind.group);
+    let reply = c.get(&elsewhere).await.is(200).has("/items", json!([]));
+    assert!(reply.revision() > 0);
 }
 
 async fn order(c: Cx) {

@@ -11,11 +11,13 @@ mod create;
 mod csrs;
 mod defaults;
 mod definitions;
-mod delete;
+pub mod delete;
 mod dependencies;
 mod discovery;
 mod escalation;
+mod evictions;
 mod fields;
+pub mod generation;
 mod helm;
 mod impersonation;
 mod kubectl;
@@ -27,6 +29,8 @@ mod protobuf;
 mod recorded;
 mod rights;
 mod rules;
+mod served_kinds;
+mod structural;
 mod transport;
 mod update;
 mod values;
@@ -45,7 +49,9 @@ pub fn all() -> Vec<Check> {
         protobuf::checks(),
         create::checks(),
         update::checks(),
+        generation::checks(),
         delete::checks(),
+        evictions::checks(),
         patches::checks(),
         apply::checks(),
         list::checks(),
@@ -54,6 +60,8 @@ pub fn all() -> Vec<Check> {
         webhooks::checks(),
         admission_policies::checks(),
         definitions::checks(),
+        structural::checks(),
+        served_kinds::checks(),
         values::checks(),
         access::checks(),
         impersonation::checks(),

@@ -74,6 +74,17 @@ async fn json_patch(c: Cx) {
         .await
         .fails(400, "BadRequest")
         .mentions("error decoding patch: ");
+    // Copies that copy copies could fill the memory: they may add up to 3 MiB.
+    let large = format!("{}/large", path.rsplit_once('/').unwrap().0);
+    c.make(
+        large.rsplit_once('/').unwrap().0,
+        config_map("large", json!({"k": "v".repeat(300_000)})),
+    )
+    .await;
+    let copies: Value = (0..12)
+        .map(|it| json!({"op": "copy", "from": "/data/k", "path": format!("/data/k{it}")}))
+        .collect();
+    c.json_patch(&large, copies).await.fails(422, "Invalid").says(generic);
     let many: Vec<Value> = (0..10_001)
         .map(|_| json!({"op": "test", "path": "/data/new", "value": "1"}))
         .collect();
@@ -164,10 +175,23 @@ async fn parallel(c: Cx) {
     let path = format!("{path}/a");
     c.merge(&path, json!({"data": {"k": "w"}})).await.is(200);
     let stale = json!({"metadata": {"resourceVersion": made.revision().to_string()}, "data": {"k": "x"}});
-    c.merge(&path, stale).await.fails(409, "Conflict").says(
-        "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the \
-         latest version and try again",
-    );
+    let said = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the \
+                latest version and try again";
+    let operations = json!([{"op": "replace", "path": "/metadata/resourceVersion", "value": made.revision().to_string()},
+        {"op": "add", "path": "/data/k", "value": "x"}]);
+    for reply in [
+        c.merge(&path, stale.clone()).await,
+        c.strategic(&path, stale).await,
+        c.json_patch(&path, operations).await,
+    ] {
+        reply.fails(409, "Conflict").says(said);
+    }
+    // To test the revision is an operation like others; to remove it asks for none.
+    let tested = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": made.revision().to_string()}]);
+    c.json_patch(&path, tested).await.fails(422, "Invalid");
+    let removed =
+        json!([{"op": "remove", "path": "/metadata/resourceVersion"}, {"op": "add", "path": "/data/k", "value": "y"}]);
+    c.json_patch(&path, removed).await.is(200).has("/data/k", "y");
     let writers: Vec<_> = (0..8)
         .map(|writer| {
             let (c, path) = (c.clone(), path.clone());
@@ -396,20 +420,24 @@ async fn subresources(c: Cx) {
     .is(200)
     .has("/status/replicas", 2)
     .has("/spec/replicas", 1);
-    c.json_patch(
-        &format!("{path}/status"),
-        json!([{"op": "replace", "path": "/status/replicas", "value": 3}]),
-    )
-    .await
-    .is(200)
-    .has("/status/replicas", 3);
-    c.get(&format!("{path}/scale"))
+    // A controller may write the status anew in between.
+    let scale = loop {
+        c.json_patch(
+            &format!("{path}/status"),
+            json!([{"op": "replace", "path": "/status/replicas", "value": 3}]),
+        )
         .await
         .is(200)
+        .has("/status/replicas", 3);
+        let scale = c.get(&format!("{path}/scale")).await.is(200);
+        if scale.at("/status/replicas") == 3 {
+            break scale;
+        }
+    };
+    scale
         .has("/kind", "Scale")
         .has("/apiVersion", "autoscaling/v1")
         .has("/spec/replicas", 1)
-        .has("/status/replicas", 3)
         .has("/status/selector", "app=a");
     c.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 4}}))
         .await
@@ -457,6 +485,28 @@ async fn subresources(c: Cx) {
         .await
         .has("/spec/replicas", 2)
         .has("/status/replicas", 2);
+    // Each path changes what it is of.
+    c.json_patch(
+        &format!("{}/status", kind.at("a")),
+        json!([{"op": "replace", "path": "/status/replicas", "value": 3}, {"op": "replace", "path": "/spec/replicas", "value": 77}]),
+    )
+    .await
+    .is(200)
+    .has("/status/replicas", 3)
+    .has("/spec/replicas", 2);
+    c.json_patch(
+        &format!("{}/scale", kind.at("a")),
+        json!([{"op": "replace", "path": "/spec/replicas", "value": 4}]),
+    )
+    .await
+    .is(200)
+    .has("/kind", "Scale")
+    .has("/spec/replicas", 4)
+    .has("/status/replicas", 3);
+    c.get(&kind.at("a"))
+        .await
+        .has("/spec/replicas", 4)
+        .has("/status/replicas", 3);
 }
 
 async fn managed_fields(c: Cx) {

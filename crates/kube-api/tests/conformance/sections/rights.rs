@@ -469,9 +469,154 @@ async fn misspelt_reviews(c: &Cx) {
         .mentions("TokenRequest in version \"v1\" cannot be handled as a TokenRequest");
 }
 
+/// Selectors that a review is about.
+async fn misasked_selectors(c: &Cx, resource: &Value) {
+    let requirement = |key: &str, operator: &str, values: &[&str]| json!({"requirements": [{"key": key, "operator": operator, "values": values}]});
+    let mut both = requirement("a", "In", &["b"]);
+    both["rawSelector"] = "a=b".into();
+    for (selector, said) in [
+        (
+            json!({}),
+            "requirements: Required value: when spec.resourceAttributes.KIND is specified, requirements or rawSelector is required",
+        ),
+        (
+            both,
+            "rawSelector: Invalid value: \"a=b\": may not specified at the same time as requirements",
+        ),
+        (
+            requirement("a", "In", &[]),
+            "requirements[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        ),
+        (
+            requirement("a", "Exists", &["x"]),
+            "requirements[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        ),
+        (requirement("", "In", &["b"]), "requirements[0].key: "),
+        (json!({"rawSelector": "a=b"}), ""),
+        (requirement("a", "In", &["b"]), ""),
+        // Of a newer client.
+        (requirement("a", "Unheard", &["b"]), ""),
+    ] {
+        for kind in ["fieldSelector", "labelSelector"] {
+            for path in ["subjectaccessreviews", "selfsubjectaccessreviews"] {
+                let mut attributes = resource.clone();
+                attributes[kind] = selector.clone();
+                let mut spec = json!({"resourceAttributes": attributes});
+                if path == "subjectaccessreviews" {
+                    spec["user"] = "x".into();
+                }
+                let path = format!("/apis/authorization.k8s.io/v1/{path}");
+                let reply = c.post(&path, json!({"spec": spec})).await;
+                if said.is_empty() {
+                    reply.is(201);
+                } else {
+                    let said = format!("spec.resourceAttributes.{kind}.{}", said.replace("KIND", kind));
+                    reply.fails(422, "Invalid").mentions(&said);
+                }
+            }
+        }
+    }
+}
+
+/// What a review may not ask, and what is said of it.
+async fn misasked_reviews(c: &Cx, namespace: &str) {
+    let group = "/apis/authorization.k8s.io/v1";
+    let local = format!("{group}/namespaces/{namespace}/localsubjectaccessreviews");
+    let resource = json!({"verb": "get", "resource": "pods", "namespace": namespace});
+    let path = json!({"verb": "get", "path": "/x"});
+    let neither = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let both = "cannot be specified in combination with resourceAttributes";
+    for (of, spec, wrong) in [
+        ("self", json!({}), vec![("spec.resourceAttributes", neither)]),
+        (
+            "self",
+            json!({"resourceAttributes": resource, "nonResourceAttributes": path}),
+            vec![("spec.nonResourceAttributes", both)],
+        ),
+        (
+            "",
+            json!({"user": "x", "resourceAttributes": resource, "nonResourceAttributes": path}),
+            vec![("spec.nonResourceAttributes", both)],
+        ),
+        (
+            "",
+            json!({"resourceAttributes": resource}),
+            vec![("spec.user", "at least one of user or group must be specified")],
+        ),
+        (
+            "local",
+            json!({"user": "x"}),
+            vec![("spec.resourceAttributes", neither)],
+        ),
+        (
+            "local",
+            json!({"resourceAttributes": resource}),
+            vec![("spec.user", "at least one of user or group must be specified")],
+        ),
+        (
+            "local",
+            json!({"user": "x", "nonResourceAttributes": path}),
+            vec![("spec.nonResourceAttributes", "disallowed on this kind of request")],
+        ),
+        (
+            "local",
+            json!({"user": "x", "resourceAttributes": resource, "nonResourceAttributes": path}),
+            vec![
+                ("spec.nonResourceAttributes", both),
+                ("spec.nonResourceAttributes", "disallowed on this kind of request"),
+            ],
+        ),
+    ] {
+        let path = match of {
+            "local" => local.clone(),
+            of => format!("{group}/{of}subjectaccessreviews"),
+        };
+        let refused = c.post(&path, json!({"spec": spec})).await.fails(422, "Invalid");
+        let causes = refused.at("/details/causes").as_array().cloned().unwrap_or_default();
+        let came: Vec<(&str, &str)> = causes
+            .iter()
+            .map(|it| (it["field"].as_str().unwrap(), it["message"].as_str().unwrap()))
+            .collect();
+        let is_so = came.len() == wrong.len()
+            && came
+                .iter()
+                .zip(&wrong)
+                .all(|(came, wanted)| came.0 == wanted.0 && came.1.ends_with(wanted.1));
+        assert!(is_so, "expected {wrong:?}; came: {}", refused.came());
+    }
+    misasked_selectors(c, &resource).await;
+    let elsewhere =
+        json!({"metadata": {"namespace": "default"}, "spec": {"user": "x", "resourceAttributes": resource}});
+    c.post(&local, elsewhere)
+        .await
+        .fails(400, "BadRequest")
+        .says("the namespace of the provided object does not match the namespace sent on the request");
+}
+
+/// Whoever asks about an account says its groups: a name alone is in none.
+async fn accounts_groups(c: &Cx, namespace: &str) {
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]);
+    let group = format!("system:serviceaccounts:{namespace}");
+    let subject = json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group});
+    c.grant(namespace, "accounts", rules, subject).await;
+    let spec = |groups: Value| {
+        json!({"spec": {"user": format!("system:serviceaccount:{namespace}:any"), "groups": groups,
+            "resourceAttributes": {"namespace": namespace, "verb": "list", "resource": "secrets"}}})
+    };
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let ask = Ask::post(path, &spec(json!([group])));
+    c.until_asked(&c.admin, &ask, |it| it.at("/status/allowed") == &json!(true))
+        .await;
+    for groups in [json!([]), json!(["system:serviceaccounts"])] {
+        c.post(path, spec(groups)).await.is(201).has("/status/allowed", false);
+    }
+}
+
 async fn reviews(c: Cx) {
     misspelt_reviews(&c).await;
     let namespace = c.namespace().await;
+    misasked_reviews(&c, &namespace).await;
+    accounts_groups(&c, &namespace).await;
     let user = c.name("user");
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
     c.grant(
@@ -544,11 +689,26 @@ async fn reviews(c: Cx) {
         .await
         .is(201)
         .has("/status/incomplete", false);
+    let rules = |kind: &str| {
+        reply
+            .at(&format!("/status/{kind}"))
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    let reviews = json!({"verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]});
+    let own = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]});
+    // Those of the whole cluster come first.
+    let of_resources = rules("resourceRules");
     assert!(
-        reply.at("/status/resourceRules").to_string().contains("configmaps"),
+        of_resources.contains(&reviews) && of_resources.last() == Some(&own),
         "{}",
         reply.came()
     );
+    let health =
+        json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"]});
+    assert!(rules("nonResourceRules").contains(&health), "{}", reply.came());
     c.post(&format!("{group}/selfsubjectrulesreviews"), json!({"spec": {}}))
         .await
         .fails(400, "BadRequest")

@@ -107,7 +107,84 @@ async fn bad_token(c: Cx) {
     }
 }
 
+/// As many streams as a connection may have, and one more, opened by hand: a client of a library would wait.
+async fn one_stream_too_many(c: &Cx) {
+    const CONCURRENT_STREAMS: u16 = 3;
+    const PROTOCOL_ERROR: u32 = 1;
+    const REFUSED_STREAM: u32 = 7;
+    let path = c.core_called("full", "secrets").await;
+    let mut stream = c.admin.connect(&["h2"]).await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &[]));
+    stream.write_all(&bytes).await.unwrap();
+    let settings = loop {
+        let (kind, flags, _, payload) = read_frame(&mut stream).await;
+        if kind == 4 && flags == 0 {
+            break payload;
+        }
+    };
+    let limit = settings.chunks_exact(6).find_map(|it| {
+        let id = u16::from_be_bytes([it[0], it[1]]);
+        (id == CONCURRENT_STREAMS).then(|| u32::from_be_bytes([it[2], it[3], it[4], it[5]]))
+    });
+    let limit = limit.expect("a server says how many streams a connection may have");
+    assert!((100..=1000).contains(&limit), "{limit} streams");
+    let mut bytes = frame(4, 1, 0, &[]);
+    for number in 0..=limit {
+        bytes.extend(frame(1, 5, 1 + 2 * number, &get(c, &format!("{path}?watch=1"))));
+    }
+    let (mut read, mut write) = tokio::io::split(stream);
+    let writing = tokio::spawn(async move {
+        write.write_all(&bytes).await.unwrap();
+        write
+    });
+    let answered = async {
+        let (mut heads, mut refused) = (0, Vec::new());
+        while heads + (refused.len() as u32) < limit + 1 {
+            match read_frame(&mut read).await {
+                (1, ..) => heads += 1,
+                (3, _, id, code) => refused.push((id, u32::from_be_bytes(code.try_into().unwrap()))),
+                (7, ..) => panic!("the connection goes away"),
+                _ => {}
+            }
+        }
+        refused
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(60), answered).await;
+    let refused = refused.expect("every stream is answered or refused");
+    assert!(
+        matches!(refused.as_slice(), [(id, REFUSED_STREAM | PROTOCOL_ERROR)] if *id == 1 + 2 * limit),
+        "of {limit} streams and one more were refused: {refused:?}"
+    );
+    // The connection lives on.
+    let mut write = writing.await.unwrap();
+    write.write_all(&frame(6, 0, 0, b"12345678")).await.unwrap();
+    let answered = async {
+        loop {
+            if let (6, 1, _, payload) = read_frame(&mut read).await {
+                return payload;
+            }
+        }
+    };
+    let payload = tokio::time::timeout(Duration::from_secs(10), answered).await;
+    assert_eq!(payload.expect("the PING is answered"), b"12345678");
+}
+
+/// The header block of a GET as the administrator.
+fn get(c: &Cx, path: &str) -> Vec<u8> {
+    let mut headers = Vec::new();
+    headers.extend(literal(":method", "GET"));
+    headers.extend(literal(":scheme", "https"));
+    headers.extend(literal(":authority", &format!("{}:{}", c.target.host, c.target.port)));
+    headers.extend(literal(":path", path));
+    if let Some(token) = &c.target.admin.token {
+        headers.extend(literal("authorization", &format!("Bearer {token}")));
+    }
+    headers
+}
+
 async fn many_streams(c: Cx) {
+    one_stream_too_many(&c).await;
     let path = c.core("configmaps").await;
     let client = Client::new(&c.target, &c.target.admin, "h2");
     client.send(Ask::get("/version")).await.is(200);
@@ -163,15 +240,7 @@ async fn ping(c: Cx) {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(4, 0, 0, &[]));
     for number in 0..50u32 {
-        let mut headers = Vec::new();
-        headers.extend(literal(":method", "GET"));
-        headers.extend(literal(":scheme", "https"));
-        headers.extend(literal(":authority", &format!("{}:{}", c.target.host, c.target.port)));
-        headers.extend(literal(":path", &format!("{path}?watch=1")));
-        if let Some(token) = &c.target.admin.token {
-            headers.extend(literal("authorization", &format!("Bearer {token}")));
-        }
-        bytes.extend(frame(1, 5, 1 + 2 * number, &headers));
+        bytes.extend(frame(1, 5, 1 + 2 * number, &get(&c, &format!("{path}?watch=1"))));
     }
     stream.write_all(&bytes).await.unwrap();
     let ready = async {
@@ -191,7 +260,7 @@ async fn ping(c: Cx) {
     let answered = async {
         stream.write_all(&frame(6, 0, 0, b"12345678")).await.unwrap();
         loop {
-            let (kind, flags, payload) = read_frame(&mut stream).await;
+            let (kind, flags, _, payload) = read_frame(&mut stream).await;
             if kind == 6 && flags == 1 {
                 return payload;
             }
@@ -202,12 +271,14 @@ async fn ping(c: Cx) {
     assert!(took < Duration::from_secs(1), "the PING was answered after {took:?}");
 }
 
-async fn read_frame(stream: &mut (impl AsyncReadExt + Unpin)) -> (u8, u8, Vec<u8>) {
+/// Type, flags, stream and content.
+async fn read_frame(stream: &mut (impl AsyncReadExt + Unpin)) -> (u8, u8, u32, Vec<u8>) {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await.unwrap();
     let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
     stream.read_exact(&mut payload).await.unwrap();
-    (head[3], head[4], payload)
+    let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    (head[3], head[4], id, payload)
 }
 
 async fn version(c: Cx) {
@@ -276,9 +347,20 @@ async fn shutdown(c: Cx) {
         // A connection each, until there are none any more.
         loop {
             let client = Client::new(&c.target, &c.target.admin, "http/1.1");
-            let asked = tokio::spawn(async move { client.attempt(&Ask::get("/readyz")).await });
+            let asked = tokio::spawn(async move { client.attempt(&Ask::get("/readyz?verbose")).await });
             match asked.await {
-                Ok(Ok(reply)) => codes.push(reply.code),
+                Ok(Ok(reply)) => {
+                    if reply.code == 500 {
+                        let text = reply.text();
+                        assert!(
+                            text.contains("[-]shutdown failed: reason withheld\n")
+                                && text.contains("[+]ping ok\n")
+                                && text.ends_with("readyz check failed\n"),
+                            "{text}"
+                        );
+                    }
+                    codes.push(reply.code);
+                }
                 _ => return codes,
             }
         }
@@ -303,9 +385,20 @@ async fn unknown(c: Cx) {
     c.get("/apis/apps/v1/namespaces/default/deployments/x/foo")
         .await
         .fails(404, "NotFound");
-    c.get("/apis/apps/v7/deployments").await.is(404);
-    c.get("/apis/nope/v1/x").await.is(404);
-    c.get("/nope").await.is(404);
+    for path in ["/apis/apps/v7/deployments", "/apis/apps/v7", "/api/v2"] {
+        c.get(path)
+            .await
+            .fails(404, "NotFound")
+            .says("the server could not find the requested resource");
+    }
+    for path in ["/apis/nope/v1/x", "/apis/nope", "/nope"] {
+        let reply = c.get(path).await.is(404);
+        assert_eq!(
+            (reply.header("content-type").as_str(), reply.text().as_str()),
+            ("text/plain; charset=utf-8", "404 page not found\n"),
+            "{path}"
+        );
+    }
 }
 
 async fn methods(c: Cx) {
@@ -319,6 +412,7 @@ async fn methods(c: Cx) {
         ("POST", "/api/v1/configmaps"),
         ("DELETE", "/api/v1/configmaps"),
         ("OPTIONS", "/api/v1/namespaces"),
+        ("TRACE", "/api/v1/namespaces"),
     ] {
         let reply = c.send(Ask::new(method, path).json(&body)).await;
         reply.fails(405, "MethodNotAllowed").says(refused);

@@ -2,7 +2,8 @@
 
 use crate::{
     check::{Check, must, should},
-    cx::{CRDS, Cx, RBAC, config_map, deployment},
+    cx::{Cx, RBAC, config_map, deployment},
+    sections::generation,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +39,6 @@ pub fn checks() -> Vec<Check> {
             "the main resource cannot change status, /status cannot change spec or a custom resource's labels",
             status,
         ),
-        must("68", "generation grows with the spec and nothing else", generation),
         must("69", "what is immutable is 422", immutable),
         should("70", "of a pod's spec the image may change and little else", pod),
     ]
@@ -128,7 +128,101 @@ async fn unconditional(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions(must);
-    let _ = CRDS;
+    unconditional_kinds(&c, &namespace).await;
+}
+
+/// Of the other kinds: those that want a revision, and those that do not.
+async fn unconditional_kinds(c: &Cx, namespace: &str) {
+    let (name, domain) = (c.name("any"), format!("{}.ex.io", c.name("any")));
+    let in_namespace = |group: &str, plural: &str| format!("/apis/{group}/namespaces/{namespace}/{plural}");
+    let rules = json!([{"apiGroups": ["none.ex.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]);
+    let target = json!({"kind": "Deployment", "name": "none", "apiVersion": "apps/v1"});
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let storage = "/apis/storage.k8s.io/v1";
+    for (path, name, more) in [
+        (
+            in_namespace("policy/v1", "poddisruptionbudgets"),
+            "a",
+            json!({"spec": {"minAvailable": 1, "selector": {}}}),
+        ),
+        (format!("{storage}/csidrivers"), &domain, json!({"spec": {}})),
+        (format!("{storage}/csinodes"), &name, json!({"spec": {"drivers": []}})),
+        (
+            in_namespace("storage.k8s.io/v1", "csistoragecapacities"),
+            "a",
+            json!({"storageClassName": "x"}),
+        ),
+        (
+            format!("{storage}/volumeattachments"),
+            &name,
+            json!({"spec": {"attacher": "a.ex.io", "nodeName": "none", "source": {"persistentVolumeName": "none"}}}),
+        ),
+        (
+            "/apis/node.k8s.io/v1/runtimeclasses".to_owned(),
+            &name,
+            json!({"handler": "h"}),
+        ),
+        (
+            format!("{admission}/mutatingwebhookconfigurations"),
+            &domain,
+            json!({"webhooks": []}),
+        ),
+        (
+            format!("{admission}/validatingadmissionpolicies"),
+            &domain,
+            json!({"spec": {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}]}}),
+        ),
+        (
+            format!("{admission}/validatingadmissionpolicybindings"),
+            &domain,
+            json!({"spec": {"policyName": "none", "validationActions": ["Deny"]}}),
+        ),
+    ] {
+        let mut object = more;
+        object["metadata"] = json!({"name": name});
+        c.make(&path, object.clone()).await;
+        c.put(&format!("{path}/{name}"), &object)
+            .await
+            .fails(422, "Invalid")
+            .mentions("metadata.resourceVersion: Invalid value: 0: must be specified for an update");
+    }
+    for (path, name, more) in [
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),
+            name.as_str(),
+            json!({"value": 1}),
+        ),
+        (
+            format!("{storage}/storageclasses"),
+            &name,
+            json!({"provisioner": "ex.io/p"}),
+        ),
+        (
+            in_namespace("autoscaling/v2", "horizontalpodautoscalers"),
+            "a",
+            json!({"spec": {"maxReplicas": 1, "scaleTargetRef": target}}),
+        ),
+        (
+            in_namespace("discovery.k8s.io/v1", "endpointslices"),
+            "a",
+            json!({"addressType": "IPv4", "endpoints": []}),
+        ),
+        (
+            in_namespace("networking.k8s.io/v1", "ingresses"),
+            "a",
+            json!({"spec": {"defaultBackend": backend}}),
+        ),
+    ] {
+        let mut object = more;
+        object["metadata"] = json!({"name": name});
+        c.make(&path, object.clone()).await;
+        object["metadata"]["labels"] = json!({"over": "written"});
+        c.put(&format!("{path}/{name}"), &object)
+            .await
+            .is(200)
+            .has("/metadata/labels/over", "written");
+    }
 }
 
 async fn unchanged(c: Cx) {
@@ -170,6 +264,25 @@ async fn missing(c: Cx) {
     )
     .await
     .fails(404, "NotFound");
+    let pod = json!({"containers": [{"name": "c", "image": "i"}]});
+    for (path, more) in [
+        (format!("{core}/secrets"), json!({})),
+        (format!("{core}/serviceaccounts"), json!({})),
+        (format!("{core}/resourcequotas"), json!({"spec": {}})),
+        (format!("{core}/pods"), json!({"spec": pod})),
+        (format!("{core}/podtemplates"), json!({"template": {"spec": pod}})),
+        ("/api/v1/namespaces".to_owned(), json!({})),
+        ("/api/v1/nodes".to_owned(), json!({})),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),
+            json!({"value": 1}),
+        ),
+    ] {
+        let name = c.name("missing");
+        let mut object = more;
+        object["metadata"] = json!({"name": name});
+        c.put(&format!("{path}/{name}"), &object).await.fails(404, "NotFound");
+    }
     let rbac = "rbac.authorization.k8s.io/v1";
     let role = c.name("role");
     for (path, object) in [
@@ -185,6 +298,27 @@ async fn missing(c: Cx) {
             format!("{RBAC}/namespaces/{namespace}/rolebindings/a"),
             json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "a"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x"}}),
+        ),
+        (
+            format!("{RBAC}/namespaces/{namespace}/roles/a"),
+            json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": "a"}, "rules": []}),
+        ),
+        (
+            format!("{RBAC}/clusterrolebindings/{role}"),
+            json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": role},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "x"}}),
+        ),
+        (
+            format!("{core}/endpoints/a"),
+            json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}}),
+        ),
+        (
+            format!("{core}/limitranges/a"),
+            json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}, "spec": {"limits": []}}),
+        ),
+        (
+            format!("/apis/node.k8s.io/v1/runtimeclasses/{role}"),
+            json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": role}, "handler": "h"}),
         ),
         (
             format!("{core}/services/a"),
@@ -287,97 +421,114 @@ async fn status(c: Cx) {
         .has("/status/x", 1)
         .has("/spec/a", "1")
         .lacks("/metadata/labels");
+    status_metadata(&c).await;
+    status_of_cluster(&c).await;
 }
 
-/// A Deployment that no controller touches.
-fn idle(name: &str) -> Value {
-    let mut it = deployment(name);
-    it["spec"]["paused"] = true.into();
-    it["spec"]["replicas"] = 0.into();
-    it
-}
-
-async fn generation(c: Cx) {
-    let namespace = c.namespace().await;
-    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-    c.make(&path, deployment("a")).await.has("/metadata/generation", 1);
-    let path = format!("{path}/a");
-    c.merge(&path, json!({"spec": {"replicas": 3}}))
-        .await
-        .is(200)
-        .has("/metadata/generation", 2);
-    c.merge(&path, json!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .is(200)
-        .has("/metadata/generation", 2);
-    c.merge(&format!("{path}/status"), json!({"status": {"replicas": 3}}))
-        .await
-        .is(200)
-        .has("/metadata/generation", 2);
-    c.merge(&path, json!({"metadata": {"generation": 1}}))
-        .await
-        .is(200)
-        .has("/metadata/generation", 2);
-    // Of Deployments alone annotations count.
-    let sets = format!("/apis/apps/v1/namespaces/{namespace}/statefulsets");
-    let mut set = deployment("b");
-    set["kind"] = "StatefulSet".into();
-    set["spec"]["serviceName"] = "s".into();
-    set["spec"]["replicas"] = 0.into();
-    c.make(&sets, set).await;
-    let annotate = json!({"metadata": {"annotations": {"a": "b"}}});
-    c.merge(&format!("{sets}/b"), annotate.clone())
-        .await
-        .is(200)
-        .has("/metadata/generation", 1);
-    c.make(&format!("/apis/apps/v1/namespaces/{namespace}/deployments"), idle("c"))
+/// What of the metadata a write of `/status` brings: all of it, but for some kinds.
+async fn status_metadata(c: &Cx) {
+    let namespace = c.namespace_called("notes").await;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    c.until(&format!("{core}/serviceaccounts/default"), |it| it.code == 200)
         .await;
-    c.merge(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/c"), annotate)
+    let of = |group: &str, plural: &str| format!("/apis/{group}/namespaces/{namespace}/{plural}");
+    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": namespace,
+        "uid": c.get(&format!("/api/v1/namespaces/{namespace}")).await.uid()}]);
+    let pod = json!({"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]});
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let admission = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies".to_owned();
+    let rules = json!([{"apiGroups": ["none.ex.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]);
+    let policy = json!({"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}]});
+    let attachment = json!({"attacher": "a.ex.io", "nodeName": "none", "source": {"persistentVolumeName": "none"}});
+    for (path, spec, kept) in [
+        (format!("{core}/services"), json!({"ports": [{"port": 80}]}), &[][..]),
+        (format!("{core}/resourcequotas"), json!({}), &[]),
+        (
+            of("networking.k8s.io/v1", "ingresses"),
+            json!({"defaultBackend": backend}),
+            &[],
+        ),
+        (
+            of("policy/v1", "poddisruptionbudgets"),
+            json!({"minAvailable": 1, "selector": {}}),
+            &[],
+        ),
+        (
+            of("apps/v1", "deployments"),
+            generation::idle("a")["spec"].clone(),
+            &["labels"],
+        ),
+        (format!("{core}/pods"), pod, &["ownerReferences"]),
+        (
+            admission,
+            policy,
+            &["labels", "annotations", "finalizers", "ownerReferences"],
+        ),
+        (
+            "/apis/storage.k8s.io/v1/volumeattachments".to_owned(),
+            attachment,
+            &["labels", "annotations", "finalizers", "ownerReferences"],
+        ),
+    ] {
+        let name = format!("{}.ex.io", c.name("notes"));
+        let name = if path.ends_with("policies") {
+            name
+        } else {
+            c.name("notes")
+        };
+        c.make(&path, json!({"metadata": {"name": name}, "spec": spec})).await;
+        let metadata = json!({"labels": {"l": "1"}, "annotations": {"ex.io/a": "1"}, "finalizers": ["ex.io/hold"],
+            "ownerReferences": owner});
+        let path = format!("{path}/{name}");
+        let reply = c
+            .merge(&format!("{path}/status"), json!({"metadata": metadata}))
+            .await
+            .is(200);
+        for (key, pointer) in [
+            ("labels", "/metadata/labels/l"),
+            ("annotations", "/metadata/annotations/ex.io~1a"),
+            ("finalizers", "/metadata/finalizers/0"),
+            ("ownerReferences", "/metadata/ownerReferences/0"),
+        ] {
+            let is_kept = kept.contains(&key);
+            assert_eq!(reply.at(pointer).is_null(), is_kept, "{key} of {}", reply.came());
+        }
+        c.merge(&path, json!({"metadata": {"finalizers": null}})).await.is(200);
+    }
+}
+
+/// Namespaces, nodes and signing requests: what each of their paths writes.
+async fn status_of_cluster(c: &Cx) {
+    let namespace = format!("/api/v1/namespaces/{}", c.namespace_called("phase").await);
+    c.merge(&namespace, json!({"status": {"phase": "Terminating"}}))
         .await
         .is(200)
-        .has("/metadata/generation", 2);
-    c.make(
-        &format!("/api/v1/namespaces/{namespace}/configmaps"),
-        config_map("a", json!({})),
+        .has("/status/phase", "Active");
+    let condition = json!([{"type": "ex.io/Seen", "status": "True"}]);
+    c.merge(
+        &format!("{namespace}/status"),
+        json!({"spec": {"finalizers": []}, "status": {"conditions": condition}}),
     )
     .await
-    .lacks("/metadata/generation");
-
-    let with = c.define_simple("withs", "With", json!({"a": {"type": "string"}})).await;
-    c.make(&with.path, with.object("a", json!({})))
-        .await
-        .has("/metadata/generation", 1);
-    c.merge(&with.at("a"), json!({"spec": {"a": "1"}}))
-        .await
-        .has("/metadata/generation", 2);
-    c.merge(&with.at("a"), json!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .has("/metadata/generation", 2);
-    c.merge(&format!("{}/status", with.at("a")), json!({"status": {"x": 1}}))
+    .is(200)
+    .has("/spec/finalizers", json!(["kubernetes"]))
+    .has("/status/conditions/0/type", "ex.io/Seen");
+    let name = c.name("node");
+    let node = json!({"metadata": {"name": name}, "status": {"capacity": {"cpu": "1"}}});
+    c.make("/api/v1/nodes", node).await.has("/status/capacity/cpu", "1");
+    let node = format!("/api/v1/nodes/{name}");
+    c.merge(&node, json!({"status": {"capacity": {"cpu": "2"}}}))
         .await
         .is(200)
-        .has("/metadata/generation", 2);
-    c.merge(&with.at("a"), json!({"metadata": {"finalizers": ["ex.io/hold"]}}))
-        .await
-        .is(200);
-    c.delete(&with.at("a")).await.is(200).has("/metadata/generation", 3);
-    c.merge(&with.at("a"), json!({"metadata": {"finalizers": null}}))
-        .await
-        .is(200);
-
-    let mut version = crate::cx::version("v1", json!({"a": {"type": "string"}}));
-    version.as_object_mut().unwrap().remove("subresources");
-    let without = c.define("withouts", "Without", json!({"versions": [version]})).await;
-    c.make(&without.path, without.object("a", json!({})))
-        .await
-        .has("/metadata/generation", 1);
-    c.merge(&without.at("a"), json!({"status": {"x": 1}}))
-        .await
-        .is(200)
-        .has("/metadata/generation", 2);
-    c.merge(&without.at("a"), json!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .has("/metadata/generation", 2);
+        .has("/status/capacity/cpu", "1");
+    c.merge(
+        &format!("{node}/status"),
+        json!({"spec": {"unschedulable": true}, "status": {"capacity": {"cpu": "2"}}}),
+    )
+    .await
+    .is(200)
+    .has("/status/capacity/cpu", "2")
+    .lacks("/spec/unschedulable");
 }
 
 async fn immutable(c: Cx) {
@@ -417,6 +568,92 @@ async fn immutable(c: Cx) {
         .await
         .fails(422, "Invalid")
         .mentions("spec.scope: Invalid value: \"Cluster\": field is immutable");
+    for (change, said) in [
+        (
+            json!({"group": "other.example.com"}),
+            "spec.group: Invalid value: \"other.example.com\"",
+        ),
+        (
+            json!({"names": {"kind": "Other"}}),
+            "spec.names.kind: Invalid value: \"Other\"",
+        ),
+        (
+            json!({"names": {"plural": "others"}}),
+            "spec.names.plural: Invalid value: \"others\"",
+        ),
+    ] {
+        c.merge(&kind.crd, json!({"spec": change}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(&format!("{said}: field is immutable"));
+    }
+    c.merge(
+        &kind.crd,
+        json!({"spec": {"names": {"singular": "one", "shortNames": ["o"]}}}),
+    )
+    .await
+    .is(200);
+
+    let selected = json!({"selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}});
+    for (plural, said) in [
+        (
+            "daemonsets",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        ),
+        (
+            "replicasets",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        ),
+        (
+            "statefulsets",
+            "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+             'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+             forbidden",
+        ),
+    ] {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/{plural}");
+        let mut spec = selected.clone();
+        if plural != "daemonsets" {
+            spec["replicas"] = 0.into();
+        }
+        c.make(&path, json!({"metadata": {"name": "a"}, "spec": spec})).await;
+        let other = json!({"selector": {"matchLabels": {"a": "c"}}, "template": {"metadata": {"labels": {"a": "c"}}}});
+        c.merge(&format!("{path}/a"), json!({"spec": other}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(said);
+    }
+    let jobs = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    c.make(
+        &jobs,
+        json!({"metadata": {"name": "a"}, "spec": {"template": template}}),
+    )
+    .await;
+    for (change, said) in [
+        (
+            json!({"selector": {"matchLabels": {"a": "c"}}}),
+            "spec.selector: Invalid value: ",
+        ),
+        (
+            json!({"template": {"spec": {"restartPolicy": "OnFailure"}}}),
+            "spec.template: Invalid value: ",
+        ),
+        (
+            json!({"completions": 3}),
+            "spec.completions: Invalid value: 3: field is immutable",
+        ),
+        (
+            json!({"completionMode": "Indexed"}),
+            "spec.completionMode: Invalid value: \"Indexed\": field is immutable",
+        ),
+    ] {
+        c.merge(&format!("{jobs}/a"), json!({"spec": change}))
+            .await
+            .fails(422, "Invalid")
+            .mentions(said);
+    }
 
     let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
     let made = c.make(&format!("{core}/services"), service).await;
@@ -469,6 +706,32 @@ async fn pod(c: Cx) {
     for change in [json!({"hostNetwork": true}), json!({"nodeName": "elsewhere"})] {
         c.merge(&path, json!({"spec": change})).await.fails(422, "Invalid");
     }
+    for seconds in [1, 31, -1] {
+        c.merge(&path, json!({"spec": {"terminationGracePeriodSeconds": seconds}}))
+            .await
+            .fails(422, "Invalid")
+            .mentions("spec: Forbidden: pod updates may not change fields other than ");
+    }
+    c.merge(&path, json!({"spec": {"schedulingGates": [{"name": "ex.io/late"}]}}))
+        .await
+        .fails(422, "Invalid")
+        .mentions(
+            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'ex.io/late'",
+        );
+    // Less than nothing is one second; in a template it stays as it is.
+    let at = path.rsplit_once('/').unwrap().0;
+    let hasty = json!({"metadata": {"name": "hasty"}, "spec": {"terminationGracePeriodSeconds": -5,
+        "schedulingGates": [{"name": "ex.io/one"}, {"name": "ex.io/two"}], "containers": [{"name": "c", "image": "i"}]}});
+    c.make(at, hasty).await.has("/spec/terminationGracePeriodSeconds", 1);
+    let hasty = format!("{at}/hasty");
+    c.merge(&hasty, json!({"spec": {"terminationGracePeriodSeconds": -3}}))
+        .await
+        .is(200)
+        .has("/spec/terminationGracePeriodSeconds", 1);
+    c.merge(&hasty, json!({"spec": {"schedulingGates": [{"name": "ex.io/two"}]}}))
+        .await
+        .is(200)
+        .has("/spec/schedulingGates", json!([{"name": "ex.io/two"}]));
     // What may change beside the image.
     c.merge(
         &path,

@@ -87,6 +87,77 @@ async fn pruning(c: Cx) {
             "/spec/emb",
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": "v"}}),
         );
+    // Its name may be anything: rules of names are those of the kind. The rest of the metadata is judged.
+    let names = "?dryRun=All";
+    let with = |it: Value| kind.object("c", json!({"emb": it}));
+    for name in ["Bad_Name", "-x"] {
+        let it = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        c.post(&format!("{}{names}", kind.path), with(it)).await.is(201);
+    }
+    for (it, code, said) in [
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "N_S"}}),
+            422,
+            "spec.emb.metadata.namespace: Invalid value: \"N_S\": a lowercase RFC 1123 label must consist of",
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a b": "c"}}}),
+            422,
+            "spec.emb.metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters",
+        ),
+        (
+            json!({"apiVersion": "a/b/c", "kind": "ConfigMap"}),
+            422,
+            "spec.emb.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "config_map"}),
+            422,
+            "spec.emb.kind: Invalid value: \"config_map\": may have mixed case, but should otherwise match: a DNS-1035 label",
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": 1}}}),
+            400,
+            "spec.emb.metadata: Invalid value: {\"labels\":{\"a\":1}}: json: cannot unmarshal number into Go struct field \
+             ObjectMeta.labels of type string",
+        ),
+    ] {
+        c.post(&format!("{}{names}", kind.path), with(it))
+            .await
+            .is(code)
+            .mentions(said);
+    }
+}
+
+/// `null` where it may be and where it may not; a PUT is defaulted like a POST.
+async fn nulls(c: &Cx) {
+    let text = json!({"type": "string"});
+    let kind = c
+        .define_simple(
+            "nulls",
+            "Nullable",
+            json!({"both": {"type": "string", "nullable": true, "default": "d"}, "list": {"type": "array", "items": text},
+                "nullables": {"type": "array", "items": {"type": "string", "nullable": true}},
+                "objects": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string", "default": "x"}}}}}),
+        )
+        .await;
+    let spec = json!({"both": null, "nullables": ["a", null], "objects": [{"x": null}, {}]});
+    c.make(&kind.path, kind.object("a", spec)).await.has(
+        "/spec",
+        json!({"both": null, "nullables": ["a", null], "objects": [{"x": "x"}, {"x": "x"}]}),
+    );
+    c.post(&kind.path, kind.object("b", json!({"list": ["a", null]})))
+        .await
+        .fails(422, "Invalid")
+        .mentions("spec.list[1]: Invalid value: \"null\": spec.list[1] in body must be of type string: \"null\"");
+    let mut object = c.get(&kind.at("a")).await.is(200).json;
+    object["spec"] = json!({"objects": [{}]});
+    let put = c.put(&kind.at("a"), &object).await.is(200);
+    assert_eq!(put.at("/spec"), &json!({"both": "d", "objects": [{"x": "x"}]}));
+    c.merge(&kind.at("a"), json!({"spec": {"both": null}}))
+        .await
+        .is(200)
+        .has("/spec/both", "d");
 }
 
 async fn defaults(c: Cx) {
@@ -111,6 +182,7 @@ async fn defaults(c: Cx) {
     c.make(&kind.path, kind.object("b", json!({"d": null, "nn": null, "p": null})))
         .await
         .has("/spec", json!({"d": "dd", "nn": null, "o": {"n": 5}}));
+    nulls(&c).await;
     c.merge(&kind.crd, json!({"spec": {"versions": [version("v1", properties(json!({"late": {"type": "string", "default": "later"}})))]}}))
         .await
         .is(200);

@@ -3,11 +3,20 @@
 use crate::{
     check::{Check, must, should},
     client::{Ask, Client, Watch},
-    cx::{Cx, config_map, version},
+    cx::{Cx, PATIENCE, config_map, version},
     run::timed,
 };
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -301,6 +310,8 @@ async fn informer(c: Cx) {
 async fn bookmarks(c: Cx) {
     let path = c.core("secrets").await;
     let start = c.get(&path).await.revision();
+    let long = format!("{path}?watch=1&resourceVersion={start}&timeoutSeconds=600&allowWatchBookmarks=true");
+    let mut long = c.watch(&long).await;
     let query = format!("watch=1&resourceVersion={start}&timeoutSeconds=5");
     let mut with = c.watch(&format!("{path}?{query}&allowWatchBookmarks=true")).await;
     let mut without = c.watch(&format!("{path}?{query}")).await;
@@ -320,6 +331,12 @@ async fn bookmarks(c: Cx) {
     }
     assert!(!kinds.is_empty(), "a bookmark comes before the stream ends");
     assert!(without.event().await.is_none(), "no bookmark was allowed");
+    // On a stream that goes on one comes every minute, and no other end is near.
+    let minute = Duration::from_secs(60);
+    let (event, took) = timed(tokio::time::timeout(minute * 2, long.event())).await;
+    let event = event.expect("a bookmark comes every minute").expect("it goes on");
+    assert_eq!(event["type"], "BOOKMARK", "{event}");
+    assert!(took < minute + Duration::from_secs(10), "it came after {took:?}");
 }
 
 async fn timeout(c: Cx) {
@@ -440,6 +457,38 @@ async fn tables(c: Cx) {
     let (_, table) = watch.next().await;
     assert_eq!(table["rows"][0]["cells"][0], "b");
     assert!(table["columnDefinitions"].is_null(), "{table}");
+    // A bookmark is a table with a row of nothing, an error is none.
+    const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let all = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = c.admin.watch(Ask::get(format!("{path}?{all}")).accept(TABLE)).await;
+    let (bookmark, revision) = loop {
+        let (kind, table) = watch.next().await;
+        assert_eq!(table["kind"], "Table", "{kind}");
+        if kind == "BOOKMARK" {
+            break (table["rows"].clone(), table["metadata"]["resourceVersion"].clone());
+        }
+    };
+    assert!(revision.is_string(), "{bookmark}");
+    let object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": revision, "annotations": {"k8s.io/initial-events-end": "true"}}});
+    assert_eq!(bookmark, json!([{"cells": ["", "", 0, "<unknown>"], "object": object}]));
+    let (_, error) = c.watch_too_old(&c.core_called("old", "configmaps").await, TABLE).await;
+    assert_eq!(
+        (&error["kind"], &error["code"], &error["reason"]),
+        (&json!("Status"), &json!(410), &json!("Expired"))
+    );
+    // Also in a watch the client says how much of the object it wants.
+    for (include, kind) in [
+        ("None", json!(null)),
+        ("Object", json!("Secret")),
+        ("Metadata", json!("PartialObjectMetadata")),
+    ] {
+        let ask = Ask::get(format!("{path}?watch=1&includeObject={include}")).accept(TABLE);
+        let (_, table) = c.admin.watch(ask).await.next().await;
+        assert_eq!(table["rows"][0]["object"]["kind"], kind, "{include}: {table}");
+    }
+    let ask = Ask::get(format!("{path}?watch=1&includeObject=Bad")).accept(TABLE);
+    c.send(ask).await.fails(400, "BadRequest");
 }
 
 fn resident_bytes() -> u64 {
@@ -473,14 +522,17 @@ async fn many(c: Cx) {
     assert!(grown < 150 << 20, "1000 watches took {} MiB", grown >> 20);
     drop(watches);
 
-    let client = Client::new(&c.target, &c.target.admin, "http/1.1");
+    // Others write much meanwhile, and what was before them is soon forgotten.
+    let start = c.get(&path).await.revision();
     let url = format!("{path}?watch=1&resourceVersion={start}&fieldSelector=metadata.name%3Dbig");
-    let mut slow = client.watch(Ask::get(&url)).await;
+    let mut slow = slow_reader(&c, &url).await;
     let mut quick = c.watch(&url).await;
     c.make(&path, config_map("big", json!({}))).await;
     assert_eq!(quick.brief().await.0, "ADDED");
     let text = "x".repeat(100_000);
-    for turn in 0..200 {
+    // More than the sockets, what waits for one watch, and the log hold.
+    const TURNS: usize = 500;
+    for turn in 0..TURNS {
         c.merge(&format!("{path}/big"), json!({"data": {"t": format!("{turn} {text}")}}))
             .await
             .is(200);
@@ -492,23 +544,48 @@ async fn many(c: Cx) {
             "the slow one holds the quick one up for {took:?}"
         );
     }
-    // Now it reads: everything in order, or the truth that something is lost.
-    let mut next = 0;
-    assert_eq!(slow.brief().await.0, "ADDED");
-    while next < 200 {
-        let Some(event) = slow.event().await else { break };
-        if event["type"] == "ERROR" {
-            assert_eq!(event["object"]["code"], 410);
-            break;
-        }
-        let value = event["object"]["data"]["t"].as_str().unwrap();
-        assert!(
-            value.starts_with(&format!("{next} ")),
-            "the slow one was given {} after {next} events",
-            &value[..8]
-        );
-        next += 1;
+    // Now it reads: what there was, in order, and then the truth that something is lost.
+    let mut came = Vec::new();
+    let whole = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut came)).await;
+    whole.expect("the stream ends").unwrap();
+    let came = String::from_utf8_lossy(&came);
+    let turns: Vec<&str> = came
+        .split("\"t\":\"")
+        .skip(1)
+        .filter_map(|it| it.split_once(' '))
+        .map(|it| it.0)
+        .collect();
+    for (at, turn) in turns.iter().enumerate() {
+        assert_eq!(*turn, at.to_string(), "it was given {turns:?}");
     }
+    let end = &came[came.len().saturating_sub(400)..];
+    assert!(
+        turns.len() < TURNS && end.contains("\"type\":\"ERROR\"") && end.contains("\"code\":410"),
+        "after {} changes it was told {end:?}",
+        turns.len()
+    );
+}
+
+/// The answer to a GET whose reader takes little before it reads on purpose.
+async fn slow_reader(c: &Cx, path: &str) -> TlsStream<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(512 << 10).unwrap();
+    let address = format!("{}:{}", c.target.host, c.target.port);
+    let stream = socket.connect(address.parse().unwrap()).await.unwrap();
+    let config = c.target.tls(c.target.admin.pair.as_ref(), &["http/1.1"]);
+    let name = ServerName::try_from(c.target.host.clone()).unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&head));
+    stream
 }
 
 async fn restart(c: Cx) {
