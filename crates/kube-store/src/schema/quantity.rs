@@ -1,7 +1,14 @@
 //! Resource quantities (`1500m`, `1Gi`) in the canonical form that Kubernetes answers.
 //! Upstream: apimachinery `resource.Quantity`; the number is kept exactly, never as a float.
 
+use num_bigint::{BigInt, Sign};
+
 const WRONG: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const NUMERIC: &str = "unable to parse numeric part of quantity";
+const SUFFIX: &str = "unable to parse quantity's suffix";
+
+/// The finest power of ten that is kept.
+const NANO: i64 = -9;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
@@ -10,146 +17,210 @@ enum Form {
     Exponent,
 }
 
-/// A quantity as written: mantissa, power of ten, power of 1024 and the family of its suffix.
-struct Parsed {
-    mantissa: i128,
-    ten: i32,
-    kibi: u32,
+/// The parts of a quantity's text.
+struct Text<'a> {
+    negative: bool,
+    /// The digits before the point, without leading zeros.
+    whole: &'a str,
+    /// The digits after the point.
+    fraction: &'a str,
+    /// Whether there is any digit before the suffix. Kubernetes lets it be missing in some places (`Ki` is zero).
+    any_digit: bool,
+    /// The power of ten of the suffix.
+    ten: i64,
+    /// The power of two of the suffix.
+    two: u32,
     form: Form,
 }
 
-fn parse(text: &str) -> Result<Parsed, String> {
-    let (negative, body) = match text.as_bytes().first() {
-        Some(b'-') => (true, &text[1..]),
-        Some(b'+') => (false, &text[1..]),
-        Some(_) => (false, text),
-        None => return Err(WRONG.to_owned()),
-    };
-    let end = body
-        .find(|it: char| !it.is_ascii_digit() && it != '.')
-        .unwrap_or(body.len());
-    let (number, suffix) = body.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
-        return Err(WRONG.to_owned());
+impl<'a> Text<'a> {
+    fn scan(text: &'a str) -> Result<Self, String> {
+        let (negative, body) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            Some(_) => (false, text),
+            None => return Err(WRONG.to_owned()),
+        };
+        let digits = |it: &'a str| {
+            let end = it.find(|it: char| !it.is_ascii_digit()).unwrap_or(it.len());
+            it.split_at(end)
+        };
+        let (whole, rest) = digits(body);
+        let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
+        let letters = suffix.trim_start_matches(|it| "eEinumkKMGTP".contains(it));
+        let signed = letters.strip_prefix(['-', '+']).unwrap_or(letters);
+        if !signed.bytes().all(|it| it.is_ascii_digit()) {
+            return Err(WRONG.to_owned());
+        }
+        let (ten, two, form) = match suffix {
+            "n" => (-9, 0, Form::Decimal),
+            "u" => (-6, 0, Form::Decimal),
+            "m" => (-3, 0, Form::Decimal),
+            "" => (0, 0, Form::Decimal),
+            "k" => (3, 0, Form::Decimal),
+            "M" => (6, 0, Form::Decimal),
+            "G" => (9, 0, Form::Decimal),
+            "T" => (12, 0, Form::Decimal),
+            "P" => (15, 0, Form::Decimal),
+            "E" => (18, 0, Form::Decimal),
+            "Ki" => (0, 10, Form::Binary),
+            "Mi" => (0, 20, Form::Binary),
+            "Gi" => (0, 30, Form::Binary),
+            "Ti" => (0, 40, Form::Binary),
+            "Pi" => (0, 50, Form::Binary),
+            "Ei" => (0, 60, Form::Binary),
+            // Upstream lets exponents beyond 32 bits wrap around, which makes another number of them.
+            other => match other.strip_prefix(['e', 'E']).and_then(|it| it.parse::<i32>().ok()) {
+                Some(exponent) => (exponent.into(), 0, Form::Exponent),
+                None => return Err(SUFFIX.to_owned()),
+            },
+        };
+        Ok(Self {
+            negative,
+            whole: whole.trim_start_matches('0'),
+            fraction,
+            any_digit: !(whole.is_empty() && fraction.is_empty()),
+            ten,
+            two,
+            form,
+        })
     }
-    let (ten, kibi, form) = match suffix {
-        "n" => (-9, 0, Form::Decimal),
-        "u" => (-6, 0, Form::Decimal),
-        "m" => (-3, 0, Form::Decimal),
-        "" => (0, 0, Form::Decimal),
-        "k" => (3, 0, Form::Decimal),
-        "M" => (6, 0, Form::Decimal),
-        "G" => (9, 0, Form::Decimal),
-        "T" => (12, 0, Form::Decimal),
-        "P" => (15, 0, Form::Decimal),
-        "E" => (18, 0, Form::Decimal),
-        "Ki" => (0, 1, Form::Binary),
-        "Mi" => (0, 2, Form::Binary),
-        "Gi" => (0, 3, Form::Binary),
-        "Ti" => (0, 4, Form::Binary),
-        "Pi" => (0, 5, Form::Binary),
-        "Ei" => (0, 6, Form::Binary),
-        other => match other.strip_prefix(['e', 'E']).and_then(|it| it.parse::<i32>().ok()) {
-            Some(exponent) if exponent.abs() < 1000 => (exponent, 0, Form::Exponent),
-            _ if other.bytes().all(|it| b"eEinumkKMGTP+-0123456789".contains(&it)) => {
-                return Err("unable to parse quantity's suffix".to_owned());
-            }
-            _ => return Err(WRONG.to_owned()),
-        },
-    };
-    let digits = format!("{whole}{fraction}");
-    let digits = digits.trim_start_matches('0');
-    let mantissa: i128 = if digits.is_empty() {
-        0
-    } else {
-        digits.parse().map_err(|_| WRONG.to_owned())?
-    };
-    let mantissa = if negative { -mantissa } else { mantissa };
-    Ok(Parsed {
-        mantissa,
-        ten: ten - fraction.len() as i32,
-        kibi,
-        form,
-    })
+
+    /// What upstream keeps in 64 bits, as digits and power of ten: short texts without much of a fraction.
+    fn small(&self) -> Option<(i64, i64)> {
+        let whole = self.whole.len().max(1);
+        let precision = match self.form {
+            Form::Decimal | Form::Exponent => 18 - (whole + self.fraction.len()) as i64,
+            Form::Binary if self.fraction.is_empty() => 14 - whole as i64 - i64::from(self.two) * 3 / 10,
+            Form::Binary => return None,
+        };
+        let ten = self.ten - self.fraction.len() as i64;
+        if precision < 0 || ten < NANO {
+            return None;
+        }
+        let digits: i64 = format!("0{}{}", self.whole, self.fraction).parse().ok()?;
+        digits.checked_mul(1i64 << self.two)?;
+        Some((digits, ten))
+    }
+
+    /// Whether upstream answers the text as it came: in 64 bits, without digits to spare.
+    fn is_kept(&self) -> bool {
+        let Some((digits, ten)) = self.small() else {
+            return false;
+        };
+        match self.form {
+            Form::Binary => digits & 7 != 0,
+            Form::Decimal | Form::Exponent => ten % 3 == 0 && digits % 1000 != 0 && !self.whole.is_empty(),
+        }
+    }
+
+    /// The exact number: so many times that power of ten, rounded away from zero to [`NANO`].
+    fn number(&self) -> (BigInt, i64) {
+        let digits = format!("{}{}", self.whole, self.fraction);
+        let mut ten = self.ten - self.fraction.len() as i64;
+        let mut number = BigInt::parse_bytes(digits.as_bytes(), 10).unwrap_or_default() << self.two;
+        if ten < NANO {
+            // A power with more digits than the number has leaves less than one.
+            let by = u32::try_from(NANO - ten).unwrap_or(u32::MAX);
+            number = if u64::from(by) > number.bits() && number.sign() != Sign::NoSign {
+                BigInt::from(1)
+            } else {
+                divide_up(&number, &BigInt::from(10).pow(by))
+            };
+            ten = NANO;
+        }
+        (if self.negative { -number } else { number }, ten)
+    }
 }
 
-/// Division that rounds away from zero, as quantities that are too precise do.
-fn divide_up(value: i128, by: i128) -> i128 {
-    let rest = value % by;
-    value / by + if rest == 0 { 0 } else { value.signum() }
+/// Division of what is not negative, that rounds up.
+fn divide_up(value: &BigInt, by: &BigInt) -> BigInt {
+    (value + by - 1) / by
 }
 
-/// The canonical form of a quantity: `1000m` is `1`, `1024Mi` is `1Gi`.
+/// The canonical form of a quantity: `1000m` is `1`, `1024Mi` is `1Gi`, `1.1Gi`, which is no whole number, `1181116006400m`.
+///
+/// One thing is not as upstream has it: decimal numbers whose power of ten has no suffix, such as `1000E`, lose that power
+/// there (`1`). They are answered as they came.
+///
+/// # Errors
+///
+/// In upstream's words when the text is no quantity.
 pub fn canonical(text: &str) -> Result<String, String> {
-    let it = parse(text.trim())?;
-    if it.mantissa == 0 {
+    let text = text.trim();
+    let it = Text::scan(text)?;
+    if it.small().is_none() && !it.any_digit {
+        return Err(NUMERIC.to_owned());
+    }
+    if it.is_kept() {
+        return Ok(text.to_owned());
+    }
+    let (mut number, mut ten) = it.number();
+    if number.sign() == Sign::NoSign {
         return Ok("0".to_owned());
     }
-    // Beyond these sizes the canonical form would need more than 128 bits; such numbers are kept as they came.
-    let as_written = || text.trim().to_owned();
-    if it.form == Form::Binary {
-        let Some(scaled) = it.mantissa.checked_mul(1i128 << (10 * it.kibi)) else {
-            return Ok(as_written());
-        };
-        if it.ten < -30 {
-            return Ok(as_written());
-        }
-        let divisor = 10i128.pow(it.ten.unsigned_abs());
-        if (scaled / divisor).abs() >= 1024 {
-            let mut value = divide_up(scaled, divisor);
-            let mut suffix = 0;
-            while suffix < 6 && value % 1024 == 0 {
-                value /= 1024;
-                suffix += 1;
-            }
-            return Ok(format!("{value}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][suffix]));
-        }
-        return Ok(decimal(scaled, it.ten, false).unwrap_or_else(as_written));
-    }
-    Ok(decimal(it.mantissa, it.ten, it.form == Form::Exponent).unwrap_or_else(as_written))
-}
-
-fn decimal(mut mantissa: i128, mut ten: i32, exponent_form: bool) -> Option<String> {
-    if ten < -9 {
-        // Nothing finer than nano is kept.
-        let by = u32::try_from(-9 - ten).ok()?;
-        mantissa = if by > 38 {
-            mantissa.signum()
-        } else {
-            divide_up(mantissa, 10i128.pow(by))
-        };
-        ten = -9;
-    }
-    while mantissa % 10 == 0 {
-        mantissa /= 10;
+    while ten < 0 && (&number % 10u8).sign() == Sign::NoSign {
+        number /= 10;
         ten += 1;
     }
-    while ten.rem_euclid(3) != 0 || (!exponent_form && ten > 18) {
-        mantissa = mantissa.checked_mul(10)?;
+    if it.form != Form::Binary {
+        return Ok(decimal(number, ten, it.form == Form::Exponent).unwrap_or_else(|| text.to_owned()));
+    }
+    let most = BigInt::from(i64::MAX);
+    // Below zero are only the powers of fractions, which are not many; above it a binary quantity has none.
+    let limit = &most * BigInt::from(10).pow(ten.unsigned_abs() as u32);
+    if number.magnitude() > limit.magnitude() {
+        number = if it.negative { -most } else { most };
+        ten = 0;
+    }
+    if ten < 0 || *number.magnitude() < 1024u32.into() {
+        return Ok(decimal(number, ten, false).unwrap_or_else(|| text.to_owned()));
+    }
+    let mut suffix = 0;
+    while suffix < 6 && (&number % 1024u32).sign() == Sign::NoSign {
+        number /= 1024;
+        suffix += 1;
+    }
+    Ok(format!("{number}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][suffix]))
+}
+
+/// The number with as few digits as a power of a thousand allows; `None` where that power has no suffix.
+fn decimal(mut number: BigInt, mut ten: i64, exponent_form: bool) -> Option<String> {
+    while (&number % 10u8).sign() == Sign::NoSign {
+        number /= 10;
+        ten += 1;
+    }
+    while ten % 3 != 0 {
+        number *= 10;
         ten -= 1;
     }
     if exponent_form {
         return Some(if ten == 0 {
-            mantissa.to_string()
+            number.to_string()
         } else {
-            format!("{mantissa}e{ten}")
+            format!("{number}e{ten}")
         });
     }
     let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].get(usize::try_from(ten / 3 + 3).ok()?)?;
-    Some(format!("{mantissa}{suffix}"))
+    Some(format!("{number}{suffix}"))
 }
 
-/// The value of a quantity in thousandths, rounded up; `None` when the text is no quantity or is too large.
+/// The value of a quantity in thousandths, rounded away from zero; `None` when the text is no quantity or needs more than
+/// 128 bits.
 pub fn milli(text: &str) -> Option<i128> {
-    let it = parse(text.trim()).ok()?;
-    let scaled = it.mantissa.checked_mul(1i128 << (10 * it.kibi))?;
-    let ten = it.ten + 3;
-    if ten >= 0 {
-        scaled.checked_mul(10i128.checked_pow(ten.unsigned_abs())?)
-    } else {
-        Some(divide_up(scaled, 10i128.checked_pow(ten.unsigned_abs())?))
+    let it = Text::scan(text.trim()).ok()?;
+    let (number, ten) = it.number();
+    let ten = ten + 3;
+    if number.sign() == Sign::NoSign {
+        return Some(0);
     }
+    if ten < 0 {
+        let by = BigInt::from(10).pow(ten.unsigned_abs() as u32);
+        let up = divide_up(&number.magnitude().clone().into(), &by);
+        return i128::try_from(if it.negative { -up } else { up }).ok();
+    }
+    let by = 10i128.checked_pow(u32::try_from(ten).ok()?)?;
+    i128::try_from(number).ok()?.checked_mul(by)
 }
 
 #[cfg(test)]
@@ -176,12 +247,28 @@ mod tests {
             ("12e6", "12e6"),
             ("0", "0"),
             ("0Gi", "0"),
-            ("+2", "2"),
+            ("+2", "+2"),
+            ("0100", "0100"),
+            ("1.024k", "1.024k"),
+            ("1000E", "1000E"),
             ("-1500m", "-1500m"),
             ("0.0000000001", "1n"),
             ("1.0", "1"),
             ("100k", "100k"),
             ("1000k", "1M"),
+            ("8.1110Mi", "8504999936m"),
+            ("1.1Gi", "1181116006400m"),
+            ("-0.1Ki", "-102400m"),
+            ("-1.5Gi", "-1536Mi"),
+            ("12Ei", "9223372036854775807"),
+            ("-8Ei", "-9223372036854775807"),
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            ("1E5", "100e3"),
+            ("1e-10", "1e-9"),
+            ("1e-2000000000", "1e-9"),
+            ("1e2000000001", "1e2000000001"),
+            ("Ki", "0"),
+            (".", "0"),
         ];
         for (text, want) in table {
             assert_eq!(canonical(text).as_deref(), Ok(want), "{text}");
@@ -189,8 +276,43 @@ mod tests {
     }
 
     #[test]
+    fn a_canonical_form_stays_as_it_is() {
+        let suffixes = ["", "n", "m", "k", "E", "Ki", "Mi", "Ei", "e3", "e-10"];
+        for number in [
+            "8.1110",
+            "1.1",
+            ".1055",
+            "-0.001",
+            "1023",
+            "4096",
+            "999999999999999999999.5",
+        ] {
+            for suffix in suffixes {
+                let once = canonical(&format!("{number}{suffix}")).unwrap();
+                assert_eq!(canonical(&once).as_ref(), Ok(&once), "{number}{suffix}");
+            }
+        }
+    }
+
+    #[test]
+    fn thousandths_are_exact_or_rounded_up() {
+        let table = [
+            ("1", Some(1000)),
+            ("1.0001", Some(1001)),
+            ("-1.0001", Some(-1001)),
+            ("1Ki", Some(1_024_000)),
+            ("1e99", None),
+            ("0e99", Some(0)),
+            ("x", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(milli(text), want, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in ["", "abc", "1.2.3", "1X", ".", "1 Gi"] {
+        for text in ["", "abc", "1.2.3", "1X", "1 Gi", "1é", ".e-10", "1e+", "1e4294967297"] {
             assert!(canonical(text).is_err(), "{text}");
         }
         assert_eq!(canonical("1Mx"), Err(WRONG.to_owned()));
