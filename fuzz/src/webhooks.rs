@@ -149,7 +149,7 @@ async fn send(server: &Server, method: &str, path: &str, object: &Value) -> u16 
 
 /// The webhook, and where it is.
 async fn listen() -> String {
-    let acceptor = TlsAcceptor::from(tls::server_config(&KEYS.0).expect("keys for TLS"));
+    let acceptor = TlsAcceptor::from(tls::server_config(&KEYS.0, &[]).expect("keys for TLS"));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     tokio::spawn(async move {

@@ -87,7 +87,7 @@ pub async fn serve_bytes(length: usize, dir: &Path) -> Result<()> {
     let pair = pki.issue_client_certificate("copier", &[MASTERS], 3600, now)?;
     let kubeconfig = pki.kubeconfig(&format!("https://{address}"), "bytes", "copier", &pair);
     std::fs::write(dir.join("kubeconfig"), kubeconfig)?;
-    let config = Arc::new(ArcSwap::new(tls::server_config(&pki)?));
+    let config = Arc::new(ArcSwap::new(tls::server_config(&pki, &[])?));
     let piece = Bytes::from(vec![b'x'; PIECE_BYTES]);
     let handler = move |_, _| {
         let piece = piece.clone();

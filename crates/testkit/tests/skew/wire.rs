@@ -100,7 +100,7 @@ impl Wire {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (server, wire) = (site.server.clone(), self.clone());
-        let config = Arc::new(ArcSwap::new(tls::server_config(server.pki()).unwrap()));
+        let config = Arc::new(ArcSwap::new(tls::server_config(server.pki(), &[]).unwrap()));
         let authenticator = Authenticator::new(server.store().clone(), server.pki().clone()).unwrap();
         let authenticator = Arc::new(authenticator);
         let stop = server.stopping().clone();
