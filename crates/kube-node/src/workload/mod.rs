@@ -1,9 +1,12 @@
-//! The controllers of workloads, which make pods and keep them. They run nothing themselves.
+//! The controllers of workloads, which make pods and keep them, and of the budgets that say how many of them may go. They
+//! run nothing themselves.
 //!
 //! One worker takes keys one by one: what one pass writes, the next one sees, as every answer goes into the caches.
 
+mod budget;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod job;
 mod pods;
 mod replica_set;
@@ -20,6 +23,7 @@ use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::Job,
     core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
 };
 use kube::{Api, Client, Resource, runtime::watcher::Config};
 use serde::{Serialize, de::DeserializeOwned};
@@ -36,9 +40,11 @@ pub enum Key {
     Orphan(String),
     /// A node came, changed or went.
     Nodes,
+    /// Pods of this namespace are others, or their controllers want another number; a budget may count them.
+    Counted(String),
 }
 
-/// The kinds that own pods, and Deployments.
+/// The kinds that own pods, Deployments, and the budgets over pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Deployment,
@@ -46,6 +52,7 @@ pub enum Kind {
     DaemonSet,
     StatefulSet,
     Job,
+    Budget,
 }
 
 impl Kind {
@@ -74,6 +81,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Queues what a change of a pod touches.
 pub fn pod_changed(queue: &Queue, pod: &Pod) {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    queue.add(Key::Counted(namespace.clone()));
     match pods::controller(&pod.metadata) {
         Some(owner) => {
             if let Some(kind) = Kind::of(&owner.kind) {
@@ -99,6 +107,8 @@ struct Workloads {
     daemon_sets: Cache<DaemonSet>,
     stateful_sets: Cache<StatefulSet>,
     jobs: Cache<Job>,
+    budgets: Cache<PodDisruptionBudget>,
+    remarks: disruption::Remarks,
     nodes: Cache<Node>,
     queue: Arc<Queue>,
     recorder: Recorder,
@@ -115,7 +125,9 @@ pub async fn run(
 ) {
     let (_gate, open) = watch::channel(true);
     let workloads = Workloads {
-        deployments: owners(&client, Kind::Deployment, &queue, &cancel, &open),
+        deployments: owners(&client, Kind::Deployment, &queue, &cancel, &open, |it| {
+            Some(disruption::of_deployment(it))
+        }),
         replica_sets: {
             let queue = queue.clone();
             let changed = move |old: Option<&Arc<ReplicaSet>>, new: Option<&Arc<ReplicaSet>>| {
@@ -126,13 +138,18 @@ pub async fn run(
                         queue.add(Key::Object(Kind::Deployment, namespace, owner.name.clone()));
                     }
                 }
+                count_again(&queue, old, new, |it| Some(disruption::of_replica_set(it)));
             };
             let all = Api::<ReplicaSet>::all(client.clone());
             Cache::start(all, Config::default(), cancel.clone(), open.clone(), changed)
         },
-        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, &open),
-        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, &open),
-        jobs: owners(&client, Kind::Job, &queue, &cancel, &open),
+        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, &open, |_| None),
+        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, &open, |it| {
+            Some(disruption::of_stateful_set(it))
+        }),
+        jobs: owners(&client, Kind::Job, &queue, &cancel, &open, |_| None),
+        budgets: owners(&client, Kind::Budget, &queue, &cancel, &open, |_| None),
+        remarks: disruption::Remarks::default(),
         client,
         pods,
         nodes,
@@ -147,6 +164,8 @@ pub async fn run(
         workloads.daemon_sets.synced().await;
         workloads.stateful_sets.synced().await;
         workloads.jobs.synced().await;
+        // Budgets are not waited for: they are looked at as they arrive, and where this user may not see them, workloads
+        // go on without.
         let workloads = &workloads;
         work(&queue, |key| async move { workloads.look(&key).await }).await;
     };
@@ -193,12 +212,29 @@ fn key<K: Resource>(kind: Kind, object: &K) -> Key {
     )
 }
 
+/// Has the budgets of a namespace looked at when a controller of pods came, went or wants another number of them.
+fn count_again<K: Resource>(
+    queue: &Queue,
+    old: Option<&Arc<K>>,
+    new: Option<&Arc<K>>,
+    wants: impl Fn(&K) -> Option<i32>,
+) {
+    let count = |it: Option<&Arc<K>>| it.map(|it| (it.meta().uid.clone(), wants(it)));
+    if count(old) != count(new)
+        && let Some(it) = new.or(old)
+    {
+        queue.add(Key::Counted(it.meta().namespace.clone().unwrap_or_default()));
+    }
+}
+
+/// The objects of one kind, which are looked at when they change; `wants` tells how many pods one that scales asks for.
 fn owners<K>(
     client: &Client,
     kind: Kind,
     queue: &Arc<Queue>,
     cancel: &CancellationToken,
     open: &watch::Receiver<bool>,
+    wants: fn(&K) -> Option<i32>,
 ) -> Cache<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -210,7 +246,10 @@ where
         Config::default(),
         cancel.clone(),
         open.clone(),
-        move |old, new| old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it))),
+        move |old, new| {
+            old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it)));
+            count_again(&queue, old, new, wants);
+        },
     )
 }
 
@@ -231,6 +270,13 @@ impl Workloads {
                     .list_in(namespace)
                     .iter()
                     .for_each(|it| add(self::key(Kind::StatefulSet, &**it)));
+                Ok(None)
+            }
+            Key::Counted(namespace) => {
+                let budgets = self.budgets.list_in(namespace);
+                budgets
+                    .iter()
+                    .for_each(|it| self.queue.add(self::key(Kind::Budget, &**it)));
                 Ok(None)
             }
             Key::Nodes => {
@@ -259,6 +305,13 @@ impl Workloads {
             Key::Object(Kind::Job, namespace, name) => match self.jobs.get(namespace, name) {
                 Some(it) => self.job(&it).await,
                 None => Ok(None),
+            },
+            Key::Object(Kind::Budget, namespace, name) => match self.budgets.get(namespace, name) {
+                Some(it) => self.budget(&it).await,
+                None => {
+                    self.budget_gone(namespace, name);
+                    Ok(None)
+                }
             },
         }
     }

@@ -58,15 +58,21 @@ where
     }
 }
 
-/// Whether labels are selected. A selector that says nothing selects nothing here: an owner of everything is a mistake.
+/// Whether labels are selected for an owner. A selector that says nothing selects nothing here: an owner of everything is
+/// a mistake.
 pub fn matches(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
+    let expressions = selector.match_expressions.as_deref().unwrap_or_default();
+    let says_nothing = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty) && expressions.is_empty();
+    !says_nothing && selects(selector, labels)
+}
+
+/// Whether labels are selected. A selector that says nothing selects everything.
+pub fn selects(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
     let empty = Labels::new();
     let labels = labels.unwrap_or(&empty);
     let equal = selector.match_labels.iter().flatten();
     let expressions = selector.match_expressions.as_deref().unwrap_or_default();
-    let says_nothing = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty) && expressions.is_empty();
-    !says_nothing
-        && equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
+    equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
         && expressions.iter().all(|it| {
             let value = labels.get(&it.key);
             let is_in = value.is_some_and(|value| it.values.iter().flatten().any(|it| it == value));

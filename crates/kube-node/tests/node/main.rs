@@ -1,5 +1,6 @@
 //! A node with real processes on an embedded API.
 
+mod budgets;
 mod pods;
 mod workloads;
 mod world;
