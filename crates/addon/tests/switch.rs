@@ -86,6 +86,13 @@ async fn an_agent_stays_in_its_namespace_while_its_add_on_is_given_another_confi
             .await;
     };
     arrived("a").await;
+    // Who writes where the add-on is need not be the first to see its configuration.
+    let is_home = |it: &Arc<ManagedClusterAddOn>| it.status.as_ref().is_some_and(|it| it.namespace == "hello");
+    world
+        .until("all are where the configuration says", |shared| {
+            shared.addons.list().iter().all(is_home).then_some(())
+        })
+        .await;
 
     let namespaces = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = namespaces.clone();
