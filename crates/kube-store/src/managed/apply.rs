@@ -22,7 +22,9 @@ const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 /// Applies `config` for the manager and gives the resulting object, with its `managedFields`.
 ///
 /// `live` is `None` when the apply creates the object. When nothing changes the result is `live` itself, so that
-/// [`no_op`](super::no_op) holds and the resource version can stay. Decoding and defaulting the result is the caller's.
+/// [`no_op`](super::no_op) holds and the resource version can stay. Decoding and defaulting the result is the caller's, and
+/// so is resetting, in an object that is made, what makers may not say (`ctx.reset_fields` goes by updates: the `spec` of a
+/// CertificateSigningRequest stays as it was made, but it is made with one).
 pub fn apply(live: Option<&Value>, config: &Value, ctx: &Ctx<'_>, force: bool) -> Result<Value, Status> {
     if managed_fields(config).is_some_and(|it| !it.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
@@ -43,6 +45,7 @@ pub fn apply(live: Option<&Value>, config: &Value, ctx: &Ctx<'_>, force: bool) -
     let attempt = Attempt {
         live,
         config: effective,
+        whole: config,
         ctx,
     };
     let takes_over = ctx.manager == KUBECTL && !force;
@@ -67,7 +70,9 @@ pub fn apply(live: Option<&Value>, config: &Value, ctx: &Ctx<'_>, force: bool) -
 
 struct Attempt<'a> {
     live: Option<&'a Value>,
+    /// Without what is reset.
     config: &'a Value,
+    whole: &'a Value,
     ctx: &'a Ctx<'a>,
 }
 
@@ -78,7 +83,7 @@ impl Attempt<'_> {
         let set = field_set(self.config, ctx.schema);
         let Some(live) = self.live else {
             let mut result = Value::Object(Map::new());
-            if let (Value::Object(result), Some(config)) = (&mut result, self.config.as_object()) {
+            if let (Value::Object(result), Some(config)) = (&mut result, self.whole.as_object()) {
                 merge_root(result, config, ctx);
             }
             let mut own = ManagerEntry::new(manager, Operation::Apply, ctx.api_version, ctx.subresource, set);

@@ -107,6 +107,14 @@ impl<'a> At<'a> {
         }
     }
 
+    /// Whether undeclared fields are taken here, and then everywhere below.
+    fn preserves_unknown(self) -> bool {
+        match self {
+            At::Root(schema) | At::Metadata(schema) | At::Node(schema) => schema.preserve_unknown,
+            At::Deduced => false,
+        }
+    }
+
     /// Whether an object here is owned as a whole.
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
@@ -308,6 +316,13 @@ pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
 
 /// What keeps `config` from being applied: undeclared fields and items that cannot be told apart. One text per error.
 pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
+    validate_below(config, at, false)
+}
+
+/// `open` says that undeclared fields are taken: below whatever preserves unknown fields, everything does so here, as
+/// upstream's kube-openapi has it (`schemaconv`). They own themselves, and are pruned where the schema prunes.
+fn validate_below(config: &Value, at: At<'_>, open: bool) -> Vec<String> {
+    let open = open || at.preserves_unknown();
     let mut errors = Vec::new();
     let mut nested = |step: &str, found: Vec<String>| {
         errors.extend(found.into_iter().map(|it| {
@@ -323,12 +338,12 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
             for (key, value) in map {
                 let child = at.child(key);
                 let step = || format!(".{key}");
-                if !child.known {
+                if !child.known && !open {
                     nested(&step(), vec!["field not declared in schema".to_owned()]);
                     continue;
                 }
                 if value.is_object() || value.is_array() {
-                    let found = validate(value, child.at);
+                    let found = validate_below(value, child.at, open);
                     if !found.is_empty() {
                         nested(&step(), found);
                     }
@@ -342,7 +357,7 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
             }
             if list.names_each_once(items) {
                 for item in items {
-                    let found = validate(item, list.items());
+                    let found = validate_below(item, list.items(), open);
                     if !found.is_empty() {
                         let step = list.element(item).map_or_else(|it| it, |it| it.to_string());
                         nested(&step, found);
@@ -355,7 +370,7 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
                 match list.element(item) {
                     Err(error) => nested("", vec![format!(": element {index}: {error}")]),
                     Ok(element) => {
-                        let found = validate(item, list.items());
+                        let found = validate_below(item, list.items(), open);
                         if !found.is_empty() {
                             nested(&element.to_string(), found);
                         }

@@ -293,9 +293,13 @@ impl Judge<'_> {
             .get("properties")
             .and_then(Value::as_object)
             .is_some_and(|it| !it.is_empty());
-        if has_properties && map.get("additionalProperties").is_some_and(|it| !it.is_null()) {
+        // That everything else is taken as well (`true`) contradicts no property.
+        let others = map
+            .get("additionalProperties")
+            .filter(|it| !it.is_null() && **it != json!(true));
+        if has_properties && others.is_some() {
             self.forbidden(
-                path.to_owned(),
+                format!("{path}.additionalProperties"),
                 "additionalProperties and properties are mutual exclusive",
             );
         }

@@ -88,6 +88,18 @@ async fn spec(c: Cx) {
         (&made["spec"]["username"], &made["spec"]["groups"]),
         (&json!("alice"), &json!(["devs", "system:authenticated"]))
     );
+    // Applied, one is made as well, with all of it; and once it is there, an apply leaves it as it was made.
+    let path = format!("{CSRS}/{}", c.name("applied"));
+    let mut applied = csr(&c.name("applied"), &request, CLIENT, &["client auth"]);
+    let first = c.apply(&path, "m", applied.clone()).await.is(201);
+    c.removes(&path);
+    assert_eq!(first.at("/spec/request"), &applied["spec"]["request"]);
+    applied["spec"]["usages"] = json!(["server auth"]);
+    let second = c.apply(&path, "m", applied).await.is(200);
+    assert_eq!(
+        (second.at("/spec"), second.revision()),
+        (first.at("/spec"), first.revision())
+    );
     // Who signs in by a certificate has no uid, and of extras what the server itself says.
     let info = alice.send(Ask::post(WHO, &json!({}))).await.is(201);
     assert_eq!(info.at("/status/userInfo/username"), "alice");

@@ -234,6 +234,12 @@ async fn whole_messages(c: &Cx) {
             "spec.validation.openAPIV3Schema.properties[a].additionalItems: Forbidden: additionalItems is not supported",
         ),
         (
+            property(
+                json!({"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
+            ),
+            "spec.validation.openAPIV3Schema.properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+        (
             property(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": false})),
             "spec.validation.openAPIV3Schema.properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined",
         ),

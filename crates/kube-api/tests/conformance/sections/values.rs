@@ -64,6 +64,18 @@ async fn pruning(c: Cx) {
     .await
     .warns("unknown field \"spec.b\"")
     .has("/spec", json!({"a": "1", "free": {"z": {"y": 1}, "known": {"x": "1"}}}));
+    // Applied, what is undeclared below what is free is taken and owned, and pruned as ever.
+    let applied = kind.object("applied", json!({"free": {"z": {"y": 1}, "known": {"x": "1", "w": 2}}}));
+    let applied = c.apply(&kind.at("applied"), "m", applied).await.is(201);
+    let applied = applied.has("/spec", json!({"free": {"z": {"y": 1}, "known": {"x": "1"}}}));
+    assert_eq!(
+        applied.at("/metadata/managedFields/0/fieldsV1/f:spec/f:free/f:known"),
+        &json!({"f:w": {}, "f:x": {}})
+    );
+    c.apply(&kind.at("applied"), "m", kind.object("applied", json!({"c": 1})))
+        .await
+        .is(500)
+        .mentions(".spec.c: field not declared in schema");
     let embedded = |it: Value| kind.object("b", json!({"emb": it}));
     c.post(
         &kind.path,

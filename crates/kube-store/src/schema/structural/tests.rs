@@ -31,6 +31,13 @@ fn names_are_derived_from_the_kind() {
 }
 
 #[test]
+fn properties_beside_which_everything_is_taken_are_structural() {
+    let schema =
+        spec_of(json!({"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": true}));
+    assert_eq!(printed(&check_crd(&crd(schema))), Vec::<String>::new());
+}
+
+#[test]
 fn schemas_that_are_not_structural_are_refused_in_the_words_of_kubernetes() {
     const A: &str = "spec.validation.openAPIV3Schema.properties[spec].properties[a]";
     let table = [
@@ -43,7 +50,11 @@ fn schemas_that_are_not_structural_are_refused_in_the_words_of_kubernetes() {
         ),
         (
             spec_of(json!({"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": {"type": "string"}})),
-            format!("{A}: Forbidden: additionalProperties and properties are mutual exclusive"),
+            format!("{A}.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"),
+        ),
+        (
+            spec_of(json!({"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": false})),
+            format!("{A}.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"),
         ),
         (spec_of(json!({"type": "object", "$ref": "#/x"})), format!("{A}.$ref: Forbidden: $ref is not supported")),
         (
