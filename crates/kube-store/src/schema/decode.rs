@@ -131,6 +131,13 @@ impl Reader<'_> {
             if !(value.is_string() && values.ty == Type::String && values.format.is_none()) {
                 self.node(value, values, &path.field(key))?;
             }
+            // Maps of quantities are lists of resources.
+            if values.format.as_deref() == Some("quantity")
+                && let Some(text) = value.as_str()
+                && let Some(rounded) = quantity::in_thousandths(text)
+            {
+                *value = Value::String(rounded);
+            }
         }
         Ok(())
     }

@@ -9,6 +9,8 @@ const SUFFIX: &str = "unable to parse quantity's suffix";
 
 /// The finest power of ten that is kept.
 const NANO: i64 = -9;
+/// The finest power of ten in lists of resources.
+const MILLI: i64 = -3;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
@@ -155,33 +157,52 @@ pub fn canonical(text: &str) -> Result<String, String> {
     if it.is_kept() {
         return Ok(text.to_owned());
     }
-    let (mut number, mut ten) = it.number();
+    let (number, ten) = it.number();
+    Ok(written(number, ten, it.form).unwrap_or_else(|| text.to_owned()))
+}
+
+/// What a canonical quantity becomes in a list of resources (`limits`, `requests`, `capacity`, `hard`), where Kubernetes keeps
+/// nothing finer than thousandths and rounds up to them: `100u` is `1m`. `None` if it has nothing finer, or is no quantity.
+/// Upstream: core/v1 `SetDefaults_ResourceList`.
+pub fn in_thousandths(text: &str) -> Option<String> {
+    let it = Text::scan(text).ok()?;
+    let (number, ten) = it.number();
+    let by = BigInt::from(10).pow(u32::try_from(MILLI - ten).ok().filter(|it| *it > 0)?);
+    let up = divide_up(&number.magnitude().clone().into(), &by);
+    if &up * &by == number.magnitude().clone().into() {
+        return None;
+    }
+    written(if it.negative { -up } else { up }, MILLI, it.form)
+}
+
+/// A number, so many times that power of ten, in its canonical form; `None` where its power has no suffix.
+fn written(mut number: BigInt, mut ten: i64, form: Form) -> Option<String> {
     if number.sign() == Sign::NoSign {
-        return Ok("0".to_owned());
+        return Some("0".to_owned());
     }
     while ten < 0 && (&number % 10u8).sign() == Sign::NoSign {
         number /= 10;
         ten += 1;
     }
-    if it.form != Form::Binary {
-        return Ok(decimal(number, ten, it.form == Form::Exponent).unwrap_or_else(|| text.to_owned()));
+    if form != Form::Binary {
+        return decimal(number, ten, form == Form::Exponent);
     }
     let most = BigInt::from(i64::MAX);
     // Below zero are only the powers of fractions, which are not many; above it a binary quantity has none.
     let limit = &most * BigInt::from(10).pow(ten.unsigned_abs() as u32);
     if number.magnitude() > limit.magnitude() {
-        number = if it.negative { -most } else { most };
+        number = if number.sign() == Sign::Minus { -most } else { most };
         ten = 0;
     }
     if ten < 0 || *number.magnitude() < 1024u32.into() {
-        return Ok(decimal(number, ten, false).unwrap_or_else(|| text.to_owned()));
+        return decimal(number, ten, false);
     }
     let mut suffix = 0;
     while suffix < 6 && (&number % 1024u32).sign() == Sign::NoSign {
         number /= 1024;
         suffix += 1;
     }
-    Ok(format!("{number}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][suffix]))
+    Some(format!("{number}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][suffix]))
 }
 
 /// The number with as few digits as a power of a thousand allows; `None` where that power has no suffix.
@@ -291,6 +312,27 @@ mod tests {
                 let once = canonical(&format!("{number}{suffix}")).unwrap();
                 assert_eq!(canonical(&once).as_ref(), Ok(&once), "{number}{suffix}");
             }
+        }
+    }
+
+    #[test]
+    fn lists_of_resources_have_nothing_finer_than_thousandths() {
+        let table = [
+            ("100u", Some("1m")),
+            ("-100u", Some("-1m")),
+            ("1001n", Some("1m")),
+            ("1000001u", Some("1001m")),
+            ("102400u", Some("103m")),
+            ("1m", None),
+            ("1000u", None),
+            ("0", None),
+            ("1.5", None),
+            ("1181116006400m", None),
+            ("1e-9", Some("1e-3")),
+            ("12Gi", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(in_thousandths(text).as_deref(), want, "{text}");
         }
     }
 
