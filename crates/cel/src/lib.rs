@@ -198,7 +198,9 @@ fn syntax_errors(text: &str, errors: &language::ParseErrors) -> String {
     const SHOWN: usize = 5;
     let place = |it: isize| usize::try_from(it).unwrap_or(1).max(1);
     let lines = errors.errors.iter().take(SHOWN).map(|it| {
-        let message: String = it.msg.chars().take(ERROR_CHARS_MAX).collect();
+        // The parser says of some itself what they are.
+        let message = it.msg.strip_prefix("Syntax error: ").unwrap_or(&it.msg);
+        let message: String = message.chars().take(ERROR_CHARS_MAX).collect();
         located(
             text,
             place(it.pos.0),

@@ -47,7 +47,10 @@ fn what_kubernetes_offers_is_there() {
 fn what_cannot_be_read_or_names_nothing_is_refused_with_its_place() {
     for (text, said) in [
         ("", "Syntax error: mismatched input '<EOF>'"),
-        ("object.", "ERROR: <input>:1:"),
+        (
+            "object.",
+            "ERROR: <input>:1:8: Syntax error: no viable alternative at input '.'",
+        ),
         (
             "object.n ==\n  other",
             "ERROR: <input>:2:3: undeclared reference to 'other' (in container '')\n |   other\n | ..^",

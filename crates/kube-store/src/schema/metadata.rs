@@ -41,6 +41,11 @@ fn too_long(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
 
+/// The same of keys and values of labels, of which Kubernetes says it in other words.
+fn too_many_bytes(max: usize) -> String {
+    format!("must be no more than {max} bytes")
+}
+
 /// What is wrong with a DNS-1123 label.
 pub fn label_errors(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -117,6 +122,7 @@ pub fn qualified_name_errors(text: &str) -> Vec<String> {
                 errors.extend(
                     subdomain_errors(prefix)
                         .into_iter()
+                        .map(|it| if it == too_long(253) { too_many_bytes(253) } else { it })
                         .map(|it| format!("prefix part {it}")),
                 );
             }
@@ -131,7 +137,7 @@ pub fn qualified_name_errors(text: &str) -> Vec<String> {
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        errors.push(format!("name part {}", too_long(63)));
+        errors.push(format!("name part {}", too_many_bytes(63)));
     }
     if !whole!(QUALIFIED, name) {
         errors.push(format!("name part {shape}"));
@@ -143,7 +149,7 @@ pub fn qualified_name_errors(text: &str) -> Vec<String> {
 pub fn label_value_errors(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
-        errors.push(too_long(63));
+        errors.push(too_many_bytes(63));
     }
     if !whole!(LABEL_VALUE, text) {
         errors.push(format!(
