@@ -1,5 +1,6 @@
 //! Makes the tables of built-in kinds: types and required fields from the k8s-openapi crate, list types and merge keys
-//! from `builtin_facts.txt`. The crate itself is not linked at run time.
+//! from `builtin_facts.txt`, fields whose zero counts as absent from `builtin_plain_fields.txt`. The crate itself is not
+//! linked at run time.
 //!
 //! Output: `schemas.txt`, one line per definition (`name TAB JSON`) and per kind (`#group/version/kind TAB name`), and
 //! `descriptions.json.gz`, the prose that only OpenAPI documents need.
@@ -25,9 +26,11 @@ use std::{collections::BTreeMap, env, fs, io::Write, path::Path};
 mod protobuf;
 
 const FACTS: &str = "builtin_facts.txt";
+const PLAIN_FIELDS: &str = "builtin_plain_fields.txt";
 
 fn main() {
     println!("cargo:rerun-if-changed={FACTS}");
+    println!("cargo:rerun-if-changed={PLAIN_FIELDS}");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build/protobuf.rs");
     protobuf::write(Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")));
@@ -95,6 +98,7 @@ fn main() {
         require(node, "metadata", false);
     }
     state_facts(&mut definitions);
+    mark_plain_fields(&mut definitions);
 
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let mut text = String::new();
@@ -230,6 +234,24 @@ fn state_facts(definitions: &mut Map<String, Value>) {
         }
         if !strategies.is_empty() {
             node.insert("x-kubernetes-patch-strategy".into(), strategies.join(",").into());
+        }
+    }
+}
+
+/// Marks the fields of `builtin_plain_fields.txt`. One that does not exist stops the build.
+fn mark_plain_fields(definitions: &mut Map<String, Value>) {
+    let text = fs::read_to_string(PLAIN_FIELDS).expect("the table of plain fields is next to build.rs");
+    for line in text.lines().filter(|it| !it.is_empty() && !it.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let definition = words.next().unwrap_or_default();
+        let node = definitions
+            .get_mut(&full_name(definition))
+            .unwrap_or_else(|| panic!("{PLAIN_FIELDS}: no definition {definition}"));
+        for field in words {
+            let field = node
+                .pointer_mut(&format!("/properties/{field}"))
+                .unwrap_or_else(|| panic!("{PLAIN_FIELDS}: no field {definition} {field}"));
+            field["x-omit-zero"] = true.into();
         }
     }
 }

@@ -40,6 +40,7 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         ("", "LimitRange") => items(entry(object, "spec"), "limits").for_each(limit_range_item),
         ("", "ReplicationController") => replication_controller(object),
         ("", "Node" | "ResourceQuota") => {
+            entry(object, "spec");
             entry(object, "status");
         }
         ("apps", "Deployment") => deployment(object),
@@ -49,6 +50,7 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             pods::template(entry(spec, "template"));
             set(entry(object, "status"), "replicas", 0);
         }
+        ("apps", "ControllerRevision") => set(object, "revision", 0),
         ("apps", "DaemonSet") => daemon_set(object),
         ("apps", "StatefulSet") => stateful_set(object),
         ("batch", "Job") => job(object),
@@ -108,7 +110,11 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
                 set(status, counter, 0);
             }
         }
-        ("scheduling.k8s.io", "PriorityClass") => set(object, "preemptionPolicy", "PreemptLowerPriority"),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            set(object, "preemptionPolicy", "PreemptLowerPriority");
+            // Go does not leave it out.
+            set(object, "value", 0);
+        }
         ("storage.k8s.io", "CSIDriver") => {
             let spec = entry(object, "spec");
             set(spec, "attachRequired", true);
@@ -118,6 +124,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             }
             set(spec, "volumeLifecycleModes", json!(["Persistent"]));
         }
+        // As `rules` above, and as `revision` of a ControllerRevision: there without being said.
+        ("storage.k8s.io", "CSINode") => set(entry(object, "spec"), "drivers", Value::Null),
         ("storage.k8s.io", "VolumeAttachment") => set(entry(object, "status"), "attached", false),
         ("storage.k8s.io", "StorageClass") => {
             set(object, "reclaimPolicy", "Delete");
@@ -368,6 +376,8 @@ fn stateful_set(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "replicas", 1);
     set(spec, "podManagementPolicy", "OrderedReady");
+    // Go does not leave it out.
+    set(spec, "serviceName", "");
     set(spec, "revisionHistoryLimit", 10);
     let strategy = entry(spec, "updateStrategy");
     set(strategy, "type", "RollingUpdate");

@@ -159,6 +159,7 @@ fn publish(node: &mut Value, prose: &Value, schemas: &mut Map<String, Value>) {
         return;
     }
     map.remove("x-opaque");
+    map.remove("x-omit-zero");
     if map.get("x-kubernetes-map-type").is_some_and(|it| it == "granular") {
         map.remove("x-kubernetes-map-type");
     }

@@ -247,6 +247,23 @@ fn default_in(resource: &Resource, version: &str, value: &mut Value) {
     }
 }
 
+/// What is wrong with an object of a built-in kind. One that was stored before zeros counted as absent, or before a default
+/// came, is read again when it matters: what only it still says is no change of a field that may not change.
+fn builtin_errors((group, version, kind): (&str, &str, &str), value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let judge = |old| builtin_validation::validate(group, kind, value, old);
+    let errors = judge(old);
+    let Some(old) = old.filter(|_| !errors.is_empty()) else {
+        return errors;
+    };
+    let mut again = old.clone();
+    let read = builtin_schemas::schema(group, version, kind).map(|it| decode::decode(&mut again, &it, kind));
+    builtin_defaults::default(group, kind, &mut again);
+    match read {
+        Some(Ok(_)) if again != *old => judge(Some(&again)),
+        _ => errors,
+    }
+}
+
 /// Checks metadata and content.
 ///
 /// # Errors
@@ -263,9 +280,9 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
             .filter(|it| !it.contains(crate::crd::CLEANUP_FINALIZER)),
     );
     if builtin {
-        errors.extend(builtin_validation::validate(
-            &call.resource.group,
-            &call.resource.kind,
+        let resource = &call.resource;
+        errors.extend(builtin_errors(
+            (&resource.group, &call.version, &resource.kind),
             value,
             old,
         ));
@@ -280,4 +297,27 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     }
     let name = value["metadata"]["name"].as_str().unwrap_or_default();
     Err(call.invalid(name, &errors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::builtin_errors;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_was_stored_with_zeros_may_still_be_updated() {
+        let pod = |name: &str, more: &[(&str, Value)]| {
+            let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
+            for (key, value) in more {
+                spec[*key] = value.clone();
+            }
+            let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+            crate::builtin_defaults::default("", "Pod", &mut pod);
+            pod
+        };
+        let errors = |old: &Value| builtin_errors(("", "v1", "Pod"), &pod("x", &[]), Some(old)).len();
+        let zeros = [("hostNetwork", json!(false)), ("subdomain", json!(""))];
+        assert_eq!(errors(&pod("x", &zeros)), 0);
+        assert_eq!(errors(&pod("x", &[("hostNetwork", json!(true))])), 1);
+    }
 }

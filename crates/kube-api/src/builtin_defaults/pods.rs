@@ -131,10 +131,6 @@ fn container(container: &mut Map<String, Value>) {
         if let Some(source) = member(variable, "valueFrom") {
             field_ref(source);
         }
-        // Go leaves an empty value out.
-        if variable.get("value") == Some(&json!("")) {
-            variable.remove("value");
-        }
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = member(container, probe) {
@@ -144,10 +140,6 @@ fn container(container: &mut Map<String, Value>) {
                 ("successThreshold", 1),
                 ("failureThreshold", 3),
             ] {
-                // Zero stands for "not given" in these fields.
-                if probe.get(key) == Some(&json!(0)) {
-                    probe.remove(key);
-                }
                 set(probe, key, value);
             }
             http_get(probe);

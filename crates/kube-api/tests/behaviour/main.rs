@@ -3,3 +3,4 @@
 mod definitions;
 mod kinds;
 mod world;
+mod zeros;

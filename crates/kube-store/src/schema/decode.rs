@@ -1,5 +1,5 @@
 //! Reading an object the way a typed Go server does: types are checked, unknown fields are dropped and told, nulls count
-//! as absent, times and quantities take their canonical form.
+//! as absent, and so do zeros of fields that cannot tell them apart, times and quantities take their canonical form.
 
 use super::{Schema, Type, quantity, tell, timestamps, validate::Path};
 use base64::{
@@ -166,6 +166,9 @@ impl Reader<'_> {
             // Most members are plain texts, which need no field name.
             let plain = value.is_string() && child.ty == Type::String && child.format.is_none();
             if plain || (value.is_boolean() && child.ty == Type::Boolean) {
+                if child.omit_zero && is_zero(value) {
+                    gone.push(key.clone());
+                }
                 continue;
             }
             self.fields.push(key.clone());
@@ -177,7 +180,8 @@ impl Reader<'_> {
                 Value::Array(items) => items.is_empty(),
                 _ => false,
             };
-            if empty && key != "managedFields" && !schema.required.iter().any(|it| it == key) {
+            let left_out = empty && key != "managedFields" && !schema.required.iter().any(|it| it == key);
+            if left_out || (child.omit_zero && is_zero(value)) {
                 gone.push(key.clone());
             }
         }
@@ -282,6 +286,16 @@ fn go_kind(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+/// Whether a scalar is what Go's type of it begins with.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(it) => !it,
+        Value::String(it) => it.is_empty(),
+        Value::Number(it) => it.as_f64() == Some(0.0),
+        _ => false,
     }
 }
 
@@ -406,6 +420,50 @@ mod tests {
             value,
             json!({"metadata": {"name": "x"}, "spec": {"list": [{"name": "a"}]}})
         );
+    }
+
+    #[test]
+    fn zeros_of_plain_fields_count_as_absent_and_those_of_pointers_stay() {
+        let plain = |ty: &str| json!({"type": ty, "x-omit-zero": true});
+        let schema = Schema::from_openapi(&json!({"type": "object", "properties": {
+            "text": plain("string"), "truth": plain("boolean"), "number": plain("integer"),
+            "bytes": {"type": "string", "format": "byte", "x-omit-zero": true},
+            "inner": {"type": "object", "properties": {"text": plain("string")}},
+            "pointers": {"type": "object", "properties": {
+                "text": {"type": "string"}, "truth": {"type": "boolean"}, "number": {"type": "integer"},
+            }},
+        }}))
+        .expect("parses");
+        let mut value = json!({
+            "text": "", "truth": false, "number": 0, "bytes": "", "inner": {"text": ""},
+            "pointers": {"text": "", "truth": false, "number": 0},
+        });
+        assert_eq!(decode(&mut value, &schema, "ConfigMap"), Ok(vec![]));
+        let want = json!({"inner": {}, "pointers": {"text": "", "truth": false, "number": 0}});
+        assert_eq!(value, want);
+        let whole = json!({"text": "a", "truth": true, "number": -1, "bytes": "AA==", "inner": {"text": " "}});
+        let mut value = whole.clone();
+        assert_eq!(decode(&mut value, &schema, "ConfigMap"), Ok(vec![]));
+        assert_eq!(value, whole);
+        let mut wrong = json!({"truth": ""});
+        let why = "json: cannot unmarshal string into Go struct field ConfigMap.truth of type bool";
+        assert_eq!(decode(&mut wrong, &schema, "ConfigMap"), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn empty_metadata_of_any_object_counts_as_absent() {
+        let mut meta = json!({
+            "name": "x", "generateName": "", "namespace": "", "uid": "", "resourceVersion": "", "generation": 0,
+            "deletionGracePeriodSeconds": 0, "labels": {"a": ""},
+            "managedFields": [{"manager": "m", "subresource": ""}],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "", "name": "", "uid": "", "controller": false}],
+        });
+        assert_eq!(decode_metadata(&mut meta), Ok(vec![]));
+        let want = json!({
+            "name": "x", "deletionGracePeriodSeconds": 0, "labels": {"a": ""}, "managedFields": [{"manager": "m"}],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "", "name": "", "uid": "", "controller": false}],
+        });
+        assert_eq!(meta, want);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Schema {
     pub preserve_unknown: bool,
     /// A definition of a built-in table that stands for any JSON value; decoding looks no deeper.
     pub opaque: bool,
+    /// A plain Go field with `omitempty`, of a built-in kind: its zero value (`""`, `false`, 0) is as good as absent.
+    pub omit_zero: bool,
     pub embedded_resource: bool,
     pub int_or_string: bool,
     /// `x-kubernetes-map-type: atomic`.

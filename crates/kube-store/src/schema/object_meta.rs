@@ -10,6 +10,8 @@ pub fn object_meta() -> &'static Arc<Schema> {
     SCHEMA.get_or_init(|| {
         let time = json!({"type": "string", "format": "date-time"});
         let text = json!({"type": "string"});
+        // A plain field with `omitempty`: empty is as good as absent.
+        let plain = json!({"type": "string", "x-omit-zero": true});
         let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
         let owner = json!({
             "type": "object",
@@ -23,7 +25,7 @@ pub fn object_meta() -> &'static Arc<Schema> {
         let entry = json!({
             "type": "object",
             "properties": {
-                "apiVersion": text, "fieldsType": text, "manager": text, "operation": text, "subresource": text, "time": time,
+                "apiVersion": plain, "fieldsType": plain, "manager": plain, "operation": plain, "subresource": plain, "time": time,
                 "fieldsV1": {"type": "object", "x-opaque": true, "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-map-type": "atomic"},
             },
         });
@@ -33,11 +35,11 @@ pub fn object_meta() -> &'static Arc<Schema> {
                 "annotations": texts, "labels": texts,
                 "creationTimestamp": time, "deletionTimestamp": time,
                 "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
-                "generation": {"type": "integer", "format": "int64"},
+                "generation": {"type": "integer", "format": "int64", "x-omit-zero": true},
                 "finalizers": {
                     "type": "array", "items": text, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge",
                 },
-                "generateName": text, "name": text, "namespace": text, "resourceVersion": text, "selfLink": text, "uid": text,
+                "generateName": plain, "name": plain, "namespace": plain, "resourceVersion": plain, "selfLink": plain, "uid": plain,
                 "managedFields": {"type": "array", "items": entry, "x-kubernetes-list-type": "atomic"},
                 "ownerReferences": {
                     "type": "array", "items": owner, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],

@@ -46,15 +46,18 @@ fn strings(map: &Map<String, Value>, key: &str) -> Vec<String> {
     items.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
-/// The most frequent node of all, made once.
-fn plain_string() -> Arc<Schema> {
-    static PLAIN: LazyLock<Arc<Schema>> = LazyLock::new(|| {
-        Arc::new(Schema {
-            ty: Type::String,
-            ..Schema::default()
+/// The most frequent nodes of all, made once: a text, and one that is left out when it is empty.
+fn plain_string(omit_zero: bool) -> Arc<Schema> {
+    static PLAIN: LazyLock<[Arc<Schema>; 2]> = LazyLock::new(|| {
+        [false, true].map(|omit_zero| {
+            Arc::new(Schema {
+                ty: Type::String,
+                omit_zero,
+                ..Schema::default()
+            })
         })
     });
-    PLAIN.clone()
+    PLAIN[usize::from(omit_zero)].clone()
 }
 
 fn child(value: &Value, resolve: &Resolve<'_>) -> Result<Arc<Schema>, String> {
@@ -62,7 +65,11 @@ fn child(value: &Value, resolve: &Resolve<'_>) -> Result<Arc<Schema>, String> {
         Value::Object(map) => match map.get("$ref").and_then(Value::as_str) {
             // The common case of a built-in table: the shared definition itself, not a copy.
             Some(name) if map.len() == 1 => resolve(name).ok_or_else(|| format!("no definition is named {name}")),
-            _ if map.len() == 1 && map.get("type").is_some_and(|it| it == "string") => Ok(plain_string()),
+            _ if map.get("type").is_some_and(|it| it == "string")
+                && map.keys().all(|it| matches!(it.as_str(), "type" | "x-omit-zero")) =>
+            {
+                Ok(plain_string(flag(map, "x-omit-zero")))
+            }
             _ => Ok(Arc::new(read(map, resolve)?)),
         },
         Value::Bool(_) => Ok(Arc::new(Schema::default())),
@@ -129,6 +136,7 @@ fn read(map: &Map<String, Value>, resolve: &Resolve<'_>) -> Result<Schema, Strin
     schema.embedded_resource |= flag(map, "x-kubernetes-embedded-resource");
     schema.int_or_string |= flag(map, "x-kubernetes-int-or-string");
     schema.opaque |= flag(map, "x-opaque");
+    schema.omit_zero |= flag(map, "x-omit-zero");
     if let Some(map_type) = map.get("x-kubernetes-map-type").and_then(Value::as_str) {
         schema.atomic_map = map_type == "atomic";
     }
