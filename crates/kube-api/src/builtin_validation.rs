@@ -6,6 +6,7 @@ mod access;
 mod admission;
 mod containers;
 mod policies;
+mod quotas;
 mod services;
 mod storage;
 mod workloads;
@@ -40,6 +41,8 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("networking.k8s.io", "NetworkPolicy") => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
+        ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
+        ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
         ("", "ReplicationController") => workloads::replication_controller(new, &mut errors),
         ("", "PodTemplate") => workloads::pod_template(new, &mut errors),

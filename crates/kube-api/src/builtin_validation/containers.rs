@@ -162,7 +162,7 @@ fn mounts(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut 
 }
 
 /// Whether Kubernetes itself knows a resource: it has no prefix, or one of its own.
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
