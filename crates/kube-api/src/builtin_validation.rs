@@ -5,10 +5,15 @@
 mod access;
 mod admission;
 mod containers;
+mod environment;
+mod pods;
 mod policies;
 mod quotas;
+mod scheduling;
+mod security;
 mod services;
 mod storage;
+mod volumes;
 mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -41,6 +46,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("networking.k8s.io", "NetworkPolicy") => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
+        ("", "Node") if old.is_none_or(|it| it["spec"] != new["spec"]) => scheduling::taints(new, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
@@ -197,6 +203,13 @@ fn data_key_errors(key: &str) -> Vec<String> {
         errors.push("must not start with '..'".to_owned());
     }
     errors
+}
+
+/// Errors of a path that leaves its directory.
+fn no_backsteps(path: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if path.split('/').any(|it| it == "..") {
+        errors.push(FieldError::invalid(field, &json!(path), "must not contain '..'"));
+    }
 }
 
 fn decoded_length(text: &str) -> usize {
@@ -427,5 +440,7 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
     );
 }
 
+#[cfg(test)]
+mod pod_tests;
 #[cfg(test)]
 mod tests;

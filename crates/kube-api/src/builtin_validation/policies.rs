@@ -1,8 +1,11 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
-use super::{PROTOCOLS, immutable, int_or_percent, list, subdomain, supported, text};
+use super::{PROTOCOLS, immutable, int_or_percent, list, scheduling::label_selector, subdomain, supported, text};
 use crate::pod_admission::SYSTEM_PRIORITIES;
-use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
+use kube_store::{
+    schema::{metadata::subdomain_errors, quantity},
+    status::FieldError,
+};
 use serde_json::{Value, json};
 
 pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
@@ -227,19 +230,9 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Vec<
 }
 
 pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    let modes = list(new, "/spec/accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required(
-            "spec.accessModes",
-            "at least 1 access mode is required",
-        ));
-    }
-    for mode in modes {
-        supported(mode, "spec.accessModes".to_owned(), &MODES, errors);
-    }
-    if new.pointer("/spec/resources/requests/storage").is_none() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
+    // What was stored once may stay: its status is still to be written.
+    if old.is_none_or(|it| it["spec"] != new["spec"]) {
+        claim_spec(&new["spec"], "spec", errors);
     }
     let Some(old) = old else { return };
     let fixed = |claim: &Value| {
@@ -257,6 +250,52 @@ pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         let detail =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.push(FieldError::forbidden("spec", detail));
+    }
+}
+
+/// Errors of what is claimed of a volume.
+pub(super) fn claim_spec(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let modes = list(spec, "/accessModes");
+    let field = format!("{place}.accessModes");
+    if modes.is_empty() {
+        errors.push(FieldError::required(&field, "at least 1 access mode is required"));
+    }
+    label_selector(&spec["selector"], &format!("{place}.selector"), errors);
+    for mode in modes {
+        supported(mode, &field, &MODES, errors);
+    }
+    let alone = |it: &&Value| **it == "ReadWriteOncePod";
+    let others = modes
+        .iter()
+        .any(|it| !alone(&it) && MODES.iter().any(|mode| it == mode));
+    if others && modes.iter().any(|it| alone(&it)) {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden(field, detail));
+    }
+    let field = format!("{place}.resources[storage]");
+    match spec.pointer("/resources/requests/storage") {
+        None => errors.push(FieldError::required(field, "")),
+        Some(amount) => {
+            let milli = amount.as_str().and_then(quantity::milli);
+            if milli.is_some_and(|it| it <= 0) {
+                errors.push(FieldError::invalid(field, amount, "must be greater than zero"));
+            }
+        }
+    }
+    for key in ["storageClassName", "volumeAttributesClassName"] {
+        let name = text(spec, &format!("/{key}"));
+        if !name.is_empty() {
+            subdomain(name, &format!("{place}.{key}"), errors);
+        }
+    }
+    if !spec["volumeMode"].is_null() {
+        supported(
+            &spec["volumeMode"],
+            format!("{place}.volumeMode"),
+            &["Block", "Filesystem"],
+            errors,
+        );
     }
 }
 

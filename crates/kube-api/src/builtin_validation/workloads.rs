@@ -1,15 +1,17 @@
 //! Pods, and the kinds that make them.
 
-use super::{containers::container, immutable, int_or_percent, label, list, non_negative, text};
+use super::{
+    immutable, int_or_percent, label, list, non_negative,
+    pods::{Of, RESTARTS, pod_spec},
+    text,
+};
 use crate::pod_admission::UNCHANGEABLE;
 use kube_store::{
-    schema::metadata::{subdomain_errors, validate_annotations, validate_labels},
+    schema::metadata::{validate_annotations, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
-
-const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     non_negative(new, "/spec/replicas", "spec.replicas", errors);
@@ -352,7 +354,7 @@ fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<F
     if let Some(annotations) = template.pointer("/metadata/annotations") {
         errors.extend(validate_annotations(annotations, &format!("{field}.annotations")));
     }
-    pod_spec(&template["spec"], &format!("{field}.spec"), errors);
+    pod_spec(&template["spec"], Of::Template, &format!("{field}.spec"), errors);
     let restart = text(template, "/spec/restartPolicy");
     if !restarts.contains(&restart) {
         errors.push(FieldError::not_supported(
@@ -364,8 +366,23 @@ fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<F
 }
 
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    pod_spec(&new["spec"], "spec", errors);
-    let Some(old) = old else { return };
+    // What was stored once may stay: its status is still to be written.
+    if old.is_none_or(|it| it["spec"] != new["spec"]) {
+        pod_spec(&new["spec"], Of::Pod, "spec", errors);
+    }
+    let Some(old) = old else {
+        if !list(new, "/spec/ephemeralContainers").is_empty() {
+            errors.push(FieldError::forbidden(
+                "spec.ephemeralContainers",
+                "cannot be set on create",
+            ));
+        }
+        if !text(new, "/spec/nodeName").is_empty() && !list(new, "/spec/schedulingGates").is_empty() {
+            let detail = "cannot be set until all schedulingGates have been cleared";
+            errors.push(FieldError::forbidden("spec.nodeName", detail));
+        }
+        return;
+    };
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
@@ -422,92 +439,6 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
                 format!("spec.schedulingGates[{at}].name"),
                 detail,
             ));
-        }
-    }
-}
-
-fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let mut volumes = HashSet::new();
-    for (at, volume) in list(spec, "/volumes").iter().enumerate() {
-        let place = format!("{field}.volumes[{at}].name");
-        let name = text(volume, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(place, ""));
-        } else {
-            label(name, &place, errors);
-            if volumes.contains(&name) {
-                errors.push(FieldError::duplicate(place, &json!(name)));
-            }
-        }
-        let sources = volume
-            .as_object()
-            .map_or(0, |it| it.keys().filter(|key| *key != "name").count());
-        if sources > 1 {
-            let detail = "may not specify more than 1 volume type";
-            errors.push(FieldError::forbidden(format!("{field}.volumes[{at}]"), detail));
-        }
-        volumes.insert(name);
-    }
-    if list(spec, "/containers").is_empty() {
-        errors.push(FieldError::required(format!("{field}.containers"), ""));
-    }
-    let mut names = HashSet::new();
-    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
-    for kind in ["containers", "initContainers"] {
-        for (at, container) in list(spec, &format!("/{kind}")).iter().enumerate() {
-            let place = format!("{field}.{kind}[{at}]");
-            let name = text(container, "/name");
-            if name.is_empty() {
-                errors.push(FieldError::required(format!("{place}.name"), ""));
-            } else {
-                label(name, &format!("{place}.name"), errors);
-                if !names.insert(name) {
-                    errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
-                }
-            }
-            self::container(container, &place, kind == "initContainers", &volumes, grace, errors);
-        }
-    }
-    let restart = text(spec, "/restartPolicy");
-    if !RESTARTS.contains(&restart) {
-        errors.push(FieldError::not_supported(
-            format!("{field}.restartPolicy"),
-            &json!(restart),
-            &RESTARTS,
-        ));
-    }
-    const DNS: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
-    let dns = text(spec, "/dnsPolicy");
-    if !DNS.contains(&dns) {
-        errors.push(FieldError::not_supported(
-            format!("{field}.dnsPolicy"),
-            &json!(dns),
-            &DNS,
-        ));
-    }
-    let account = text(spec, "/serviceAccountName");
-    if !account.is_empty() {
-        let place = format!("{field}.serviceAccountName");
-        errors.extend(
-            subdomain_errors(account)
-                .iter()
-                .map(|it| FieldError::invalid(&place, &json!(account), it)),
-        );
-    }
-    for (at, toleration) in list(spec, "/tolerations").iter().enumerate() {
-        let place = format!("{field}.tolerations[{at}]");
-        if text(toleration, "/key").is_empty() && text(toleration, "/operator") != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(FieldError::invalid(
-                format!("{place}.operator"),
-                &json!(text(toleration, "/operator")),
-                detail,
-            ));
-        }
-        let effect = text(toleration, "/effect");
-        if toleration.get("tolerationSeconds").is_some_and(|it| !it.is_null()) && effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.push(FieldError::invalid(format!("{place}.effect"), &json!(effect), detail));
         }
     }
 }
