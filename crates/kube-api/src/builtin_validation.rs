@@ -9,6 +9,7 @@ mod environment;
 mod pods;
 mod policies;
 mod quotas;
+mod schedules;
 mod scheduling;
 mod security;
 mod services;
@@ -63,7 +64,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
         ("batch", "Job") => workloads::job(new, old, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(new, &mut errors),
+        ("batch", "CronJob") => workloads::cron_job(new, old, &mut errors),
         ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
