@@ -3,6 +3,7 @@
 //! and what stands beside `metadata`.
 
 mod access;
+mod addresses;
 mod admission;
 mod containers;
 mod environment;
@@ -28,6 +29,8 @@ use serde_json::{Value, json};
 /// object of an update.
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    // What was stored once may stay: its status is still to be written.
+    let changed = old.is_none_or(|it| it["spec"] != new["spec"]);
     match (group, kind) {
         ("", "ConfigMap") => config_map(new, old, &mut errors),
         ("", "Secret") => secret(new, old, &mut errors),
@@ -43,11 +46,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             }
         }
         ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
-        ("networking.k8s.io", "Ingress") => policies::ingress(new, &mut errors),
-        ("networking.k8s.io", "NetworkPolicy") => policies::network_policy(new, &mut errors),
+        ("networking.k8s.io", "Ingress") if changed => {
+            policies::ingress(new, &mut errors);
+            policies::ingress_names(new, &mut errors);
+        }
+        ("networking.k8s.io", "NetworkPolicy") if changed => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
-        ("", "Node") if old.is_none_or(|it| it["spec"] != new["spec"]) => scheduling::taints(new, &mut errors),
+        ("", "Node") if changed => scheduling::taints(new, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),

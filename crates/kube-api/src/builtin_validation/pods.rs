@@ -1,6 +1,7 @@
 //! What a pod is made of, whether it stands alone or in a template.
 
 use super::{
+    addresses::address,
     containers::{Setting, container},
     label, list, scheduling, security, subdomain, supported, text,
     volumes::volumes,
@@ -10,7 +11,7 @@ use kube_store::{
     status::FieldError,
 };
 use serde_json::{Value, json};
-use std::{collections::HashSet, net::IpAddr};
+use std::collections::HashSet;
 
 pub(super) const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 
@@ -90,7 +91,7 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
     scheduling::tolerations(list(spec, "/tolerations"), &format!("{field}.tolerations"), errors);
     for (at, alias) in list(spec, "/hostAliases").iter().enumerate() {
         let field = format!("{field}.hostAliases[{at}]");
-        address(&alias["ip"], &format!("{field}.ip"), errors);
+        address(text(alias, "/ip"), &format!("{field}.ip"), errors);
         for (at, name) in list(alias, "/hostnames").iter().enumerate() {
             let name = name.as_str().unwrap_or_default();
             subdomain(name, &format!("{field}.hostnames[{at}]"), errors);
@@ -103,16 +104,6 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
             name => supported(&json!(name), format!("{field}.os"), &["linux", "windows"], errors),
         }
     }
-}
-
-/// Errors of an address: the node would read one with leading zeros otherwise than people do.
-fn address(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let text = value.as_str().unwrap_or_default();
-    if text.parse::<IpAddr>().is_ok() {
-        return;
-    }
-    let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-    errors.push(FieldError::invalid(field, &json!(text), detail));
 }
 
 /// A port of the node is given once.
@@ -168,7 +159,7 @@ fn dns_config(config: &Value, policy: &str, place: &str, errors: &mut Vec<FieldE
         errors.push(FieldError::invalid(&field, &json!(servers), detail));
     }
     for (at, server) in servers.iter().enumerate() {
-        address(server, &format!("{field}[{at}]"), errors);
+        address(server.as_str().unwrap_or_default(), &format!("{field}[{at}]"), errors);
     }
     let searches = list(config, "/searches");
     let bytes = searches

@@ -371,3 +371,46 @@ fn workloads_are_told_what_they_cannot_do() {
         assert_eq!(check(group, kind, bad, None), [want], "{kind}");
     }
 }
+
+#[test]
+fn services_are_told_where_their_traffic_comes_from() {
+    let service = |more: Value| {
+        let mut service = json!({"spec": {"ports": [{"port": 80}]}});
+        for (key, value) in more.as_object().expect("members") {
+            service["spec"][key] = value.clone();
+        }
+        service
+    };
+    for good in [
+        json!({"type": "NodePort", "externalTrafficPolicy": "Local"}),
+        json!({"externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Local"}),
+        json!({"type": "LoadBalancer", "loadBalancerClass": "ex.io/x", "loadBalancerSourceRanges": [" 10.0.0.0/8 ", "0.0.0.0/0"]}),
+        json!({"trafficDistribution": "PreferClose", "internalTrafficPolicy": "Local", "ipFamilyPolicy": "PreferDualStack"}),
+    ] {
+        assert_eq!(
+            check("", "Service", service(good.clone()), None),
+            Vec::<String>::new(),
+            "{good}"
+        );
+    }
+    for (bad, want) in [
+        (
+            json!({"externalTrafficPolicy": "Local"}),
+            "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+        ),
+        (
+            json!({"trafficDistribution": "X"}),
+            "spec.trafficDistribution: Unsupported value: \"X\": supported values: \"PreferClose\", \"PreferSameZone\", \"PreferSameNode\"",
+        ),
+        (
+            json!({"loadBalancerClass": "a b"}),
+            "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+        ),
+        (
+            json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/33"]}),
+            "spec.LoadBalancerSourceRanges[0]: Invalid value: \"1.2.3.4/33\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        ),
+    ] {
+        assert_eq!(check("", "Service", service(bad), None), [want]);
+    }
+}
