@@ -3,11 +3,19 @@
 //! and what stands beside `metadata`.
 
 mod access;
+mod addresses;
 mod admission;
 mod containers;
+mod environment;
+mod pods;
 mod policies;
+mod quotas;
+mod schedules;
+mod scheduling;
+mod security;
 mod services;
 mod storage;
+mod volumes;
 mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -21,6 +29,8 @@ use serde_json::{Value, json};
 /// object of an update.
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    // What was stored once may stay: its status is still to be written.
+    let changed = old.is_none_or(|it| it["spec"] != new["spec"]);
     match (group, kind) {
         ("", "ConfigMap") => config_map(new, old, &mut errors),
         ("", "Secret") => secret(new, old, &mut errors),
@@ -36,10 +46,16 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             }
         }
         ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
-        ("networking.k8s.io", "Ingress") => policies::ingress(new, &mut errors),
-        ("networking.k8s.io", "NetworkPolicy") => policies::network_policy(new, &mut errors),
+        ("networking.k8s.io", "Ingress") if changed => {
+            policies::ingress(new, &mut errors);
+            policies::ingress_names(new, &mut errors);
+        }
+        ("networking.k8s.io", "NetworkPolicy") if changed => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
+        ("", "Node") if changed => scheduling::taints(new, &mut errors),
+        ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
+        ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
         ("", "ReplicationController") => workloads::replication_controller(new, &mut errors),
         ("", "PodTemplate") => workloads::pod_template(new, &mut errors),
@@ -54,7 +70,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
         ("batch", "Job") => workloads::job(new, old, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(new, &mut errors),
+        ("batch", "CronJob") => workloads::cron_job(new, old, &mut errors),
         ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
@@ -194,6 +210,13 @@ fn data_key_errors(key: &str) -> Vec<String> {
         errors.push("must not start with '..'".to_owned());
     }
     errors
+}
+
+/// Errors of a path that leaves its directory.
+fn no_backsteps(path: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if path.split('/').any(|it| it == "..") {
+        errors.push(FieldError::invalid(field, &json!(path), "must not contain '..'"));
+    }
 }
 
 fn decoded_length(text: &str) -> usize {
@@ -424,5 +447,7 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
     );
 }
 
+#[cfg(test)]
+mod pod_tests;
 #[cfg(test)]
 mod tests;

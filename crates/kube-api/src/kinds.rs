@@ -5,6 +5,7 @@ use crate::{
     call::Call,
     crd,
     csr::{self, Face},
+    default_class,
     identity::Attributes,
     pipeline,
     pod_admission::{self, PRIORITY_CLASSES, SYSTEM_PRIORITIES},
@@ -17,6 +18,8 @@ const NAMESPACES: &str = "namespaces";
 const PODS: &str = "pods";
 const SERVICES: &str = "services";
 const VOLUMES: &str = "persistentvolumes";
+const CLAIMS: &str = "persistentvolumeclaims";
+const INGRESSES: &str = "ingresses.networking.k8s.io";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
@@ -35,6 +38,9 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
         }
         CSRS => csr::prepare_create(value, &call.user)?,
         PODS => pod_admission::prepare(call, value)?,
+        CLAIMS => default_class::of_claim(call, value),
+        INGRESSES => default_class::of_ingress(call, value),
+        PRIORITY_CLASSES => default_class::check_priority(call, value)?,
         CRDS => {
             crd::prepare_create(call, value)?;
         }
@@ -53,7 +59,7 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
 /// The finalizer that keeps an object of this kind while somebody uses it.
 pub fn protection(id: &str) -> Option<&'static str> {
     match id {
-        "persistentvolumeclaims" => Some("kubernetes.io/pvc-protection"),
+        CLAIMS => Some("kubernetes.io/pvc-protection"),
         VOLUMES => Some("kubernetes.io/pv-protection"),
         _ => None,
     }
@@ -110,6 +116,8 @@ const JOB_LABELS: [&str; 4] = [
 pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
     let pointers: &[&str] = match call.id().as_ref() {
         PODS => &[
+            "/spec/nodeSelector",
+            "/spec/overhead",
             "/spec/priority",
             "/spec/priorityClassName",
             "/spec/preemptionPolicy",
@@ -118,7 +126,9 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
             "/spec/tolerations",
         ],
         SERVICES => &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
-        "persistentvolumeclaims" | "persistentvolumes" => &["/metadata/finalizers"],
+        CLAIMS => &["/metadata/finalizers", "/spec/storageClassName"],
+        VOLUMES => &["/metadata/finalizers"],
+        INGRESSES => &["/spec/ingressClassName"],
         "jobs.batch" => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
         _ => &[],
     };
@@ -191,6 +201,7 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
             }
         }
         PODS => pod_admission::check_node(call, old, new)?,
+        PRIORITY_CLASSES => default_class::check_priority(call, new)?,
         VOLUMES if call.subresource == "status" => note_phase(call, old, new),
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,

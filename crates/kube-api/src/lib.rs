@@ -20,6 +20,7 @@ pub mod conversion;
 mod convert;
 mod crd;
 pub mod csr;
+mod default_class;
 mod discovery;
 mod dispatch;
 mod eviction;

@@ -1,7 +1,10 @@
 //! What admission does to pods in every Kubernetes: their ServiceAccount, their priority, and who says where they run.
 
 use crate::{call::Call, kinds::refuse};
-use kube_store::status::{FieldError, Status};
+use kube_store::{
+    schema::quantity,
+    status::{FieldError, Status},
+};
 use serde_json::{Map, Value, json};
 
 /// Id of the resource that gives priorities names.
@@ -20,13 +23,15 @@ pub const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
+const RUNTIME_CLASSES: &str = "runtimeclasses.node.k8s.io";
+
 /// The ServiceAccount that every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
 
 /// Completes a new pod.
 ///
 /// # Errors
-/// 403 for a ServiceAccount that does not exist, for a priority class that does not exist, and for another priority than that of the class.
+/// 403 for a ServiceAccount, a priority class or a RuntimeClass that does not exist, and for what contradicts the class that does.
 pub fn prepare(call: &Call<'_>, pod: &mut Value) -> Result<(), Status> {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
@@ -59,6 +64,19 @@ pub fn prepare(call: &Call<'_>, pod: &mut Value) -> Result<(), Status> {
              {value} from the given PriorityClass name"
         )));
     }
+    let policy = class.as_ref().and_then(|it| it["preemptionPolicy"].as_str());
+    let policy = policy.unwrap_or("PreemptLowerPriority");
+    if let Some(given) = spec
+        .get("preemptionPolicy")
+        .and_then(Value::as_str)
+        .filter(|it| *it != policy)
+    {
+        return Err(forbidden(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed \
+             {policy} from the given PriorityClass name"
+        )));
+    }
+    runtime(call, spec)?;
     let Some(class) = class else { return Ok(()) };
     spec.insert("priorityClassName".into(), class["metadata"]["name"].clone());
     spec.insert("priority".into(), value);
@@ -66,6 +84,72 @@ pub fn prepare(call: &Call<'_>, pod: &mut Value) -> Result<(), Status> {
         spec.insert("preemptionPolicy".into(), policy.clone());
     }
     Ok(())
+}
+
+/// What the RuntimeClass of a pod asks of it: the overhead, and where it may run.
+fn runtime(call: &Call<'_>, spec: &mut Map<String, Value>) -> Result<(), Status> {
+    let refused = |why: &str| Err(Status::forbidden("pods", "", &call.name, why));
+    let class = match spec.get("runtimeClassName").and_then(Value::as_str) {
+        None => Value::Null,
+        Some(name) => match call.server.store.newest(RUNTIME_CLASSES, "", name) {
+            None => return refused(&format!("pod rejected: RuntimeClass {name:?} not found")),
+            Some(class) => class.value(),
+        },
+    };
+    let given = spec
+        .get("overhead")
+        .and_then(Value::as_object)
+        .filter(|it| !it.is_empty());
+    match class["overhead"].as_object() {
+        None if given.is_some() => {
+            return refused("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
+        }
+        None => {}
+        Some(overhead) => {
+            let fixed = overhead.get("podFixed").and_then(Value::as_object);
+            if given.is_some_and(|given| !fixed.is_some_and(|fixed| same_amounts(given, fixed))) {
+                return refused("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+            }
+            if let Some(fixed) = fixed {
+                spec.insert("overhead".into(), fixed.clone().into());
+            }
+        }
+    }
+    for (key, wanted) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
+        let selector = spec.entry("nodeSelector").or_insert(Value::Null);
+        match selector.get(key).filter(|it| *it != wanted) {
+            Some(given) => {
+                let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+                return refused(&format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                    text(wanted),
+                    text(given)
+                ));
+            }
+            None if selector.is_object() => selector[key] = wanted.clone(),
+            None => *selector = json!({key: wanted}),
+        }
+    }
+    for toleration in class["scheduling"]["tolerations"].as_array().into_iter().flatten() {
+        let all = spec.entry("tolerations").or_insert(Value::Null);
+        match all.as_array_mut() {
+            Some(all) if all.contains(toleration) => {}
+            Some(all) => all.push(toleration.clone()),
+            None => *all = json!([toleration]),
+        }
+    }
+    Ok(())
+}
+
+/// Whether two lists of resources hold the same amounts, however they are written.
+fn same_amounts(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let milli = |it: &Value| it.as_str().and_then(quantity::milli);
+    one.len() == other.len()
+        && one.iter().all(|(key, amount)| {
+            other
+                .get(key)
+                .is_some_and(|it| it == amount || milli(it) == milli(amount))
+        })
 }
 
 /// The class of pods that name none.

@@ -1,21 +1,31 @@
 //! The containers of a pod: what they ask for, how they are asked whether they live, and what they mount.
 
-use super::{PROTOCOLS, list, non_negative, port_errors, text};
-use kube_store::{
-    schema::{metadata::qualified_name_errors, quantity},
-    status::FieldError,
+use super::{
+    PROTOCOLS,
+    environment::environment,
+    list, non_negative, port_errors, quotas, security, supported, text,
+    volumes::{Volumes, mounts},
 };
+use kube_store::{schema::quantity, status::FieldError};
 use serde_json::{Value, json};
 use std::{cmp::Ordering, collections::HashSet};
 
-/// Errors of one container. `is_init` says that it runs to its end before the others start; `volumes` are the names that it may
-/// mount, `grace` is how many seconds its pod has to stop.
+/// What of a pod its containers are checked against.
+pub(super) struct Setting<'p> {
+    /// The volumes that they may mount.
+    pub volumes: Volumes<'p>,
+    /// How many seconds they have to stop.
+    pub grace: Option<i64>,
+    /// Whether their users are those of the node.
+    pub host_users: bool,
+}
+
+/// Errors of one container. `is_init` says that it runs to its end before the others start.
 pub(super) fn container(
     container: &Value,
     place: &str,
     is_init: bool,
-    volumes: &HashSet<&str>,
-    grace: Option<i64>,
+    setting: &Setting<'_>,
     errors: &mut Vec<FieldError>,
 ) {
     let image = text(container, "/image");
@@ -36,9 +46,11 @@ pub(super) fn container(
     }
     ports(container, place, errors);
     environment(container, place, errors);
-    mounts(container, place, volumes, errors);
+    mounts(container, place, &setting.volumes, errors);
     resources(container, place, errors);
-    hooks_and_probes(container, place, is_init, grace, errors);
+    policies(container, place, errors);
+    security::of_container(container, setting.host_users, place, errors);
+    hooks_and_probes(container, place, is_init, setting.grace, errors);
 }
 
 fn ports(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
@@ -105,64 +117,26 @@ pub(super) fn port_or_name(port: &Value, field: &str, errors: &mut Vec<FieldErro
     }
 }
 
-fn environment(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    for (at, variable) in list(container, "/env").iter().enumerate() {
-        // There may be many, and hardly one is wrong: its place is only written for one that is.
-        let field = |name: &str| format!("{place}.env[{at}].{name}");
-        let name = text(variable, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(field("name"), ""));
-        } else if name.bytes().any(|it| !(b' '..=b'~').contains(&it) || it == b'=') {
-            let detail =
-                "a valid environment variable name must consist only of printable ASCII characters other than '='";
-            errors.push(FieldError::invalid(field("name"), &json!(name), detail));
+/// Errors of what happens when a container ends, or is given other resources.
+fn policies(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    for (key, known) in [
+        ("terminationMessagePolicy", &["File", "FallbackToLogsOnError"][..]),
+        ("restartPolicy", &["Always", "Never", "OnFailure"]),
+    ] {
+        if !text(container, &format!("/{key}")).is_empty() {
+            supported(&container[key], format!("{place}.{key}"), known, errors);
         }
-        let Some(source) = variable.get("valueFrom").filter(|it| !it.is_null()) else {
-            continue;
-        };
-        let count = source
-            .as_object()
-            .map_or(0, |it| it.values().filter(|it| !it.is_null()).count());
-        let detail = match count {
-            0 => {
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-            }
-            _ if !text(variable, "/value").is_empty() => "may not be specified when `value` is not empty",
-            1 => continue,
-            _ => "may not have more than one field specified at a time",
-        };
-        errors.push(FieldError::invalid(field("valueFrom"), &json!(""), detail));
     }
-}
-
-fn mounts(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
-    let mut paths = HashSet::new();
-    for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
-        let field = format!("{place}.volumeMounts[{at}]");
-        let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
-        } else if !volumes.contains(name) {
-            errors.push(FieldError {
-                reason: "FieldValueNotFound",
-                field: format!("{field}.name"),
-                detail: format!("Not found: {name:?}"),
-            });
-        }
-        if path.is_empty() {
-            errors.push(FieldError::required(format!("{field}.mountPath"), ""));
-        } else if !paths.insert(path) {
-            errors.push(FieldError::invalid(
-                format!("{field}.mountPath"),
-                &json!(path),
-                "must be unique",
-            ));
-        }
+    let field = format!("{place}.resizePolicy");
+    for policy in list(container, "/resizePolicy") {
+        supported(&policy["resourceName"], &field, &["cpu", "memory"], errors);
+        let known = ["NotRequired", "RestartContainer"];
+        supported(&policy["restartPolicy"], &field, &known, errors);
     }
 }
 
 /// Whether Kubernetes itself knows a resource: it has no prefix, or one of its own.
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
@@ -185,6 +159,14 @@ fn resources(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
         for (name, amount) in amounts(kind).into_iter().flatten() {
             amount_errors(name, amount, &format!("{place}.resources.{kind}[{name}]"), errors);
         }
+    }
+    let has = |is_it: &dyn Fn(&str) -> bool| {
+        let mut all = ["limits", "requests"].into_iter().filter_map(amounts);
+        all.any(|it| it.keys().any(|it| is_it(it)))
+    };
+    if has(&is_huge_page) && !has(&|it| ["cpu", "memory"].contains(&it)) {
+        let detail = "HugePages require cpu or memory";
+        errors.push(FieldError::forbidden(format!("{place}.resources"), detail));
     }
     let limits = amounts("limits");
     for (name, amount) in amounts("requests").into_iter().flatten() {
@@ -212,19 +194,14 @@ fn resources(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn amount_errors(name: &str, amount: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    const FOR_CONTAINERS: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
-    let wrong = qualified_name_errors(name);
-    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
-    if wrong.is_empty() && !name.contains('/') && !FOR_CONTAINERS.contains(&name) && !is_huge_page(name) {
-        let detail = "must be a standard resource for containers";
-        errors.push(FieldError::invalid(field, &json!(name), detail));
-    }
-    let milli = amount.as_str().and_then(quantity::milli);
-    if milli.is_some_and(|it| it < 0) {
-        errors.push(FieldError::invalid(field, amount, "must be greater than or equal to 0"));
-    }
-    if !is_native(name) && milli.is_some_and(|it| it % 1000 != 0) {
-        errors.push(FieldError::invalid(field, amount, "must be an integer"));
+    quotas::container_resource_name(name, field, errors);
+    quotas::amount(name, amount, field, errors);
+    if let (Some(page), Some(text)) = (name.strip_prefix("hugepages-"), amount.as_str()) {
+        let bytes = |it: &str| quantity::milli(it).filter(|it| *it > 0 && it % 1000 == 0);
+        if bytes(page).is_none_or(|page| quantity::milli(text).is_none_or(|it| it % page != 0)) {
+            let detail = format!("{text} is not positive integer multiple of {name}");
+            errors.push(FieldError::invalid(field, amount, detail));
+        }
     }
 }
 

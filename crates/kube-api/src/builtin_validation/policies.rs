@@ -1,9 +1,16 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
-use super::{PROTOCOLS, immutable, int_or_percent, list, subdomain, supported, text};
+use super::{
+    PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, port_errors,
+    scheduling::label_selector, subdomain, supported, text,
+};
 use crate::pod_admission::SYSTEM_PRIORITIES;
-use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
+use kube_store::{
+    schema::{metadata::subdomain_errors, quantity},
+    status::FieldError,
+};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
     let rules = list(new, "/spec/rules");
@@ -19,6 +26,10 @@ pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
     for (at, rule) in rules.iter().enumerate() {
         let field = format!("spec.rules[{at}]");
         let host = text(rule, "/host");
+        if host.parse::<IpAddr>().is_ok() {
+            let detail = "must be a DNS name, not an IP address";
+            errors.push(FieldError::invalid(format!("{field}.host"), &json!(host), detail));
+        }
         if !host.is_empty() {
             let found = subdomain_errors(host.strip_prefix("*.").unwrap_or(host));
             errors.extend(
@@ -41,12 +52,41 @@ pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
                 kind => supported(kind, format!("{field}.pathType"), &TYPES, errors),
             }
             let given = text(path, "/path");
+            if path["pathType"] != "ImplementationSpecific" {
+                let has = ["//", "/./", "/../", "%2f", "%2F"]
+                    .iter()
+                    .filter(|it| given.contains(**it));
+                let ends = ["/..", "/."].iter().filter(|it| given.ends_with(**it));
+                let wrong = has
+                    .map(|it| format!("must not contain '{it}'"))
+                    .chain(ends.map(|it| format!("cannot end with '{it}'")));
+                errors.extend(wrong.map(|it| FieldError::invalid(format!("{field}.path"), &json!(given), it)));
+            }
             let must_be_absolute = path["pathType"] != "ImplementationSpecific" || !given.is_empty();
             if must_be_absolute && !given.starts_with('/') {
                 let detail = "must be an absolute path";
                 errors.push(FieldError::invalid(format!("{field}.path"), &json!(given), detail));
             }
             backend(&path["backend"], &format!("{field}.backend"), errors);
+        }
+    }
+}
+
+/// Errors of the names that an Ingress refers to, besides those of its rules.
+pub(super) fn ingress_names(new: &Value, errors: &mut Vec<FieldError>) {
+    let class = text(new, "/spec/ingressClassName");
+    if !class.is_empty() {
+        subdomain(class, "spec.ingressClassName", errors);
+    }
+    for (at, tls) in list(new, "/spec/tls").iter().enumerate() {
+        let field = format!("spec.tls[{at}]");
+        for (at, host) in list(tls, "/hosts").iter().filter_map(Value::as_str).enumerate() {
+            let host = host.strip_prefix("*.").unwrap_or(host);
+            subdomain(host, &format!("{field}.hosts[{at}]"), errors);
+        }
+        let secret = text(tls, "/secretName");
+        if !secret.is_empty() {
+            subdomain(secret, &format!("{field}.secretName"), errors);
         }
     }
 }
@@ -103,8 +143,9 @@ fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
             "cannot set both resource and service backends",
         )),
         (true, false) => {
-            if text(value, "/service/name").is_empty() {
-                errors.push(FieldError::required(format!("{field}.service.name"), ""));
+            match text(value, "/service/name") {
+                "" => errors.push(FieldError::required(format!("{field}.service.name"), "")),
+                name => label(name, &format!("{field}.service.name"), errors),
             }
             let named = !text(value, "/service/port/name").is_empty();
             let numbered = value["service"]["port"]["number"].as_i64().is_some_and(|it| it != 0);
@@ -113,6 +154,10 @@ fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(field, &json!(""), detail));
             } else if !named && !numbered {
                 errors.push(FieldError::required(field, "port name or number is required"));
+            } else {
+                let key = if named { "name" } else { "number" };
+                let port = &value["service"]["port"][key];
+                port_or_name(port, &format!("{field}.service.port.{key}"), errors);
             }
         }
         (false, true) => {}
@@ -120,6 +165,7 @@ fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
 }
 
 pub(super) fn network_policy(new: &Value, errors: &mut Vec<FieldError>) {
+    label_selector(&new["spec"]["podSelector"], "spec.podSelector", errors);
     let types = list(new, "/spec/policyTypes");
     if types.len() > 2 {
         errors.push(FieldError::invalid(
@@ -140,6 +186,7 @@ pub(super) fn network_policy(new: &Value, errors: &mut Vec<FieldError>) {
                     let field = format!("{field}.ports[{at}].protocol");
                     supported(&port["protocol"], field, &PROTOCOLS, errors);
                 }
+                policy_port(port, &format!("{field}.ports[{at}]"), errors);
             }
             for (at, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
                 let field = format!("{field}.{peers}[{at}]");
@@ -152,8 +199,50 @@ pub(super) fn network_policy(new: &Value, errors: &mut Vec<FieldError>) {
                     errors.push(FieldError::forbidden(field, detail));
                 } else if block && text(peer, "/ipBlock/cidr").is_empty() {
                     errors.push(FieldError::required(format!("{field}.ipBlock.cidr"), ""));
+                } else if block {
+                    ip_block(&peer["ipBlock"], &format!("{field}.ipBlock"), errors);
+                } else {
+                    for key in ["podSelector", "namespaceSelector"] {
+                        label_selector(&peer[key], &format!("{field}.{key}"), errors);
+                    }
                 }
             }
+        }
+    }
+}
+
+fn policy_port(port: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let end = port["endPort"].as_i64();
+    let mut wrong = |shown: i64, detail: &str| {
+        errors.push(FieldError::invalid(format!("{place}.endPort"), &json!(shown), detail));
+    };
+    match (&port["port"], end) {
+        (Value::Null, Some(end)) => wrong(end, "may not be specified when `port` is not specified"),
+        (Value::String(_), Some(end)) => wrong(end, "may not be specified when `port` is non-numeric"),
+        (Value::Number(first), Some(end)) => {
+            let first = first.as_i64().unwrap_or_default();
+            // Upstream shows the other of the two.
+            if end < first {
+                wrong(first, "must be greater than or equal to `port`");
+            }
+            port_errors(end, &format!("{place}.endPort"), errors);
+        }
+        _ => {}
+    }
+    if !port["port"].is_null() {
+        port_or_name(&port["port"], &format!("{place}.port"), errors);
+    }
+}
+
+fn ip_block(block: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let whole = range(text(block, "/cidr"), &format!("{place}.cidr"), errors);
+    for (at, except) in list(block, "/except").iter().enumerate() {
+        let field = format!("{place}.except[{at}]");
+        let part = range(except.as_str().unwrap_or_default(), &field, errors);
+        if let (Some(whole), Some(part)) = (whole, part)
+            && !whole.has_within(part)
+        {
+            errors.push(FieldError::invalid(field, except, "must be a strict subset of `cidr`"));
         }
     }
 }
@@ -227,19 +316,9 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Vec<
 }
 
 pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    let modes = list(new, "/spec/accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required(
-            "spec.accessModes",
-            "at least 1 access mode is required",
-        ));
-    }
-    for mode in modes {
-        supported(mode, "spec.accessModes".to_owned(), &MODES, errors);
-    }
-    if new.pointer("/spec/resources/requests/storage").is_none() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
+    // What was stored once may stay: its status is still to be written.
+    if old.is_none_or(|it| it["spec"] != new["spec"]) {
+        claim_spec(&new["spec"], "spec", errors);
     }
     let Some(old) = old else { return };
     let fixed = |claim: &Value| {
@@ -257,6 +336,52 @@ pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         let detail =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.push(FieldError::forbidden("spec", detail));
+    }
+}
+
+/// Errors of what is claimed of a volume.
+pub(super) fn claim_spec(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let modes = list(spec, "/accessModes");
+    let field = format!("{place}.accessModes");
+    if modes.is_empty() {
+        errors.push(FieldError::required(&field, "at least 1 access mode is required"));
+    }
+    label_selector(&spec["selector"], &format!("{place}.selector"), errors);
+    for mode in modes {
+        supported(mode, &field, &MODES, errors);
+    }
+    let alone = |it: &&Value| **it == "ReadWriteOncePod";
+    let others = modes
+        .iter()
+        .any(|it| !alone(&it) && MODES.iter().any(|mode| it == mode));
+    if others && modes.iter().any(|it| alone(&it)) {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden(field, detail));
+    }
+    let field = format!("{place}.resources[storage]");
+    match spec.pointer("/resources/requests/storage") {
+        None => errors.push(FieldError::required(field, "")),
+        Some(amount) => {
+            let milli = amount.as_str().and_then(quantity::milli);
+            if milli.is_some_and(|it| it <= 0) {
+                errors.push(FieldError::invalid(field, amount, "must be greater than zero"));
+            }
+        }
+    }
+    for key in ["storageClassName", "volumeAttributesClassName"] {
+        let name = text(spec, &format!("/{key}"));
+        if !name.is_empty() {
+            subdomain(name, &format!("{place}.{key}"), errors);
+        }
+    }
+    if !spec["volumeMode"].is_null() {
+        supported(
+            &spec["volumeMode"],
+            format!("{place}.volumeMode"),
+            &["Block", "Filesystem"],
+            errors,
+        );
     }
 }
 
@@ -286,6 +411,10 @@ mod tests {
             ]
         );
         assert_eq!(said(|it| ingress(&json!({"spec": {}}), it)).len(), 1);
+        let dotted = path(json!({"path": "/a/../b%2f", "pathType": "Exact", "backend": service}));
+        assert_eq!(said(|it| ingress(&dotted, it)).len(), 2);
+        let free = path(json!({"path": "/a//b", "pathType": "ImplementationSpecific", "backend": service}));
+        assert!(said(|it| ingress(&free, it)).is_empty());
     }
 
     #[test]
@@ -304,6 +433,33 @@ mod tests {
             scaler(json!({"scaleTargetRef": target, "maxReplicas": 1, "minReplicas": 2})),
             1
         );
+        let block = |block: Value| {
+            let rule = json!({"spec": {"ingress": [{"from": [{"ipBlock": block}]}]}});
+            said(|it| network_policy(&rule, it)).len()
+        };
+        assert_eq!(block(json!({"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]})), 0);
+        assert_eq!(block(json!({"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]})), 0);
+        assert_eq!(block(json!({"cidr": "::/0", "except": ["fd00::/8"]})), 0);
+        assert_eq!(block(json!({"cidr": "10.1.2.3/8"})), 1);
+        assert_eq!(
+            block(json!({"cidr": "10.0.0.0/8", "except": ["11.0.0.0/16", "10.0.0.0/8", "x"]})),
+            3
+        );
+        let port = |port: Value| {
+            let rule = json!({"spec": {"egress": [{"ports": [port]}]}});
+            said(|it| network_policy(&rule, it))
+        };
+        assert_eq!(
+            port(json!({"port": 80, "endPort": 90, "protocol": "TCP"})),
+            Vec::<String>::new()
+        );
+        assert_eq!(port(json!({"port": "http"})), Vec::<String>::new());
+        assert_eq!(port(json!({})), Vec::<String>::new());
+        assert_eq!(
+            port(json!({"port": 80, "endPort": 70})),
+            ["spec.egress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`"]
+        );
+        assert_eq!(port(json!({"port": 0})).len(), 1);
         let policy = |spec: Value| said(|it| network_policy(&json!({"spec": spec}), it)).len();
         assert_eq!(
             policy(json!({"policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}]})),

@@ -1,7 +1,15 @@
 //! Services: ports, and what an update may not change.
 
-use super::{PROTOCOLS, containers::port_or_name, immutable, label, list, port_errors, subdomain, text};
-use kube_store::{schema::metadata::validate_labels, status::FieldError};
+use super::{
+    PROTOCOLS,
+    addresses::{address, range},
+    containers::port_or_name,
+    immutable, label, list, port_errors, subdomain, supported, text,
+};
+use kube_store::{
+    schema::metadata::{qualified_name_errors, validate_labels},
+    status::FieldError,
+};
 use serde_json::{Value, json};
 use std::{collections::HashSet, net::IpAddr};
 
@@ -32,8 +40,81 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
         ));
     }
     ports(new, kind, errors);
+    if old.is_none_or(|it| it["spec"] != new["spec"]) {
+        traffic(new, kind, errors);
+    }
     if let Some(old) = old {
         cluster_ips(new, old, kind, errors);
+    }
+}
+
+/// Errors of where the traffic of a Service comes from, and where it goes.
+fn traffic(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
+    let spec = &new["spec"];
+    let field = |name: &str| format!("spec.{name}");
+    let balanced = kind == "LoadBalancer";
+    let outside = balanced || kind == "NodePort" || kind == "ClusterIP" && !list(new, "/spec/externalIPs").is_empty();
+    let external = text(new, "/spec/externalTrafficPolicy");
+    if !external.is_empty() {
+        if outside {
+            supported(
+                &json!(external),
+                field("externalTrafficPolicy"),
+                &["Cluster", "Local"],
+                errors,
+            );
+        } else {
+            let detail = "may only be set for externally-accessible services";
+            errors.push(FieldError::invalid(
+                field("externalTrafficPolicy"),
+                &json!(external),
+                detail,
+            ));
+        }
+    }
+    for (key, known) in [
+        ("internalTrafficPolicy", &["Cluster", "Local"][..]),
+        (
+            "trafficDistribution",
+            &["PreferClose", "PreferSameZone", "PreferSameNode"],
+        ),
+        (
+            "ipFamilyPolicy",
+            &["PreferDualStack", "RequireDualStack", "SingleStack"],
+        ),
+    ] {
+        if !spec[key].is_null() {
+            supported(&spec[key], field(key), known, errors);
+        }
+    }
+    for (at, family) in list(new, "/spec/ipFamilies").iter().enumerate() {
+        supported(family, field(&format!("ipFamilies[{at}]")), &["IPv4", "IPv6"], errors);
+    }
+    let class = text(new, "/spec/loadBalancerClass");
+    if !spec["loadBalancerClass"].is_null() && balanced {
+        let wrong = qualified_name_errors(class);
+        let field = field("loadBalancerClass");
+        errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(class), it)));
+    }
+    for key in ["loadBalancerClass", "allocateLoadBalancerNodePorts"] {
+        if !spec[key].is_null() && !balanced {
+            let detail = "may only be used when `type` is 'LoadBalancer'";
+            errors.push(FieldError::forbidden(field(key), detail));
+        }
+    }
+    let ranges = list(new, "/spec/loadBalancerSourceRanges");
+    if !ranges.is_empty() && !balanced {
+        let detail = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(FieldError::forbidden(field("LoadBalancerSourceRanges"), detail));
+    }
+    for (at, given) in ranges.iter().enumerate() {
+        // Spaces around one are part of the API.
+        let given = given.as_str().unwrap_or_default().trim();
+        range(given, &field(&format!("LoadBalancerSourceRanges[{at}]")), errors);
+    }
+    for (at, given) in list(new, "/spec/externalIPs").iter().enumerate() {
+        let given = given.as_str().unwrap_or_default();
+        address(given, &field(&format!("externalIPs[{at}]")), errors);
     }
 }
 

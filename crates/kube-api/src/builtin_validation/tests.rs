@@ -248,3 +248,169 @@ fn a_signing_request_needs_its_parts() {
     );
     assert_eq!(none, ["spec.usages: Required value"]);
 }
+
+#[test]
+fn workloads_are_told_what_they_cannot_do() {
+    let claim = json!({"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let stateful = with(deployment(), "/spec/volumeClaimTemplates", json!([claim]));
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job = |more: Value| {
+        let mut job = json!({"spec": {"template": pod}});
+        for (key, value) in more.as_object().expect("members") {
+            job["spec"][key] = value.clone();
+        }
+        job
+    };
+    let cron = |more: Value| {
+        let mut cron = json!({"spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": pod}}}});
+        for (key, value) in more.as_object().expect("members") {
+            cron["spec"][key] = value.clone();
+        }
+        cron
+    };
+    let indexed =
+        json!({"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1, "maxFailedIndexes": 3});
+    for (group, kind, good) in [
+        ("apps", "StatefulSet", stateful.clone()),
+        (
+            "apps",
+            "StatefulSet",
+            with(stateful.clone(), "/spec/updateStrategy", json!({"type": "OnDelete"})),
+        ),
+        ("apps", "DaemonSet", deployment()),
+        (
+            "apps",
+            "Deployment",
+            with(deployment(), "/spec/minReadySeconds", json!(599)),
+        ),
+        ("batch", "Job", job(indexed)),
+        (
+            "batch",
+            "Job",
+            job(json!({"completionMode": "NonIndexed", "managedBy": "ex.io/m", "podReplacementPolicy": "Failed"})),
+        ),
+        (
+            "batch",
+            "CronJob",
+            cron(json!({"timeZone": "Etc/UTC", "successfulJobsHistoryLimit": 0})),
+        ),
+    ] {
+        assert_eq!(
+            check(group, kind, good.clone(), None),
+            Vec::<String>::new(),
+            "{kind} {good}"
+        );
+    }
+    for (group, kind, bad, want) in [
+        (
+            "apps",
+            "Deployment",
+            with(deployment(), "/spec/minReadySeconds", json!(600)),
+            "spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds",
+        ),
+        (
+            "apps",
+            "Deployment",
+            with(deployment(), "/spec/template/spec/activeDeadlineSeconds", json!(5)),
+            "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported",
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            with(stateful.clone(), "/spec/updateStrategy", json!({"type": "X"})),
+            "spec.updateStrategy: Invalid value: {\"Type\":\"X\",\"RollingUpdate\":null}: must be 'RollingUpdate' or 'OnDelete'",
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            with(
+                stateful,
+                "/spec/updateStrategy",
+                json!({"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+            ),
+            "spec.updateStrategy.rollingUpdate: Invalid value: {\"Partition\":1,\"MaxUnavailable\":null}: only allowed for updateStrategy \
+             'RollingUpdate'",
+        ),
+        (
+            "batch",
+            "Job",
+            job(json!({"completionMode": "X"})),
+            "spec.completionMode: Unsupported value: \"X\": supported values: \"NonIndexed\", \"Indexed\"",
+        ),
+        (
+            "batch",
+            "Job",
+            job(json!({"backoffLimitPerIndex": 1})),
+            "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
+        ),
+        (
+            "batch",
+            "Job",
+            job(json!({"managedBy": "x"})),
+            "spec.managedBy: Invalid value: \"x\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+        (
+            "batch",
+            "CronJob",
+            cron(json!({"schedule": "61 * * * *"})),
+            "spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61",
+        ),
+        (
+            "batch",
+            "CronJob",
+            cron(json!({"schedule": "TZ=UTC * * * * *"})),
+            "spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+        ),
+        (
+            "batch",
+            "CronJob",
+            cron(json!({"failedJobsHistoryLimit": -1})),
+            "spec.failedJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ] {
+        assert_eq!(check(group, kind, bad, None), [want], "{kind}");
+    }
+}
+
+#[test]
+fn services_are_told_where_their_traffic_comes_from() {
+    let service = |more: Value| {
+        let mut service = json!({"spec": {"ports": [{"port": 80}]}});
+        for (key, value) in more.as_object().expect("members") {
+            service["spec"][key] = value.clone();
+        }
+        service
+    };
+    for good in [
+        json!({"type": "NodePort", "externalTrafficPolicy": "Local"}),
+        json!({"externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Local"}),
+        json!({"type": "LoadBalancer", "loadBalancerClass": "ex.io/x", "loadBalancerSourceRanges": [" 10.0.0.0/8 ", "0.0.0.0/0"]}),
+        json!({"trafficDistribution": "PreferClose", "internalTrafficPolicy": "Local", "ipFamilyPolicy": "PreferDualStack"}),
+    ] {
+        assert_eq!(
+            check("", "Service", service(good.clone()), None),
+            Vec::<String>::new(),
+            "{good}"
+        );
+    }
+    for (bad, want) in [
+        (
+            json!({"externalTrafficPolicy": "Local"}),
+            "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+        ),
+        (
+            json!({"trafficDistribution": "X"}),
+            "spec.trafficDistribution: Unsupported value: \"X\": supported values: \"PreferClose\", \"PreferSameZone\", \"PreferSameNode\"",
+        ),
+        (
+            json!({"loadBalancerClass": "a b"}),
+            "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+        ),
+        (
+            json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/33"]}),
+            "spec.LoadBalancerSourceRanges[0]: Invalid value: \"1.2.3.4/33\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        ),
+    ] {
+        assert_eq!(check("", "Service", service(bad), None), [want]);
+    }
+}

@@ -1,20 +1,32 @@
 //! Pods, and the kinds that make them.
 
-use super::{containers::container, immutable, int_or_percent, label, list, non_negative, text};
+use super::{
+    immutable, int_or_percent, label, list, non_negative,
+    pods::{Of, RESTARTS, pod_spec},
+    policies, schedules, subdomain, supported, text,
+};
 use crate::pod_admission::UNCHANGEABLE;
 use kube_store::{
-    schema::metadata::{subdomain_errors, validate_annotations, validate_labels},
+    schema::metadata::{validate_annotations, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
-
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     non_negative(new, "/spec/replicas", "spec.replicas", errors);
     non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
     non_negative(new, "/spec/revisionHistoryLimit", "spec.revisionHistoryLimit", errors);
+    let seconds = |key: &str| new["spec"][key].as_i64();
+    let deadline = seconds("progressDeadlineSeconds");
+    if deadline.is_some_and(|it| it <= seconds("minReadySeconds").unwrap_or_default()) {
+        let detail = "must be greater than minReadySeconds";
+        errors.push(FieldError::invalid(
+            "spec.progressDeadlineSeconds",
+            &json!(deadline),
+            detail,
+        ));
+    }
     selector(new, errors);
     match text(new, "/spec/strategy/type") {
         "Recreate" => {
@@ -33,7 +45,24 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
         }
     }
     immutable(new, old, "/spec/selector", "spec.selector", errors);
-    template(&new["spec"]["template"], "spec.template", &["Always"], errors);
+    if changed(new, old, "/spec/template") {
+        template(&new["spec"]["template"], "spec.template", &["Always"], errors);
+        no_deadline(new, "ReplicaSet", errors);
+    }
+}
+
+/// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
+fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
+    old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
+}
+
+/// Pods that are made anew whenever they end have no time to end in.
+fn no_deadline(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
+    let field = "spec.template.spec.activeDeadlineSeconds";
+    if !new["spec"]["template"]["spec"]["activeDeadlineSeconds"].is_null() {
+        let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
+        errors.push(FieldError::forbidden(field, detail));
+    }
 }
 
 /// A number or a percentage that stands for none.
@@ -90,15 +119,63 @@ fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
+fn rolling_stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
     let policy = text(new, "/spec/podManagementPolicy");
     if !POLICIES.contains(&policy) {
         let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
         errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
     }
+    let ordinals = "spec.ordinals.start";
+    non_negative(new, "/spec/ordinals/start", ordinals, errors);
+    let service = text(new, "/spec/serviceName");
+    if !service.is_empty() && changed(new, old, "/spec/serviceName") {
+        label(service, "spec.serviceName", errors);
+    }
+    const RETENTIONS: [&str; 2] = ["Retain", "Delete"];
+    for key in ["whenDeleted", "whenScaled"] {
+        let retention = &new["spec"]["persistentVolumeClaimRetentionPolicy"][key];
+        if !retention.is_null() {
+            let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
+            supported(retention, field, &RETENTIONS, errors);
+        }
+    }
+    if changed(new, old, "/spec/volumeClaimTemplates") {
+        for (at, claim) in list(new, "/spec/volumeClaimTemplates").iter().enumerate() {
+            let field = format!("spec.volumeClaimTemplates[{at}].spec");
+            policies::claim_spec(&claim["spec"], &field, errors);
+        }
+    }
     let place = "spec.updateStrategy.rollingUpdate";
     let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    let shown = |it: &Value| match it.is_object() {
+        true => format!(
+            r#"{{"Partition":{},"MaxUnavailable":{}}}"#,
+            it["partition"], it["maxUnavailable"]
+        ),
+        false => "null".to_owned(),
+    };
+    let strategy = |field: &str, shown: String, detail: &str| FieldError {
+        reason: "FieldValueInvalid",
+        field: field.to_owned(),
+        detail: format!("Invalid value: {shown}: {detail}"),
+    };
+    match text(new, "/spec/updateStrategy/type") {
+        "RollingUpdate" => {}
+        "OnDelete" => {
+            if update.is_object() {
+                let detail = "only allowed for updateStrategy 'RollingUpdate'";
+                errors.push(strategy(place, shown(update), detail));
+            }
+            return;
+        }
+        other => {
+            let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":{}}}"#, shown(update));
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(strategy("spec.updateStrategy", shown, detail));
+            return;
+        }
+    }
     non_negative(update, "/partition", &format!("{place}.partition"), errors);
     let unavailable = &update["maxUnavailable"];
     if unavailable.is_null() {
@@ -170,10 +247,14 @@ pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mu
     }
     match kind {
         "DaemonSet" => rolling_daemon_set(new, errors),
-        "StatefulSet" => rolling_stateful_set(new, errors),
+        "StatefulSet" => rolling_stateful_set(new, old, errors),
         _ => {}
     }
-    template(&with_claims(new), "spec.template", &["Always"], errors);
+    non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
+    if changed(new, old, "/spec/template") {
+        template(&with_claims(new), "spec.template", &["Always"], errors);
+        no_deadline(new, kind, errors);
+    }
 }
 
 /// The template of a workload with the volumes that its claims become: its containers may mount them, too.
@@ -291,15 +372,20 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         "backoffLimit",
         "activeDeadlineSeconds",
         "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
     ] {
         non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
     }
-    template(
-        &new["spec"]["template"],
-        "spec.template",
-        &["OnFailure", "Never"],
-        errors,
-    );
+    if changed(new, old, "/spec") {
+        completion(&new["spec"], "spec", errors);
+        template(
+            &new["spec"]["template"],
+            "spec.template",
+            &["OnFailure", "Never"],
+            errors,
+        );
+    }
     let indexed = text(new, "/spec/completionMode") == "Indexed";
     if !indexed {
         immutable(new, old, "/spec/completions", "spec.completions", errors);
@@ -312,16 +398,72 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     }
 }
 
-pub(super) fn cron_job(new: &Value, errors: &mut Vec<FieldError>) {
-    let schedule = text(new, "/spec/schedule");
-    if schedule.is_empty() {
-        errors.push(FieldError::required("spec.schedule", ""));
-    } else if !schedule.starts_with('@') && schedule.split_whitespace().count() != 5 {
-        let detail = format!(
-            "expected exactly 5 fields, found {}: [{schedule}]",
-            schedule.split_whitespace().count()
-        );
-        errors.push(FieldError::invalid("spec.schedule", &json!(schedule), detail));
+/// Errors of when a job is done, and what happens to its pods until then.
+fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    const MODES: [&str; 2] = ["NonIndexed", "Indexed"];
+    const PARALLEL_MAX: i64 = 100_000;
+    let field = |name: &str| format!("{place}.{name}");
+    let number = |key: &str| spec[key].as_i64();
+    let mode = text(spec, "/completionMode");
+    if !mode.is_empty() {
+        supported(&json!(mode), field("completionMode"), &MODES, errors);
+    }
+    let (completions, failed) = (number("completions"), number("maxFailedIndexes"));
+    if failed.is_some() && spec["backoffLimitPerIndex"].is_null() {
+        let detail = "when maxFailedIndexes is specified";
+        errors.push(FieldError::required(field("backoffLimitPerIndex"), detail));
+    }
+    if mode == "Indexed" {
+        if completions.is_none() {
+            let detail = "when completion mode is Indexed";
+            errors.push(FieldError::required(field("completions"), detail));
+        }
+        let parallel = number("parallelism").unwrap_or_default();
+        if parallel > PARALLEL_MAX {
+            let detail = format!("must be less than or equal to {PARALLEL_MAX} when completion mode is Indexed");
+            errors.push(FieldError::invalid(field("parallelism"), &json!(parallel), detail));
+        }
+        if let (Some(failed), Some(completions)) = (failed, completions)
+            && failed > completions
+        {
+            let detail = "must be less than or equal to completions";
+            errors.push(FieldError::invalid(field("maxFailedIndexes"), &json!(failed), detail));
+        }
+    } else if mode.is_empty() || mode == "NonIndexed" {
+        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if !spec[key].is_null() {
+                let detail = "requires indexed completion mode";
+                errors.push(FieldError::invalid(field(key), &spec[key], detail));
+            }
+        }
+    }
+    let replacement = &spec["podReplacementPolicy"];
+    if !replacement.is_null() && spec["podFailurePolicy"].is_null() {
+        let known = ["Failed", "TerminatingOrFailed"];
+        supported(replacement, field("podReplacementPolicy"), &known, errors);
+    }
+    if let Some(manager) = spec["managedBy"].as_str() {
+        let parts = manager
+            .split_once('/')
+            .filter(|it| !it.0.is_empty() && !it.1.is_empty());
+        match parts {
+            None => {
+                let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+                errors.push(FieldError::invalid(field("managedBy"), &json!(manager), detail));
+            }
+            Some((domain, _)) => subdomain(domain, &field("managedBy"), errors),
+        }
+    }
+}
+
+pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    schedules::schedule(new, old, errors);
+    for key in [
+        "startingDeadlineSeconds",
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+    ] {
+        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
     }
     const POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
     let policy = text(new, "/spec/concurrencyPolicy");
@@ -340,9 +482,40 @@ pub(super) fn cron_job(new: &Value, errors: &mut Vec<FieldError>) {
             detail,
         ));
     }
-    let path = "spec.jobTemplate.spec.template";
-    let pod = new.pointer("/spec/jobTemplate/spec/template").unwrap_or(&Value::Null);
-    template(pod, path, &["OnFailure", "Never"], errors);
+    if !changed(new, old, "/spec/jobTemplate") {
+        return;
+    }
+    let (path, job) = ("spec.jobTemplate.spec", &new["spec"]["jobTemplate"]["spec"]);
+    if !job["selector"].is_null() {
+        let detail = "`selector` will be auto-generated";
+        errors.push(FieldError::invalid(
+            format!("{path}.selector"),
+            &job["selector"],
+            detail,
+        ));
+    }
+    if job["manualSelector"] == true {
+        let field = format!("{path}.manualSelector");
+        errors.push(FieldError::not_supported(field, &json!(true), &["nil", "false"]));
+    }
+    for key in [
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        non_negative(job, &format!("/{key}"), &format!("{path}.{key}"), errors);
+    }
+    completion(job, path, errors);
+    template(
+        &job["template"],
+        &format!("{path}.template"),
+        &["OnFailure", "Never"],
+        errors,
+    );
 }
 
 fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<FieldError>) {
@@ -352,7 +525,7 @@ fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<F
     if let Some(annotations) = template.pointer("/metadata/annotations") {
         errors.extend(validate_annotations(annotations, &format!("{field}.annotations")));
     }
-    pod_spec(&template["spec"], &format!("{field}.spec"), errors);
+    pod_spec(&template["spec"], Of::Template, &format!("{field}.spec"), errors);
     let restart = text(template, "/spec/restartPolicy");
     if !restarts.contains(&restart) {
         errors.push(FieldError::not_supported(
@@ -364,8 +537,23 @@ fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<F
 }
 
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    pod_spec(&new["spec"], "spec", errors);
-    let Some(old) = old else { return };
+    // What was stored once may stay: its status is still to be written.
+    if old.is_none_or(|it| it["spec"] != new["spec"]) {
+        pod_spec(&new["spec"], Of::Pod, "spec", errors);
+    }
+    let Some(old) = old else {
+        if !list(new, "/spec/ephemeralContainers").is_empty() {
+            errors.push(FieldError::forbidden(
+                "spec.ephemeralContainers",
+                "cannot be set on create",
+            ));
+        }
+        if !text(new, "/spec/nodeName").is_empty() && !list(new, "/spec/schedulingGates").is_empty() {
+            let detail = "cannot be set until all schedulingGates have been cleared";
+            errors.push(FieldError::forbidden("spec.nodeName", detail));
+        }
+        return;
+    };
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
@@ -422,92 +610,6 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
                 format!("spec.schedulingGates[{at}].name"),
                 detail,
             ));
-        }
-    }
-}
-
-fn pod_spec(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let mut volumes = HashSet::new();
-    for (at, volume) in list(spec, "/volumes").iter().enumerate() {
-        let place = format!("{field}.volumes[{at}].name");
-        let name = text(volume, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(place, ""));
-        } else {
-            label(name, &place, errors);
-            if volumes.contains(&name) {
-                errors.push(FieldError::duplicate(place, &json!(name)));
-            }
-        }
-        let sources = volume
-            .as_object()
-            .map_or(0, |it| it.keys().filter(|key| *key != "name").count());
-        if sources > 1 {
-            let detail = "may not specify more than 1 volume type";
-            errors.push(FieldError::forbidden(format!("{field}.volumes[{at}]"), detail));
-        }
-        volumes.insert(name);
-    }
-    if list(spec, "/containers").is_empty() {
-        errors.push(FieldError::required(format!("{field}.containers"), ""));
-    }
-    let mut names = HashSet::new();
-    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
-    for kind in ["containers", "initContainers"] {
-        for (at, container) in list(spec, &format!("/{kind}")).iter().enumerate() {
-            let place = format!("{field}.{kind}[{at}]");
-            let name = text(container, "/name");
-            if name.is_empty() {
-                errors.push(FieldError::required(format!("{place}.name"), ""));
-            } else {
-                label(name, &format!("{place}.name"), errors);
-                if !names.insert(name) {
-                    errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
-                }
-            }
-            self::container(container, &place, kind == "initContainers", &volumes, grace, errors);
-        }
-    }
-    let restart = text(spec, "/restartPolicy");
-    if !RESTARTS.contains(&restart) {
-        errors.push(FieldError::not_supported(
-            format!("{field}.restartPolicy"),
-            &json!(restart),
-            &RESTARTS,
-        ));
-    }
-    const DNS: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
-    let dns = text(spec, "/dnsPolicy");
-    if !DNS.contains(&dns) {
-        errors.push(FieldError::not_supported(
-            format!("{field}.dnsPolicy"),
-            &json!(dns),
-            &DNS,
-        ));
-    }
-    let account = text(spec, "/serviceAccountName");
-    if !account.is_empty() {
-        let place = format!("{field}.serviceAccountName");
-        errors.extend(
-            subdomain_errors(account)
-                .iter()
-                .map(|it| FieldError::invalid(&place, &json!(account), it)),
-        );
-    }
-    for (at, toleration) in list(spec, "/tolerations").iter().enumerate() {
-        let place = format!("{field}.tolerations[{at}]");
-        if text(toleration, "/key").is_empty() && text(toleration, "/operator") != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(FieldError::invalid(
-                format!("{place}.operator"),
-                &json!(text(toleration, "/operator")),
-                detail,
-            ));
-        }
-        let effect = text(toleration, "/effect");
-        if toleration.get("tolerationSeconds").is_some_and(|it| !it.is_null()) && effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.push(FieldError::invalid(format!("{place}.effect"), &json!(effect), detail));
         }
     }
 }

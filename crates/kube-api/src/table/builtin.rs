@@ -645,8 +645,14 @@ fn ingress_class(it: &Value, now: Timestamp) -> Vec<Value> {
             format!("{}{dot}{group}/{}", text(to, &["kind"]), text(to, &["name"]))
         }
     };
+    let key = "ingressclass.kubernetes.io/is-default-class";
+    let title = if text(it, &["metadata", "annotations", key]) == "true" {
+        format!("{} (default)", text(it, &["metadata", "name"])).into()
+    } else {
+        name(it)
+    };
     vec![
-        name(it),
+        title,
         text(it, &["spec", "controller"]).into(),
         parameters.into(),
         age(it, now),

@@ -225,6 +225,16 @@ fn built_in_kinds_print_what_kubernetes_prints() {
 }
 
 #[test]
+fn the_default_class_of_ingresses_is_shown_as_such() {
+    let class = json!({
+        "metadata": {"name": "a", "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}},
+        "spec": {"controller": "ex.io/c"},
+    });
+    let cells = Printer::built_in("networking.k8s.io", "ingressclasses").cells(&class, now());
+    assert_eq!(cells[0], "a (default)");
+}
+
+#[test]
 fn every_built_in_kind_has_a_cell_for_each_column_even_when_the_object_is_empty() {
     for (group, resource) in builtin::resources() {
         let printer = Printer::built_in(group, resource);

@@ -1,0 +1,274 @@
+//! What a pod is made of, whether it stands alone or in a template.
+
+use super::{
+    addresses::address,
+    containers::{Setting, container},
+    label, list, scheduling, security, subdomain, supported, text,
+    volumes::volumes,
+};
+use kube_store::{
+    schema::metadata::{label_errors, qualified_name_errors, validate_labels},
+    status::FieldError,
+};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+pub(super) const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
+
+/// Whether a spec is that of a pod, or of pods to come, which is still to be completed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Pod,
+    Template,
+}
+
+pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<FieldError>) {
+    let volumes = volumes(spec, field, errors);
+    if list(spec, "/containers").is_empty() {
+        errors.push(FieldError::required(format!("{field}.containers"), ""));
+    }
+    let mut names = HashSet::new();
+    let setting = Setting {
+        volumes,
+        grace: spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64),
+        host_users: spec["hostUsers"] != false,
+    };
+    for kind in ["containers", "initContainers"] {
+        let mut host_ports = HashSet::new();
+        for (at, container) in list(spec, &format!("/{kind}")).iter().enumerate() {
+            let place = format!("{field}.{kind}[{at}]");
+            let name = text(container, "/name");
+            if name.is_empty() {
+                errors.push(FieldError::required(format!("{place}.name"), ""));
+            } else {
+                label(name, &format!("{place}.name"), errors);
+                if !names.insert(name) {
+                    errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
+                }
+            }
+            if kind == "initContainers" {
+                host_ports.clear();
+            }
+            host_port_errors(container, &place, &mut host_ports, errors);
+            self::container(container, &place, kind == "initContainers", &setting, errors);
+        }
+    }
+    if spec["hostNetwork"] == true {
+        ports_of_the_node(spec, of, field, errors);
+    }
+    supported(
+        &json!(text(spec, "/restartPolicy")),
+        format!("{field}.restartPolicy"),
+        &RESTARTS,
+        errors,
+    );
+    const DNS: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    let dns = text(spec, "/dnsPolicy");
+    supported(&json!(dns), format!("{field}.dnsPolicy"), &DNS, errors);
+    errors.extend(validate_labels(&spec["nodeSelector"], &format!("{field}.nodeSelector")));
+    security::of_pod(spec, field, errors);
+    scheduling::affinity(&spec["affinity"], &format!("{field}.affinity"), errors);
+    dns_config(&spec["dnsConfig"], dns, &format!("{field}.dnsConfig"), errors);
+    gates(spec, field, errors);
+    let constraints = list(spec, "/topologySpreadConstraints");
+    scheduling::spread(constraints, &format!("{field}.topologySpreadConstraints"), errors);
+    names_of_others(spec, field, errors);
+    let seconds = spec["activeDeadlineSeconds"].as_i64();
+    if seconds.is_some_and(|it| !(1..=i64::from(i32::MAX)).contains(&it)) {
+        let detail = "must be between 1 and 2147483647, inclusive";
+        errors.push(FieldError::invalid(
+            format!("{field}.activeDeadlineSeconds"),
+            &json!(seconds),
+            detail,
+        ));
+    }
+    for key in ["hostname", "subdomain"] {
+        let name = text(spec, &format!("/{key}"));
+        if !name.is_empty() {
+            label(name, &format!("{field}.{key}"), errors);
+        }
+    }
+    scheduling::tolerations(list(spec, "/tolerations"), &format!("{field}.tolerations"), errors);
+    for (at, alias) in list(spec, "/hostAliases").iter().enumerate() {
+        let field = format!("{field}.hostAliases[{at}]");
+        address(text(alias, "/ip"), &format!("{field}.ip"), errors);
+        for (at, name) in list(alias, "/hostnames").iter().enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            subdomain(name, &format!("{field}.hostnames[{at}]"), errors);
+        }
+    }
+    let os = &spec["os"];
+    if os.is_object() {
+        match text(os, "/name") {
+            "" => errors.push(FieldError::required(format!("{field}.os.name"), "")),
+            name => supported(&json!(name), format!("{field}.os"), &["linux", "windows"], errors),
+        }
+    }
+}
+
+/// A port of the node is given once.
+fn host_port_errors(container: &Value, place: &str, taken: &mut HashSet<String>, errors: &mut Vec<FieldError>) {
+    for (at, port) in list(container, "/ports").iter().enumerate() {
+        let number = port["hostPort"].as_i64().unwrap_or_default();
+        let whole = format!("{}/{}/{number}", text(port, "/protocol"), text(port, "/hostIP"));
+        if number != 0 && !taken.insert(whole.clone()) {
+            let field = format!("{place}.ports[{at}].hostPort");
+            errors.push(FieldError::duplicate(field, &json!(whole)));
+        }
+    }
+}
+
+/// A pod in the network of its node has no other ports than the node.
+fn ports_of_the_node(spec: &Value, of: Of, place: &str, errors: &mut Vec<FieldError>) {
+    for (at, container) in list(spec, "/containers").iter().enumerate() {
+        for (number, port) in list(container, "/ports").iter().enumerate() {
+            let host = port["hostPort"].as_i64().unwrap_or_default();
+            // One that is absent is given to a pod by the defaults, to which a template has not come yet.
+            if host == 0 && (of == Of::Template || port["hostPort"].is_null()) {
+                continue;
+            }
+            if host != port["containerPort"].as_i64().unwrap_or_default() {
+                let field = format!("{place}.containers[{at}].ports[{number}].hostPort");
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.push(FieldError::invalid(field, &json!(host), detail));
+            }
+        }
+    }
+}
+
+fn dns_config(config: &Value, policy: &str, place: &str, errors: &mut Vec<FieldError>) {
+    const SERVERS_MAX: usize = 3;
+    const SEARCHES_MAX: usize = 32;
+    const SEARCH_BYTES_MAX: usize = 2048;
+    let servers = list(config, "/nameservers");
+    if policy == "None" && config.is_null() {
+        errors.push(FieldError::required(
+            place,
+            "must provide `dnsConfig` when `dnsPolicy` is None",
+        ));
+        return;
+    }
+    let field = format!("{place}.nameservers");
+    if policy == "None" && servers.is_empty() {
+        let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        errors.push(FieldError::required(field, detail));
+        return;
+    }
+    if servers.len() > SERVERS_MAX {
+        let detail = format!("must not have more than {SERVERS_MAX} nameservers");
+        errors.push(FieldError::invalid(&field, &json!(servers), detail));
+    }
+    for (at, server) in servers.iter().enumerate() {
+        address(server.as_str().unwrap_or_default(), &format!("{field}[{at}]"), errors);
+    }
+    let searches = list(config, "/searches");
+    let bytes = searches
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|it| it.len() + 1)
+        .sum::<usize>();
+    let too_many = format!("must not have more than {SEARCHES_MAX} search paths");
+    let too_long =
+        format!("must not have more than {SEARCH_BYTES_MAX} characters (including spaces) in the search list");
+    let field = format!("{place}.searches");
+    for (broken, detail) in [
+        (searches.len() > SEARCHES_MAX, too_many),
+        (bytes > SEARCH_BYTES_MAX + 1, too_long),
+    ] {
+        if broken {
+            errors.push(FieldError::invalid(&field, &json!(searches), detail));
+        }
+    }
+    for (at, search) in searches.iter().filter_map(Value::as_str).enumerate() {
+        if search == "." {
+            continue;
+        }
+        let search = search.strip_suffix('.').unwrap_or(search);
+        let wrong = underscored_subdomain_errors(search);
+        errors.extend(
+            wrong
+                .iter()
+                .map(|it| FieldError::invalid(format!("{field}[{at}]"), &json!(search), it)),
+        );
+    }
+    for (at, option) in list(config, "/options").iter().enumerate() {
+        if text(option, "/name").is_empty() {
+            errors.push(FieldError::required(
+                format!("{place}.options[{at}]"),
+                "must not be empty",
+            ));
+        }
+    }
+}
+
+/// What is wrong with a subdomain that may have underscores.
+fn underscored_subdomain_errors(name: &str) -> Vec<String> {
+    const LENGTH_MAX: usize = 253;
+    let is_edge = |it: Option<&u8>| it.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    let is_part = |part: &str| {
+        let bytes = part.strip_prefix('_').unwrap_or(part).as_bytes();
+        let inner = |it: &u8| is_edge(Some(it)) || b"-_".contains(it);
+        is_edge(bytes.first()) && is_edge(bytes.last()) && bytes.iter().all(inner)
+    };
+    let mut errors = Vec::new();
+    if name.len() > LENGTH_MAX {
+        errors.push(format!("must be no more than {LENGTH_MAX} characters"));
+    }
+    if !name.split('.').all(is_part) {
+        errors.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with \
+             an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// Errors of what a pod waits for.
+fn gates(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let qualified = |name: &str, field: &str, errors: &mut Vec<FieldError>| {
+        let wrong = qualified_name_errors(name);
+        errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
+    };
+    for (at, gate) in list(spec, "/readinessGates").iter().enumerate() {
+        let field = format!("{place}.readinessGates[{at}].conditionType");
+        qualified(text(gate, "/conditionType"), &field, errors);
+    }
+    let mut names = HashSet::new();
+    for (at, gate) in list(spec, "/schedulingGates").iter().enumerate() {
+        let (name, field) = (text(gate, "/name"), format!("{place}.schedulingGates[{at}]"));
+        qualified(name, &field, errors);
+        if !names.insert(name) {
+            errors.push(FieldError::duplicate(field, &json!(name)));
+        }
+    }
+}
+
+/// Errors of the names of what a pod runs on, and as.
+fn names_of_others(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    for key in [
+        "serviceAccountName",
+        "nodeName",
+        "priorityClassName",
+        "runtimeClassName",
+    ] {
+        let name = text(spec, &format!("/{key}"));
+        if !name.is_empty() {
+            subdomain(name, &format!("{place}.{key}"), errors);
+        }
+    }
+    let mut claims = HashSet::new();
+    for (at, claim) in list(spec, "/resourceClaims").iter().enumerate() {
+        let (name, field) = (text(claim, "/name"), format!("{place}.resourceClaims[{at}].name"));
+        if name.is_empty() {
+            errors.push(FieldError::required(field, ""));
+            continue;
+        }
+        let wrong = label_errors(name);
+        errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(name), it)));
+        if !claims.insert(name) {
+            errors.push(FieldError::duplicate(field, &json!(name)));
+        }
+    }
+}

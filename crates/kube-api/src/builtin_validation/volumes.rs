@@ -1,0 +1,357 @@
+//! The volumes of a pod: one source each, and where what they hold is put.
+
+use super::{
+    environment::{OF_FILES, field_ref, resource_ref},
+    label, list, no_backsteps, policies, supported, text,
+};
+use kube_store::{schema::quantity, status::FieldError};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+
+const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
+
+/// Whether the volume of a name can be given to a container as a block device.
+pub(super) type Volumes<'v> = HashMap<&'v str, bool>;
+
+/// Errors of the volumes of a pod, and what its containers may use.
+pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldError>) -> Volumes<'v> {
+    let mut volumes = HashMap::new();
+    for (at, volume) in list(spec, "/volumes").iter().enumerate() {
+        let place = format!("{field}.volumes[{at}]");
+        let name = text(volume, "/name");
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{place}.name"), ""));
+        } else {
+            label(name, &format!("{place}.name"), errors);
+            if volumes.contains_key(&name) {
+                errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
+            }
+        }
+        let sources: Vec<_> = volume
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, it)| *key != "name" && !it.is_null())
+            .collect();
+        match sources.as_slice() {
+            [(kind, it)] => source(kind, it, &format!("{place}.{kind}"), errors),
+            [] => {}
+            _ => {
+                let detail = "may not specify more than 1 volume type";
+                errors.push(FieldError::forbidden(place, detail));
+            }
+        }
+        // What has no source is the claim of a StatefulSet.
+        let is_claim = sources
+            .iter()
+            .all(|(kind, _)| ["persistentVolumeClaim", "ephemeral"].contains(&kind.as_str()));
+        volumes.insert(name, is_claim);
+    }
+    volumes
+}
+
+fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
+    let value = &it[key];
+    if value.is_null() || *value == "" || *value == json!([]) {
+        errors.push(FieldError::required(format!("{place}.{key}"), ""));
+    }
+}
+
+fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    mode(it, "defaultMode", place, errors);
+    match kind {
+        "emptyDir" => {
+            let limit = it["sizeLimit"].as_str().and_then(quantity::milli);
+            if limit.is_some_and(|it| it < 0) {
+                let detail = "SizeLimit field must be a valid resource quantity";
+                errors.push(FieldError::forbidden(format!("{place}.sizeLimit"), detail));
+            }
+        }
+        "hostPath" => host_path(it, place, errors),
+        "secret" => {
+            needed(it, "secretName", place, errors);
+            items(it, place, &mut HashSet::new(), errors);
+        }
+        "configMap" => {
+            needed(it, "name", place, errors);
+            items(it, place, &mut HashSet::new(), errors);
+        }
+        "persistentVolumeClaim" => needed(it, "claimName", place, errors),
+        "nfs" => {
+            needed(it, "server", place, errors);
+            needed(it, "path", place, errors);
+            let path = text(it, "/path");
+            if !path.starts_with('/') {
+                let field = format!("{place}.path");
+                errors.push(FieldError::invalid(field, &json!(path), "must be an absolute path"));
+            }
+        }
+        "downwardAPI" => {
+            for file in list(it, "/items") {
+                downward_file(file, place, errors);
+            }
+        }
+        "projected" => projected(it, place, errors),
+        "csi" => {
+            needed(it, "driver", place, errors);
+            let secret = &it["nodePublishSecretRef"];
+            if secret.is_object() {
+                needed(secret, "name", &format!("{place}.nodePublishSecretRef"), errors);
+            }
+        }
+        "image" => needed(it, "reference", place, errors),
+        "ephemeral" => {
+            needed(it, "volumeClaimTemplate", place, errors);
+            let template = &it["volumeClaimTemplate"];
+            if template.is_object() {
+                let field = format!("{place}.volumeClaimTemplate");
+                if !text(template, "/metadata/name").is_empty() {
+                    errors.push(FieldError::forbidden(format!("{field}.metadata.name"), "cannot be set"));
+                }
+                policies::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
+            }
+        }
+        "rbd" => ["monitors", "image"]
+            .iter()
+            .for_each(|key| needed(it, key, place, errors)),
+        "glusterfs" => ["endpoints", "path"]
+            .iter()
+            .for_each(|key| needed(it, key, place, errors)),
+        "cephfs" => needed(it, "monitors", place, errors),
+        _ => {}
+    }
+}
+
+fn host_path(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    const TYPES: [&str; 8] = [
+        "",
+        "BlockDevice",
+        "CharDevice",
+        "Directory",
+        "DirectoryOrCreate",
+        "File",
+        "FileOrCreate",
+        "Socket",
+    ];
+    let path = text(it, "/path");
+    if path.is_empty() {
+        errors.push(FieldError::required(format!("{place}.path"), ""));
+        return;
+    }
+    no_backsteps(path, &format!("{place}.path"), errors);
+    if !it["type"].is_null() {
+        supported(&it["type"], format!("{place}.type"), &TYPES, errors);
+    }
+}
+
+fn mode(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
+    if let Some(mode) = it[key].as_i64().filter(|it| !(0..=0o777).contains(it)) {
+        errors.push(FieldError::invalid(format!("{place}.{key}"), &json!(mode), MODE));
+    }
+}
+
+/// Errors of a path within a volume.
+pub(super) fn descending(path: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if path.starts_with('/') {
+        errors.push(FieldError::invalid(field, &json!(path), "must be a relative path"));
+    }
+    no_backsteps(path, field, errors);
+}
+
+/// Errors of a path within a volume that the node fills: it hides its own files behind `..`.
+fn not_reserved(path: &str, field: &str, errors: &mut Vec<FieldError>) {
+    descending(path, field, errors);
+    if path.starts_with("..") && !path.starts_with("../") {
+        errors.push(FieldError::invalid(field, &json!(path), "must not start with '..'"));
+    }
+}
+
+/// Errors of the keys that become files; the names of those that are there before.
+fn items<'v>(it: &'v Value, place: &str, paths: &mut HashSet<&'v str>, errors: &mut Vec<FieldError>) -> usize {
+    let mut twice = 0;
+    for (at, item) in list(it, "/items").iter().enumerate() {
+        let place = format!("{place}.items[{at}]");
+        needed(item, "key", &place, errors);
+        needed(item, "path", &place, errors);
+        let path = text(item, "/path");
+        not_reserved(path, &format!("{place}.path"), errors);
+        mode(item, "mode", &place, errors);
+        if !path.is_empty() && !paths.insert(path) {
+            twice += 1;
+        }
+    }
+    twice
+}
+
+fn downward_file(file: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    needed(file, "path", place, errors);
+    not_reserved(text(file, "/path"), &format!("{place}.path"), errors);
+    match (file["fieldRef"].is_object(), file["resourceFieldRef"].is_object()) {
+        (true, both) => {
+            field_ref(&file["fieldRef"], &OF_FILES, &format!("{place}.fieldRef"), errors);
+            if both {
+                let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+                errors.push(FieldError::invalid(place, &json!("resource"), detail));
+            }
+        }
+        (false, true) if text(file, "/resourceFieldRef/containerName").is_empty() => {
+            let field = format!("{place}.resourceFieldRef.containerName");
+            errors.push(FieldError::required(field, ""));
+        }
+        (false, true) => resource_ref(&file["resourceFieldRef"], &format!("{place}.resourceFieldRef"), errors),
+        (false, false) => {
+            let detail = "one of fieldRef and resourceFieldRef is required";
+            errors.push(FieldError::required(place, detail));
+        }
+    }
+    mode(file, "mode", place, errors);
+}
+
+fn projected(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let mut paths = HashSet::new();
+    for (at, source) in list(it, "/sources").iter().enumerate() {
+        let field = |kind: &str| format!("{place}.sources[{at}].{kind}");
+        let conflict = |shown: &str| FieldError::invalid(place, &json!(shown), "conflicting duplicate paths");
+        for kind in ["secret", "configMap"] {
+            let from = &source[kind];
+            if from.is_object() {
+                needed(from, "name", &field(kind), errors);
+                let twice = items(from, &field(kind), &mut paths, errors);
+                errors.extend((0..twice).map(|_| conflict(text(from, "/name"))));
+            }
+        }
+        for file in list(source, "/downwardAPI/items") {
+            downward_file(file, &field("downwardAPI"), errors);
+            let path = text(file, "/path");
+            if !path.is_empty() && !paths.insert(path) {
+                errors.push(conflict(path));
+            }
+        }
+        let token = &source["serviceAccountToken"];
+        if token.is_object() {
+            let seconds = token["expirationSeconds"].as_i64();
+            let wrong = match seconds {
+                Some(it) if it < 600 => Some("may not specify a duration less than 10 minutes"),
+                Some(it) if it > 1 << 32 => Some("may not specify a duration larger than 2^32 seconds"),
+                _ => None,
+            };
+            if let Some(detail) = wrong {
+                let field = field("serviceAccountToken.expirationSeconds");
+                errors.push(FieldError::invalid(field, &json!(seconds), detail));
+            }
+            needed(token, "path", place, errors);
+            not_reserved(text(token, "/path"), &format!("{place}.path"), errors);
+        }
+        let kinds = source
+            .as_object()
+            .map_or(0, |it| it.values().filter(|it| !it.is_null()).count());
+        if kinds > 1 {
+            let field = format!("{place}.sources[{at}]");
+            errors.push(FieldError::forbidden(
+                field,
+                "may not specify more than 1 volume type per source",
+            ));
+        }
+    }
+}
+
+/// Errors of what a container mounts or is given as a device.
+pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut Vec<FieldError>) {
+    let privileged = container["securityContext"]["privileged"] == true;
+    let all = format!("{place}.volumeMounts");
+    let mut paths = HashSet::new();
+    for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
+        let field = |key: &str| format!("{all}[{at}].{key}");
+        let (name, path) = (text(mount, "/name"), text(mount, "/mountPath"));
+        if name.is_empty() {
+            errors.push(FieldError::required(field("name"), ""));
+        }
+        if !volumes.contains_key(name) {
+            errors.push(not_found(field("name"), name));
+        }
+        if path.is_empty() {
+            errors.push(FieldError::required(field("mountPath"), ""));
+        }
+        if !paths.insert(path) {
+            errors.push(FieldError::invalid(field("mountPath"), &json!(path), "must be unique"));
+        }
+        let (sub, by_expression) = (text(mount, "/subPath"), text(mount, "/subPathExpr"));
+        // Upstream forgets which of the mounts it is.
+        descending(sub, &format!("{all}.subPath"), errors);
+        if !sub.is_empty() && !by_expression.is_empty() {
+            let detail = "subPathExpr and subPath are mutually exclusive";
+            errors.push(FieldError::invalid(field("subPathExpr"), &json!(by_expression), detail));
+        }
+        descending(by_expression, &format!("{all}.subPathExpr"), errors);
+        propagation(mount, privileged, &all, errors);
+    }
+    devices(container, place, volumes, errors);
+}
+
+fn not_found(field: String, name: &str) -> FieldError {
+    FieldError {
+        reason: "FieldValueNotFound",
+        field,
+        detail: format!("Not found: {name:?}"),
+    }
+}
+
+fn propagation(mount: &Value, privileged: bool, all: &str, errors: &mut Vec<FieldError>) {
+    const KINDS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
+    let propagation = &mount["mountPropagation"];
+    if !propagation.is_null() {
+        let field = format!("{all}.mountPropagation");
+        supported(propagation, &field, &KINDS, errors);
+        if propagation == "Bidirectional" && !privileged {
+            let detail = "Bidirectional mount propagation is available only to privileged containers";
+            errors.push(FieldError::forbidden(field, detail));
+        }
+    }
+    let field = format!("{all}.recursiveReadOnly");
+    match &mount["recursiveReadOnly"] {
+        Value::Null => {}
+        it if it == "Enabled" || it == "IfPossible" => {
+            if mount["readOnly"] != true {
+                let detail = "may only be specified when readOnly is true";
+                errors.push(FieldError::forbidden(&field, detail));
+            }
+            if !propagation.is_null() && propagation != "None" {
+                let detail = "may only be specified when mountPropagation is None or not specified";
+                errors.push(FieldError::forbidden(field, detail));
+            }
+        }
+        it => supported(it, field, &["Disabled", "Enabled", "IfPossible"], errors),
+    }
+}
+
+fn devices(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut Vec<FieldError>) {
+    for (at, device) in list(container, "/volumeDevices").iter().enumerate() {
+        let field = |key: &str| format!("{place}.volumeDevices[{at}].{key}");
+        let (name, path) = (text(device, "/name"), text(device, "/devicePath"));
+        if name.is_empty() {
+            errors.push(FieldError::required(field("name"), ""));
+        }
+        match volumes.get(name) {
+            None => errors.push(not_found(field("name"), name)),
+            Some(false) => {
+                let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+                errors.push(FieldError::invalid(field("name"), &json!(name), detail));
+            }
+            Some(true) => {}
+        }
+        if path.is_empty() {
+            errors.push(FieldError::required(field("devicePath"), ""));
+        }
+        if path.split('/').any(|it| it == "..") {
+            let detail = "can not contain backsteps ('..')";
+            errors.push(FieldError::invalid(field("devicePath"), &json!(path), detail));
+        }
+        if list(container, "/volumeMounts")
+            .iter()
+            .any(|it| text(it, "/name") == name)
+        {
+            let detail = "must not already exist in volumeMounts";
+            errors.push(FieldError::invalid(field("name"), &json!(name), detail));
+        }
+    }
+}
