@@ -420,13 +420,6 @@ fn new_event(new: &Value, errors: &mut Vec<FieldError>) {
 fn lease(new: &Value, errors: &mut Vec<FieldError>) {
     positive(new, "/spec/leaseDurationSeconds", "spec.leaseDurationSeconds", errors);
     non_negative(new, "/spec/leaseTransitions", "spec.leaseTransitions", errors);
-    if new.pointer("/spec/holderIdentity") == Some(&json!("")) {
-        errors.push(FieldError::invalid(
-            "spec.holderIdentity",
-            &json!(""),
-            "must not be empty",
-        ));
-    }
 }
 
 /// Errors of a name that must be a subdomain, at a field.

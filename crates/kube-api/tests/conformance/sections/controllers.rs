@@ -570,6 +570,11 @@ async fn leases(c: Cx) {
     }
     assert_eq!(won.len(), 1, "{won:?} lead");
     c.get(&format!("{path}/a")).await.has("/spec/holderIdentity", won[0]);
+    // A leader that goes leaves it to nobody.
+    c.merge(&format!("{path}/a"), json!({"spec": {"holderIdentity": ""}}))
+        .await
+        .is(200)
+        .has("/spec/holderIdentity", "");
 }
 
 async fn restart(c: Cx) {
