@@ -182,13 +182,13 @@ manifestwork.work.open-cluster-management.io/forbidden condition met
 
 # What was never made holds nothing up.
 $ kubectl delete -f forbidden.yaml --timeout=60s
-manifestwork.work.open-cluster-management.io "forbidden" deleted
+manifestwork.work.open-cluster-management.io "forbidden" deleted...
 
 $ kubectl apply -f forbidden.yaml
 manifestwork.work.open-cluster-management.io/forbidden created
 
 $ kubectl delete -f work.yaml
-manifestwork.work.open-cluster-management.io "hello" deleted
+manifestwork.work.open-cluster-management.io "hello" deleted...
 
 $ kubectl $EDGE get configmap hello 2>&1
 Error from server (NotFound): configmaps "hello" not found
@@ -204,7 +204,7 @@ $ kubectl wait -n edge manifestwork/forbidden --for=condition=Applied --timeout=
 manifestwork.work.open-cluster-management.io/forbidden condition met
 
 $ kubectl delete -f forbidden.yaml
-manifestwork.work.open-cluster-management.io "forbidden" deleted
+manifestwork.work.open-cluster-management.io "forbidden" deleted...
 
 $ kubectl apply -f add-on.yaml
 clustermanagementaddon.addon.open-cluster-management.io/helloworld created
@@ -225,7 +225,7 @@ wait $ kubectl get managedclusteraddons,manifestworks -n edge -o name
 
 # Another pod goes on where this one stops. Until it is ready nobody answers the API server's webhooks.
 $ kubectl delete pods -n open-cluster-management-hub -l app=drover-hub
-pod "drover-hub-..." deleted
+pod "drover-hub-..." deleted...
 
 wait $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/hello created
