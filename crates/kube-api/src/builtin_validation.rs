@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 /// object of an update.
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // What was stored once may stay: its status is still to be written.
-    let changed = old.is_none_or(|it| it["spec"] != new["spec"]);
+    // Asked for some kinds only: it compares all of the spec.
+    let changed = || changed(new, old, "/spec");
     match (group, kind) {
         ("", "ConfigMap") => config_map(new, old, &mut errors),
         ("", "Secret") => secret(new, old, &mut errors),
@@ -46,14 +46,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             }
         }
         ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
-        ("networking.k8s.io", "Ingress") if changed => {
+        ("networking.k8s.io", "Ingress") if changed() => {
             policies::ingress(new, &mut errors);
             policies::ingress_names(new, &mut errors);
         }
-        ("networking.k8s.io", "NetworkPolicy") if changed => policies::network_policy(new, &mut errors),
+        ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
-        ("", "Node") if changed => scheduling::taints(new, &mut errors),
+        ("", "Node") if changed() => scheduling::taints(new, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
@@ -128,6 +128,11 @@ fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, error
             "field is immutable",
         ));
     }
+}
+
+/// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
+fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
+    old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
 }
 
 fn non_negative(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {

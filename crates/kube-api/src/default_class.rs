@@ -6,6 +6,14 @@ use kube_store::status::Status;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
+/// Marks the default one of storage classes, in the name of today and of before.
+pub const OF_STORAGE: &[&str] = &[
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+/// Marks the default one of ingress classes.
+pub const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
+
 const STORAGE_CLASSES: &str = "storageclasses.storage.k8s.io";
 const INGRESS_CLASSES: &str = "ingressclasses.networking.k8s.io";
 
@@ -13,11 +21,7 @@ const INGRESS_CLASSES: &str = "ingressclasses.networking.k8s.io";
 pub fn of_claim(call: &Call<'_>, claim: &mut Value) {
     let named = !claim["spec"]["storageClassName"].is_null()
         || has_annotation(claim, "volume.beta.kubernetes.io/storage-class");
-    let keys = [
-        "storageclass.kubernetes.io/is-default-class",
-        "storageclass.beta.kubernetes.io/is-default-class",
-    ];
-    if !named && let Some(name) = newest(call, STORAGE_CLASSES, &keys) {
+    if !named && let Some(name) = newest(call, STORAGE_CLASSES, OF_STORAGE) {
         give(claim, "storageClassName", name);
     }
 }
@@ -26,8 +30,7 @@ pub fn of_claim(call: &Call<'_>, claim: &mut Value) {
 pub fn of_ingress(call: &Call<'_>, ingress: &mut Value) {
     let named =
         !ingress["spec"]["ingressClassName"].is_null() || has_annotation(ingress, "kubernetes.io/ingress.class");
-    let keys = ["ingressclass.kubernetes.io/is-default-class"];
-    if !named && let Some(name) = newest(call, INGRESS_CLASSES, &keys) {
+    if !named && let Some(name) = newest(call, INGRESS_CLASSES, OF_INGRESSES) {
         give(ingress, "ingressClassName", name);
     }
 }
@@ -57,6 +60,12 @@ pub fn check_priority(call: &Call<'_>, class: &Value) -> Result<(), Status> {
     ))
 }
 
+/// Whether a class bears one of the annotations that make it the default.
+pub fn is_default(class: &Value, keys: &[&str]) -> bool {
+    keys.iter()
+        .any(|key| annotation(class, key).is_some_and(|it| it == "true"))
+}
+
 fn give(value: &mut Value, key: &str, class: String) {
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert(key.to_owned(), class.into());
@@ -79,7 +88,7 @@ fn newest(call: &Call<'_>, classes: &str, keys: &[&str]) -> Option<String> {
     let marked = classes
         .iter()
         .map(|it| it.value())
-        .filter(|class| keys.iter().any(|key| annotation(class, key) == Some(&json!("true"))));
+        .filter(|class| is_default(class, keys));
     marked
         .map(|it| (Reverse(text(&it, "creationTimestamp")), text(&it, "name")))
         .min()

@@ -19,13 +19,18 @@ pub(super) struct Range {
     bits: u32,
 }
 
+/// An address as a number, and how many bits it has.
+fn number(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(it) => (u128::from(u32::from(it)), 32),
+        IpAddr::V6(it) => (u128::from(it), 128),
+    }
+}
+
 impl Range {
     /// The leading bits of an address, as many as those of the range.
     fn prefix(self, of: IpAddr) -> u128 {
-        let (number, width) = match of {
-            IpAddr::V4(it) => (u128::from(u32::from(it)), 32),
-            IpAddr::V6(it) => (u128::from(it), 128),
-        };
+        let (number, width) = number(of);
         number.checked_shr(width - self.bits).unwrap_or_default()
     }
 
@@ -37,10 +42,7 @@ impl Range {
     }
 
     fn is_exact(self) -> bool {
-        let (number, width) = match self.address {
-            IpAddr::V4(it) => (u128::from(u32::from(it)), 32),
-            IpAddr::V6(it) => (u128::from(it), 128),
-        };
+        let (number, width) = number(self.address);
         let rest = width - self.bits;
         rest >= 128 && number == 0 || rest < 128 && number & ((1 << rest) - 1) == 0
     }

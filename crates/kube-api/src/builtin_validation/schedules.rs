@@ -1,7 +1,7 @@
 //! When a CronJob runs: five fields of numbers, as cron has them, and the zone whose clock counts.
 //! Upstream reads them with github.com/robfig/cron, whose words these are.
 
-use super::text;
+use super::{changed, text};
 use kube_store::status::FieldError;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(super) fn schedule(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
             wrong("cannot use both timeZone field and TZ or CRON_TZ in schedule");
         }
     }
-    if old.is_none_or(|it| it["spec"]["timeZone"] != new["spec"]["timeZone"])
+    if changed(new, old, "/spec/timeZone")
         && let Some(zone) = new["spec"]["timeZone"].as_str()
     {
         time_zone(zone, errors);

@@ -1,7 +1,7 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    immutable, int_or_percent, label, list, non_negative,
+    changed, immutable, int_or_percent, label, list, non_negative,
     pods::{Of, RESTARTS, pod_spec},
     policies, schedules, subdomain, supported, text,
 };
@@ -49,11 +49,6 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
         template(&new["spec"]["template"], "spec.template", &["Always"], errors);
         no_deadline(new, "ReplicaSet", errors);
     }
-}
-
-/// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
-fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
-    old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
 }
 
 /// Pods that are made anew whenever they end have no time to end in.
@@ -365,7 +360,8 @@ fn matches(selector: &Value, labels: &Value) -> bool {
     equal && expressions
 }
 
-pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+/// Numbers in the spec of a Job, or of those that a CronJob makes.
+fn numbers_of_job(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for key in [
         "parallelism",
         "completions",
@@ -375,8 +371,12 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ] {
-        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
+        non_negative(spec, &format!("/{key}"), &format!("{path}.{key}"), errors);
     }
+}
+
+pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    numbers_of_job(&new["spec"], "spec", errors);
     if changed(new, old, "/spec") {
         completion(&new["spec"], "spec", errors);
         template(
@@ -498,17 +498,7 @@ pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
         let field = format!("{path}.manualSelector");
         errors.push(FieldError::not_supported(field, &json!(true), &["nil", "false"]));
     }
-    for key in [
-        "parallelism",
-        "completions",
-        "backoffLimit",
-        "activeDeadlineSeconds",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ] {
-        non_negative(job, &format!("/{key}"), &format!("{path}.{key}"), errors);
-    }
+    numbers_of_job(job, path, errors);
     completion(job, path, errors);
     template(
         &job["template"],

@@ -9,6 +9,7 @@ use super::{
     duration::{human_duration, since},
     nodes, pods, workloads,
 };
+use crate::default_class;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -645,14 +646,8 @@ fn ingress_class(it: &Value, now: Timestamp) -> Vec<Value> {
             format!("{}{dot}{group}/{}", text(to, &["kind"]), text(to, &["name"]))
         }
     };
-    let key = "ingressclass.kubernetes.io/is-default-class";
-    let title = if text(it, &["metadata", "annotations", key]) == "true" {
-        format!("{} (default)", text(it, &["metadata", "name"])).into()
-    } else {
-        name(it)
-    };
     vec![
-        title,
+        nodes::class_title(it, default_class::OF_INGRESSES),
         text(it, &["spec", "controller"]).into(),
         parameters.into(),
         age(it, now),

@@ -1,6 +1,7 @@
 //! Cells of nodes and of storage.
 
 use super::cells::{NONE, UNSET, age, at, int_or_string, list, name, or, text};
+use crate::default_class;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -140,20 +141,19 @@ pub(super) fn csi_driver(it: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// The name of a class, and whether it is the default one.
+pub(super) fn class_title(it: &Value, keys: &[&str]) -> Value {
+    let mark = if default_class::is_default(it, keys) {
+        " (default)"
+    } else {
+        ""
+    };
+    format!("{}{mark}", text(it, &["metadata", "name"])).into()
+}
+
 pub(super) fn storage_class(it: &Value, now: Timestamp) -> Vec<Value> {
-    let is_default = [
-        "storageclass.kubernetes.io/is-default-class",
-        "storageclass.beta.kubernetes.io/is-default-class",
-    ]
-    .iter()
-    .any(|key| at(it, &["metadata", "annotations", key]).as_str() == Some("true"));
-    let title = format!(
-        "{}{}",
-        text(it, &["metadata", "name"]),
-        if is_default { " (default)" } else { "" }
-    );
     vec![
-        title.into(),
+        class_title(it, default_class::OF_STORAGE),
         text(it, &["provisioner"]).into(),
         or(text(it, &["reclaimPolicy"]), "Delete").into(),
         or(text(it, &["volumeBindingMode"]), "Immediate").into(),

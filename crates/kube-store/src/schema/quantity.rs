@@ -151,7 +151,7 @@ fn divide_up(value: &BigInt, by: &BigInt) -> BigInt {
 pub fn canonical(text: &str) -> Result<String, String> {
     let text = text.trim();
     let it = Text::scan(text)?;
-    if it.small().is_none() && !it.any_digit {
+    if !it.any_digit && it.small().is_none() {
         return Err(NUMERIC.to_owned());
     }
     if it.is_kept() {
