@@ -121,6 +121,18 @@ async fn addresses_of_services_stay_and_are_of_the_range() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_told_before_what_it_would_replace() {
+    let world = World::new().await;
+    let map = |data: Value| json!({"metadata": {"name": "m", "resourceVersion": "1"}, "data": data});
+    let path = "/api/v1/namespaces/default/configmaps/m";
+    let put = async |data: Value| world.ask(Method::PUT, path, "application/json", &map(data)).await.0;
+    assert_eq!((put(json!({"a": 1})).await, put(json!({"a": "1"})).await), (400, 404));
+    let plain = json!({"metadata": {"name": "m"}});
+    assert_eq!(world.post("/api/v1/namespaces/default/configmaps", &plain).await.0, 201);
+    assert_eq!((put(json!({"a": 1})).await, put(json!({"a": "1"})).await), (400, 409));
+}
+
+#[tokio::test]
 async fn events_are_found_by_who_reported_them_under_both_names() {
     let world = World::new().await;
     let event = json!({
