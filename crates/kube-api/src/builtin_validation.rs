@@ -33,12 +33,18 @@ use serde_json::{Value, json};
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     // Asked for some kinds only: it compares all of the spec.
+    let balanced = || old.is_some() && changed(new, old, "/status");
     let changed = || changed(new, old, "/spec");
     match (group, kind) {
         ("", "ConfigMap") => config_map(new, old, &mut errors),
         ("", "Secret") => secret(new, old, &mut errors),
         ("", "Namespace") => namespace(new, &mut errors),
-        ("", "Service") => services::service(new, old, &mut errors),
+        ("", "Service") => {
+            services::service(new, old, &mut errors);
+            if balanced() {
+                services::balancer(new, old, &mut errors);
+            }
+        }
         ("", "Event") => event(new, &mut errors),
         ("events.k8s.io", "Event") => {
             if old.is_none_or(|it| it["series"] != new["series"]) {
@@ -49,9 +55,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             }
         }
         ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
-        ("networking.k8s.io", "Ingress") if changed() => {
-            policies::ingress(new, &mut errors);
-            policies::ingress_names(new, &mut errors);
+        ("networking.k8s.io", "Ingress") => {
+            if changed() {
+                policies::ingress(new, &mut errors);
+                policies::ingress_names(new, &mut errors);
+            }
+            if balanced() {
+                services::balancer(new, old, &mut errors);
+            }
         }
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),

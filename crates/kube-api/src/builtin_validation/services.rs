@@ -344,6 +344,47 @@ fn port_numbers(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Errors of where a load balancer says it is; of Services and of Ingresses, whose entries have the same shape.
+pub(super) fn balancer(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const PLACE: &str = "status.loadBalancer.ingress";
+    let entries = |it| list(it, "/status/loadBalancer/ingress");
+    let known: HashSet<&str> = old
+        .map(entries)
+        .unwrap_or_default()
+        .iter()
+        .map(|it| text(it, "/ip"))
+        .collect();
+    let kind = text(new, "/spec/type");
+    // Only Services have a type.
+    if !matches!(kind, "" | "LoadBalancer") && !entries(new).is_empty() {
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        errors.push(FieldError::forbidden(PLACE, detail));
+        return;
+    }
+    for (at, entry) in entries(new).iter().enumerate() {
+        let field = |name: &str| format!("{PLACE}[{at}].{name}");
+        let (ip, name) = (text(entry, "/ip"), text(entry, "/hostname"));
+        if !ip.is_empty() && !known.contains(ip) {
+            address(ip, &field("ip"), errors);
+        }
+        match entry.get("ipMode").filter(|it| !it.is_null()) {
+            Some(_) if ip.is_empty() => {
+                let detail = "may not be specified when `ip` is not set";
+                errors.push(FieldError::forbidden(field("ipMode"), detail));
+            }
+            Some(mode) => supported(mode, field("ipMode"), &["Proxy", "VIP"], errors),
+            None => {}
+        }
+        if !name.is_empty() {
+            subdomain(name, &field("hostname"), errors);
+            if name.parse::<IpAddr>().is_ok() {
+                let detail = "must be a DNS name, not an IP address";
+                errors.push(FieldError::invalid(field("hostname"), &json!(name), detail));
+            }
+        }
+    }
+}
+
 pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
     let kind = text(new, "/addressType");

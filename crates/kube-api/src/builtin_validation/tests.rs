@@ -373,6 +373,56 @@ fn workloads_are_told_what_they_cannot_do() {
 }
 
 #[test]
+fn a_load_balancer_says_where_it_is() {
+    let with = |kind: &str, entry: Value| {
+        let mut service = json!({"spec": {"type": kind, "ports": [{"port": 80}]}});
+        service["status"] = json!({"loadBalancer": {"ingress": [entry]}});
+        service
+    };
+    let told = |kind: &str, entry: Value| {
+        let plain = json!({"spec": {"type": kind, "ports": [{"port": 80}]}});
+        check("", "Service", with(kind, entry), Some(plain))
+    };
+    for good in [
+        json!({"ip": "1.2.3.4"}),
+        json!({"hostname": "a.example"}),
+        json!({"ip": "fd00::1", "ipMode": "Proxy"}),
+    ] {
+        assert_eq!(told("LoadBalancer", good), Vec::<String>::new());
+    }
+    let place = "status.loadBalancer.ingress";
+    for (kind, bad, want) in [
+        (
+            "LoadBalancer",
+            json!({"ip": "x"}),
+            "[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        (
+            "LoadBalancer",
+            json!({"hostname": "1.2.3.4"}),
+            "[0].hostname: Invalid value: \"1.2.3.4\": must be a DNS name, not an IP address",
+        ),
+        (
+            "LoadBalancer",
+            json!({"hostname": "a", "ipMode": "VIP"}),
+            "[0].ipMode: Forbidden: may not be specified when `ip` is not set",
+        ),
+        (
+            "ClusterIP",
+            json!({"ip": "1.2.3.4"}),
+            ": Forbidden: may only be used when `spec.type` is 'LoadBalancer'",
+        ),
+    ] {
+        assert_eq!(told(kind, bad), [format!("{place}{want}")]);
+    }
+    // What is there may stay.
+    let old = with("LoadBalancer", json!({"ip": "010.0.0.1"}));
+    let mut new = with("LoadBalancer", json!({"ip": "010.0.0.1"}));
+    new["status"]["conditions"] = json!([]);
+    assert_eq!(check("", "Service", new, Some(old)), Vec::<String>::new());
+}
+
+#[test]
 fn services_are_told_where_their_traffic_comes_from() {
     let service = |more: Value| {
         let mut service = json!({"spec": {"ports": [{"port": 80}]}});
