@@ -276,14 +276,17 @@ pub async fn write_update(
     Ok(Some(Written { code: 200, answer }))
 }
 
+/// Why an object could not be decoded, without its kind; `None` of another error.
+pub fn unreadable(status: &Status) -> Option<&str> {
+    let (_, why) = status.message.split_once(" cannot be handled as a ")?;
+    Some(why.split_once(": ").map_or(why, |it| it.1))
+}
+
 /// The 422 of a patch whose result cannot be decoded.
 pub fn bad_patch(result: &Value, status: &Status) -> Status {
     // What PUT says of the whole object begins with its kind; of a patch only the reason is said.
-    let why = status
-        .message
-        .split_once(" cannot be handled as a ")
-        .map_or(status.message.as_str(), |it| it.1);
-    let why = why.split_once(": ").map_or(why, |it| it.1);
+    let message = status.message.as_str();
+    let why = unreadable(status).unwrap_or_else(|| message.split_once(": ").map_or(message, |it| it.1));
     let error = FieldError::invalid("patch", &result.to_string().into(), why);
     Status::invalid("", "", "", &[error])
 }

@@ -78,7 +78,7 @@ fn respell(
         Some(it) => it,
         None => {
             let mut read = config.clone();
-            content::decode(call, &mut read, options)?;
+            content::decode(call, &mut read, options).map_err(|it| told(config, it))?;
             if read == *config {
                 Spelling::Stored
             } else {
@@ -91,6 +91,14 @@ fn respell(
         content::decode_again(call, &mut result)?;
     }
     Ok(result)
+}
+
+/// What cannot be read though its fields have the right types, as server-side apply tells it.
+fn told(config: &Value, status: Status) -> Status {
+    match pipeline::unreadable(&status) {
+        Some(why) => managed::not_read(config, why),
+        None => status,
+    }
 }
 
 fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {

@@ -206,16 +206,21 @@ fn without_resets(config: &Value, resets: &[&[&str]]) -> Option<Value> {
     Some(config)
 }
 
-fn not_typed(config: &Value, errors: &[String]) -> Status {
+/// What is applied, and the version and kind it is of.
+fn subject(config: &Value) -> (String, String) {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let metadata = |name: &str| text(config.get("metadata").and_then(|it| it.get(name)));
     let version = text(config.get("apiVersion"));
-    let group_version = if version.contains('/') {
-        version
-    } else {
-        format!("/{version}")
-    };
     let kind = text(config.get("kind"));
+    let of = if version.contains('/') {
+        format!("{version}, Kind={kind}")
+    } else {
+        format!("/{version}, Kind={kind}")
+    };
+    (format!("({}/{}; {of})", metadata("namespace"), metadata("name")), of)
+}
+
+fn not_typed(config: &Value, errors: &[String]) -> Status {
     let error = match errors {
         [error] => error.clone(),
         errors => format!(
@@ -223,9 +228,20 @@ fn not_typed(config: &Value, errors: &[String]) -> Status {
             errors.iter().map(|it| format!("  {it}")).collect::<Vec<_>>().join("\n")
         ),
     };
-    let (namespace, name) = (metadata("namespace"), metadata("name"));
-    let message =
-        format!("failed to create typed patch object ({namespace}/{name}; {group_version}, Kind={kind}): {error}");
+    let (subject, _) = subject(config);
+    Status::new(
+        500,
+        "",
+        format!("failed to create typed patch object {subject}: {error}"),
+    )
+}
+
+/// The status of an applied configuration whose fields have the types of the schema, and whose values cannot be read.
+pub fn not_read(config: &Value, error: &str) -> Status {
+    let (subject, of) = subject(config);
+    let message = format!(
+        "failed to convert new object {subject} to proper version: unable to convert unstructured object to {of}: {error}"
+    );
     Status::new(500, "", message)
 }
 

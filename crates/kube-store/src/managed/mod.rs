@@ -9,6 +9,7 @@ mod compare;
 mod entry;
 mod merge;
 pub(crate) mod meta;
+mod mistyped;
 mod path;
 mod set;
 #[cfg(test)]
@@ -18,7 +19,7 @@ mod update;
 mod versions;
 mod zero;
 
-pub use apply::{apply, scale_config};
+pub use apply::{apply, not_read, scale_config};
 pub use compare::{Comparison, compare};
 pub use path::PathElement;
 pub use set::FieldSet;

@@ -5,6 +5,7 @@
 
 use super::{
     meta::root_field,
+    mistyped::mistyped,
     path::PathElement,
     set::{Entry, FieldSet, Node},
 };
@@ -314,7 +315,7 @@ pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
     set
 }
 
-/// What keeps `config` from being applied: undeclared fields and items that cannot be told apart. One text per error.
+/// What keeps `config` from being applied: undeclared fields, values of other types and items that cannot be told apart. One text per error.
 pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
     validate_below(config, at, false)
 }
@@ -323,6 +324,9 @@ pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
 /// upstream's kube-openapi has it (`schemaconv`). They own themselves, and are pruned where the schema prunes.
 fn validate_below(config: &Value, at: At<'_>, open: bool) -> Vec<String> {
     let open = open || at.preserves_unknown();
+    if let Some(error) = mistyped(config, at) {
+        return vec![error];
+    }
     let mut errors = Vec::new();
     let mut nested = |step: &str, found: Vec<String>| {
         errors.extend(found.into_iter().map(|it| {
@@ -347,6 +351,8 @@ fn validate_below(config: &Value, at: At<'_>, open: bool) -> Vec<String> {
                     if !found.is_empty() {
                         nested(&step(), found);
                     }
+                } else if let Some(error) = mistyped(value, child.at) {
+                    nested(&step(), vec![error]);
                 }
             }
         }

@@ -474,6 +474,11 @@ async fn unknown_field(c: Cx) {
             json!({"map": [{"k": "a", "inner": ["x", "x"]}]}),
             ".spec.map[k=\"a\"].inner: duplicate entries for key [=\"x\"]",
         ),
+        (json!({"set": "x"}), ".spec.set: expected list, got &{x}"),
+        (
+            json!({"map": [{"k": 5}]}),
+            ".spec.map[k=5].k: expected string, got &value.valueUnstructured{Value:5}",
+        ),
     ] {
         c.apply(&kind.at("a"), "m", kind.object("a", spec))
             .await
@@ -484,6 +489,25 @@ async fn unknown_field(c: Cx) {
             ));
     }
     c.get(&kind.at("a")).await.is(404);
+    // Fields of the right type may still hold what cannot be read.
+    for (spec, said) in [
+        (
+            json!({"replicas": "x"}),
+            "failed to create typed patch object (default/typed; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), \
+             got string",
+        ),
+        (
+            json!({"strategy": {"rollingUpdate": {"maxSurge": true}}}),
+            "failed to convert new object (default/typed; apps/v1, Kind=Deployment) to proper version: unable to convert unstructured object to \
+             apps/v1, Kind=Deployment: json: cannot unmarshal bool into Go value of type int32",
+        ),
+    ] {
+        let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "typed", "namespace": "default"}, "spec": spec});
+        c.apply("/apis/apps/v1/namespaces/default/deployments/typed", "m", config)
+            .await
+            .is(500)
+            .says(said);
+    }
 }
 
 /// What is stored is not always spelled as it was applied.

@@ -305,6 +305,22 @@ fn a_configuration_that_the_schema_does_not_know_is_refused() {
             json!({"metadata": {"name": "fv"}, "spec": {"st": ["a", "a"], "x": 1}}),
             "errors:\n  .spec.st: duplicate entries for key [=\"a\"]\n  .spec.x: field not declared in schema",
         ),
+        (
+            json!({"metadata": {"name": "fv"}, "spec": {"d": 5}}),
+            ".spec.d: expected string, got &value.valueUnstructured{Value:5}",
+        ),
+        (
+            json!({"metadata": {"name": "fv"}, "spec": {"mp": {"a": "b"}}}),
+            ".spec.mp: expected list, got &{map[a:b]}",
+        ),
+        (
+            json!({"metadata": {"name": "fv", "labels": {"a": true}}}),
+            ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:true}",
+        ),
+        (
+            json!({"metadata": {"name": "fv"}, "spec": [1, "x"]}),
+            ".spec: expected map, got &{[1 x]}",
+        ),
     ];
     for (config, expected) in table {
         let error = Story::custom().try_apply("m", config, false, |_| ()).unwrap_err();
