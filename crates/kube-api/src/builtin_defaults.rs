@@ -2,6 +2,7 @@
 //! same members must appear. Pure: what needs the rest of the store (addresses, ports) is allocated elsewhere.
 
 mod pods;
+mod volumes;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
@@ -23,15 +24,7 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             entry(object, "deprecatedSource");
         }
         ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
-        ("", "PersistentVolume") => {
-            let spec = entry(object, "spec");
-            set(spec, "persistentVolumeReclaimPolicy", "Retain");
-            set(spec, "volumeMode", "Filesystem");
-            if let Some(path) = member(spec, "hostPath") {
-                set(path, "type", "");
-            }
-            set(entry(object, "status"), "phase", "Pending");
-        }
+        ("", "PersistentVolume") => volumes::persistent(object),
         ("", "Endpoints") => {
             for subset in items(object, "subsets") {
                 protocols(subset);

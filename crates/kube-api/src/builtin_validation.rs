@@ -6,6 +6,8 @@ mod access;
 mod addresses;
 mod admission;
 mod containers;
+mod csi;
+mod endpoints;
 mod environment;
 mod pods;
 mod policies;
@@ -15,12 +17,13 @@ mod scheduling;
 mod security;
 mod services;
 mod storage;
+mod volume_sources;
 mod volumes;
 mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{
-    schema::metadata::{label_errors, subdomain_errors},
+    schema::metadata::{label_errors, qualified_name_errors, subdomain_errors},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -62,11 +65,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("", "PersistentVolume") => storage::volume(new, old, &mut errors),
         ("storage.k8s.io", "StorageClass") => storage::class(new, old, &mut errors),
         ("storage.k8s.io", "VolumeAttachment") => storage::attachment(new, old, &mut errors),
-        ("storage.k8s.io", "CSIDriver") => storage::driver(new, old, &mut errors),
+        ("storage.k8s.io", "CSIDriver") => csi::driver(new, old, &mut errors),
+        ("storage.k8s.io", "CSINode") => csi::node(new, old, &mut errors),
+        ("storage.k8s.io", "CSIStorageCapacity") => csi::capacity(new, old, &mut errors),
         ("node.k8s.io", "RuntimeClass") => workloads::runtime_class(new, old, &mut errors),
         ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
         ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
-        ("discovery.k8s.io", "EndpointSlice") => services::endpoint_slice(new, old, &mut errors),
+        ("", "Endpoints") => endpoints::endpoints(new, old, &mut errors),
+        ("discovery.k8s.io", "EndpointSlice") => endpoints::slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
         ("batch", "Job") => workloads::job(new, old, &mut errors),
@@ -443,6 +449,25 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
             .iter()
             .map(|it| FieldError::invalid(field, &json!(name), it)),
     );
+}
+
+/// Errors of a list that is too long, and whether it is.
+fn too_many(given: usize, most: usize, field: impl Into<String>, errors: &mut Vec<FieldError>) -> bool {
+    let is = given > most;
+    if is {
+        errors.push(FieldError {
+            reason: "FieldValueTooMany",
+            field: field.into(),
+            detail: format!("Too many: {given}: must have at most {most} items"),
+        });
+    }
+    is
+}
+
+/// Errors of a name with or without a prefix, as labels have, at a field.
+fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let wrong = qualified_name_errors(name);
+    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
 }
 
 #[cfg(test)]

@@ -197,12 +197,7 @@ fn volume(volume: &mut Map<String, Value>) {
             }
         }
     }
-    if let Some(path) = member(volume, "hostPath") {
-        set(path, "type", "");
-    }
-    if let Some(iscsi) = member(volume, "iscsi") {
-        set(iscsi, "iscsiInterface", "default");
-    }
+    super::volumes::source(volume);
     if let Some(claim) = member(volume, "ephemeral").and_then(|it| member(it, "volumeClaimTemplate")) {
         entry(claim, "metadata");
         set(entry(claim, "spec"), "volumeMode", "Filesystem");

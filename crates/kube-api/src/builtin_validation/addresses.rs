@@ -68,3 +68,27 @@ pub(super) fn range(text: &str, field: &str, errors: &mut Vec<FieldError>) -> Op
     }
     Some(range)
 }
+
+/// Errors of an address that traffic is sent to: one that means the same from everywhere.
+pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let mut wrong = |detail: &str| errors.push(FieldError::invalid(field, &json!(text), detail));
+    let Ok(address) = text.parse::<IpAddr>().map(|it| it.to_canonical()) else {
+        return wrong("must be a valid IP address");
+    };
+    let (link_local, link_local_group) = match address {
+        IpAddr::V4(it) => (it.is_link_local(), it.octets().starts_with(&[224, 0, 0])),
+        IpAddr::V6(it) => (it.is_unicast_link_local(), it.segments()[0] & 0xff0f == 0xff02),
+    };
+    if address.is_unspecified() {
+        wrong(&format!("may not be unspecified ({text})"));
+    }
+    if address.is_loopback() {
+        wrong("may not be in the loopback range (127.0.0.0/8, ::1/128)");
+    }
+    if link_local {
+        wrong("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+    }
+    if link_local_group {
+        wrong("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+    }
+}

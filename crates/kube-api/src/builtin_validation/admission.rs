@@ -1,12 +1,12 @@
 //! Webhook configurations, admission policies and their bindings.
 
-use super::{list, subdomain, text};
+use super::{list, qualified_name, subdomain, text};
 use crate::admission::{
     expressions::{self, CONDITION_VARIABLES},
     policy,
 };
 use kube_store::{
-    schema::metadata::{path_segment_errors, qualified_name_errors, subdomain_errors},
+    schema::metadata::{path_segment_errors, subdomain_errors},
     selector::LabelSelector,
     status::FieldError,
 };
@@ -231,16 +231,6 @@ fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// A name as labels have it, if there is one.
-fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let wrong = if name.is_empty() {
-        Vec::new()
-    } else {
-        qualified_name_errors(name)
-    };
-    let wrong = wrong.into_iter();
-    errors.extend(wrong.map(|it| FieldError::invalid(field, &json!(name), it)));
-}
-
 /// `matchConditions` of a webhook or a policy.
 fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<FieldError>) {
     let conditions = list(value, "/matchConditions");
