@@ -1,6 +1,7 @@
 //! Defaults of the kinds that Kubernetes itself brings. Clients compare what they sent with what they read, so the
 //! same members must appear. Pure: what needs the rest of the store (addresses, ports) is allocated elsewhere.
 
+mod nodes;
 mod pods;
 mod volumes;
 
@@ -22,8 +23,12 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
                 set(object, key, Value::Null);
             }
             entry(object, "deprecatedSource");
+            entry(object, "regarding");
         }
-        ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
+        ("", "PersistentVolumeClaim") => {
+            volumes::claim(object);
+            volumes::data_sources(entry(object, "spec"));
+        }
         ("", "PersistentVolume") => volumes::persistent(object),
         ("", "Endpoints") => {
             for subset in items(object, "subsets") {
@@ -32,7 +37,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         }
         ("", "LimitRange") => items(entry(object, "spec"), "limits").for_each(limit_range_item),
         ("", "ReplicationController") => replication_controller(object),
-        ("", "Node" | "ResourceQuota") => {
+        ("", "Node") => nodes::node(object),
+        ("", "ResourceQuota") => {
             entry(object, "spec");
             entry(object, "status");
         }
@@ -195,6 +201,7 @@ fn event(object: &mut Map<String, Value>) {
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
         set(object, key, Value::Null);
     }
+    entry(object, "involvedObject");
     entry(object, "source");
     set(object, "reportingComponent", "");
     set(object, "reportingInstance", "");
@@ -283,11 +290,6 @@ fn service(object: &mut Map<String, Value>) {
             set(ingress, "ipMode", "VIP");
         }
     }
-}
-
-fn persistent_volume_claim(object: &mut Map<String, Value>) {
-    set(entry(object, "spec"), "volumeMode", "Filesystem");
-    set(entry(object, "status"), "phase", "Pending");
 }
 
 fn limit_range_item(item: &mut Map<String, Value>) {
@@ -383,7 +385,7 @@ fn stateful_set(object: &mut Map<String, Value>) {
     for claim in items(spec, "volumeClaimTemplates") {
         set(claim, "kind", "PersistentVolumeClaim");
         set(claim, "apiVersion", "v1");
-        persistent_volume_claim(claim);
+        volumes::claim(claim);
     }
     pods::template(entry(spec, "template"));
     let status = entry(object, "status");
@@ -466,9 +468,8 @@ fn binding(object: &mut Map<String, Value>) {
             subject.remove("apiGroup");
         }
     }
-    if let Some(role) = member(object, "roleRef")
-        && text(role, "apiGroup").is_empty()
-    {
+    let role = entry(object, "roleRef");
+    if text(role, "apiGroup").is_empty() {
         role.insert("apiGroup".to_owned(), GROUP.into());
     }
 }

@@ -5,10 +5,13 @@
 mod access;
 mod addresses;
 mod admission;
+pub(crate) mod claims;
 mod containers;
 mod csi;
 mod endpoints;
 mod environment;
+mod events;
+mod nodes;
 mod pods;
 mod policies;
 mod quotas;
@@ -23,6 +26,8 @@ mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{
+    patch::go_syntax_error,
+    schema::decode::go_kind,
     schema::metadata::{label_errors, qualified_name_errors, subdomain_errors},
     status::FieldError,
 };
@@ -39,16 +44,9 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("", "Secret") => secret(new, old, &mut errors),
         ("", "Namespace") => namespace(new, &mut errors),
         ("", "Service") => services::service(new, old, &mut errors),
-        ("", "Event") => event(new, &mut errors),
-        ("events.k8s.io", "Event") => {
-            if old.is_none_or(|it| it["series"] != new["series"]) {
-                event_series(new, &mut errors);
-            }
-            if old.is_none() {
-                new_event(new, &mut errors);
-            }
-        }
-        ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
+        ("", "Event") => events::core(new, &mut errors),
+        ("events.k8s.io", "Event") => events::event(new, old, &mut errors),
+        ("", "PersistentVolumeClaim") => claims::claim(new, old, &mut errors),
         ("networking.k8s.io", "Ingress") if changed() => {
             policies::ingress(new, &mut errors);
             policies::ingress_names(new, &mut errors);
@@ -56,7 +54,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
-        ("", "Node") if changed() => scheduling::taints(new, &mut errors),
+        ("", "Node") => nodes::node(new, old, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
@@ -307,19 +305,21 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(format!("data[{key}]"), ""));
             return;
         };
-        let parsed = STANDARD
-            .decode(value)
-            .ok()
-            .and_then(|it| serde_json::from_slice::<Value>(&it).ok());
-        if parsed.is_none() {
-            // The value stays out of the message: it is a secret.
-            let detail = "invalid character in secret data".to_owned();
-            errors.push(FieldError::invalid(
-                format!("data[{key}]"),
-                &json!("<secret contents redacted>"),
-                detail,
-            ));
-        }
+        let decoded = STANDARD.decode(value).unwrap_or_default();
+        let why = match serde_json::from_slice(&decoded) {
+            Ok(Value::Object(_) | Value::Null) => return,
+            Ok(other) => format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                go_kind(&other)
+            ),
+            Err(error) => go_syntax_error(&decoded, &error),
+        };
+        // The value stays out of the message: it is a secret.
+        errors.push(FieldError::invalid(
+            format!("data[{key}]"),
+            &json!("<secret contents redacted>"),
+            why,
+        ));
     };
     match text(new, "/type") {
         "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().for_each(&mut needs),
@@ -350,81 +350,17 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     frozen(new, old, &["immutable", "data"], errors);
 }
 
+/// Finalizers of one word, which were there before names had to have a prefix.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+
 fn namespace(new: &Value, errors: &mut Vec<FieldError>) {
     for finalizer in list(new, "/spec/finalizers") {
         let name = finalizer.as_str().unwrap_or("");
-        if name != "kubernetes" && !name.contains('/') {
+        qualified_name(name, "spec.finalizers", errors);
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
         }
-    }
-}
-
-fn event(new: &Value, errors: &mut Vec<FieldError>) {
-    let involved = text(new, "/involvedObject/namespace");
-    let own = text(new, "/metadata/namespace");
-    // What lives in no namespace has its events in `default`.
-    let fits = involved == own || (involved.is_empty() && own == "default");
-    if !fits {
-        errors.push(FieldError::invalid(
-            "involvedObject.namespace",
-            &json!(involved),
-            "does not match event.namespace",
-        ));
-    }
-}
-
-/// What happened once is no series.
-fn event_series(new: &Value, errors: &mut Vec<FieldError>) {
-    let series = &new["series"];
-    if series.is_null() {
-        return;
-    }
-    if series["count"].as_i64().unwrap_or_default() < 2 {
-        errors.push(FieldError::invalid("series.count", &json!(""), "should be at least 2"));
-    }
-    if text(series, "/lastObservedTime").is_empty() {
-        errors.push(FieldError::required("series.lastObservedTime", ""));
-    }
-}
-
-/// The newer group asks more of an event than the core group: first of all that it has a time, and then the rest.
-fn new_event(new: &Value, errors: &mut Vec<FieldError>) {
-    const LENGTH_MAX: usize = 128;
-    const NOTE_LENGTH_MAX: usize = 1024;
-    if text(new, "/eventTime").is_empty() {
-        errors.push(FieldError::required("eventTime", ""));
-    } else {
-        for key in ["reportingController", "reportingInstance", "action", "reason"] {
-            let given = text(new, &format!("/{key}"));
-            if given.is_empty() {
-                errors.push(FieldError::required(key, ""));
-            } else if given.len() > LENGTH_MAX {
-                let detail = format!("can have at most {LENGTH_MAX} characters");
-                errors.push(FieldError::invalid(key, &json!(""), detail));
-            }
-        }
-        // The fields are named as the kind within Kubernetes has them.
-        if text(new, "/note").len() > NOTE_LENGTH_MAX {
-            let detail = format!("can have at most {NOTE_LENGTH_MAX} characters");
-            errors.push(FieldError::invalid("message", &json!(""), detail));
-        }
-    }
-    let kind = text(new, "/type");
-    if !["Normal", "Warning"].contains(&kind) {
-        errors.push(FieldError::invalid(
-            "type",
-            &json!(kind),
-            format!("has invalid value: {kind}"),
-        ));
-    }
-    let (regarding, own) = (text(new, "/regarding/namespace"), text(new, "/metadata/namespace"));
-    if regarding != own && !(regarding.is_empty() && own == "default") {
-        errors.push(FieldError::invalid(
-            "involvedObject.namespace",
-            &json!(regarding),
-            "does not match event.namespace",
-        ));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod builtin_schemas;
 pub mod builtin_validation;
 mod call;
 mod callout;
+mod claims;
 mod content;
 pub mod controllers;
 pub mod conversion;

@@ -200,7 +200,7 @@ fn volume(volume: &mut Map<String, Value>) {
     super::volumes::source(volume);
     if let Some(claim) = member(volume, "ephemeral").and_then(|it| member(it, "volumeClaimTemplate")) {
         entry(claim, "metadata");
-        set(entry(claim, "spec"), "volumeMode", "Filesystem");
+        super::volumes::claim_spec(entry(claim, "spec"));
     }
 }
 

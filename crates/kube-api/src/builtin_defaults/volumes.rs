@@ -46,3 +46,36 @@ pub(super) fn persistent(object: &mut Map<String, Value>) {
     source(spec);
     set(entry(object, "status"), "phase", "Pending");
 }
+
+pub(super) fn claim(object: &mut Map<String, Value>) {
+    claim_spec(entry(object, "spec"));
+    set(entry(object, "status"), "phase", "Pending");
+}
+
+pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
+    set(spec, "volumeMode", "Filesystem");
+    for key in SOURCES {
+        if let Some(source) = member(spec, key) {
+            // Go does not leave it out.
+            set(source, "apiGroup", Value::Null);
+        }
+    }
+}
+
+/// The two fields that say what a volume is filled from.
+const SOURCES: [&str; 2] = ["dataSource", "dataSourceRef"];
+
+/// What a client says in one of the two fields, the other says too: there are clients that know only the older.
+pub(super) fn data_sources(spec: &mut Map<String, Value>) {
+    let [older, newer] = SOURCES.map(|it| spec.get(it).filter(|it| it.is_object()).cloned());
+    match (older, newer) {
+        (Some(older), None) => {
+            spec.insert(SOURCES[1].to_owned(), older);
+        }
+        (None, Some(mut newer)) if newer["namespace"].as_str().is_none_or(str::is_empty) => {
+            newer.as_object_mut().and_then(|it| it.remove("namespace"));
+            spec.insert(SOURCES[0].to_owned(), newer);
+        }
+        _ => {}
+    }
+}

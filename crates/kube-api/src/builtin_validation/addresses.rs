@@ -34,6 +34,11 @@ impl Range {
         number.checked_shr(width - self.bits).unwrap_or_default()
     }
 
+    /// Whether its addresses are those of the older of the two families.
+    pub fn is_ipv4(self) -> bool {
+        self.address.is_ipv4()
+    }
+
     /// Whether another range lies within this one, and is smaller.
     pub fn has_within(self, other: Self) -> bool {
         self.address.is_ipv4() == other.address.is_ipv4()

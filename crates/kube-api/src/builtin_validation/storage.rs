@@ -8,7 +8,8 @@ use kube_store::{schema::quantity, status::FieldError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+/// How a volume may be used by several.
+pub(super) const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 pub(super) fn class(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let provisioner = text(new, "/provisioner");

@@ -414,3 +414,76 @@ fn services_are_told_where_their_traffic_comes_from() {
         assert_eq!(check("", "Service", service(bad), None), [want]);
     }
 }
+
+#[test]
+fn what_pulls_images_is_an_object_of_json() {
+    let secret = |text: &str| {
+        let data = json!({".dockerconfigjson": STANDARD.encode(text)});
+        check(
+            "",
+            "Secret",
+            json!({"type": "kubernetes.io/dockerconfigjson", "data": data}),
+            None,
+        )
+    };
+    let want = |why: &str| {
+        [format!(
+            "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": {why}"
+        )]
+    };
+    assert_eq!(secret("{}"), Vec::<String>::new());
+    assert_eq!(
+        secret("x"),
+        want("invalid character 'x' looking for beginning of value")
+    );
+    assert_eq!(secret("{"), want("unexpected end of JSON input"));
+    assert_eq!(
+        secret("[]"),
+        want("json: cannot unmarshal array into Go value of type map[string]interface {}")
+    );
+}
+
+#[test]
+fn roles_and_their_makers_select_by_valid_labels() {
+    let rbac = "rbac.authorization.k8s.io";
+    let aggregated = |selector: Value| {
+        let rule = json!({"aggregationRule": {"clusterRoleSelectors": [selector]}});
+        check(rbac, "ClusterRole", rule, None)
+    };
+    assert_eq!(aggregated(json!({})), Vec::<String>::new());
+    assert_eq!(
+        aggregated(json!({"matchExpressions": [{"key": "a", "operator": "In"}]})),
+        [
+            "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values: Required value: must be specified when `operator` is \
+             'In' or 'NotIn'",
+            "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
+        ]
+    );
+    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "nonResourceURLs": ["/x"]});
+    assert_eq!(
+        check(rbac, "Role", json!({"rules": [rule]}), None),
+        [
+            "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: namespaced rules cannot apply to non-resource URLs",
+            "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: rules cannot apply to both regular resources and non-resource URLs",
+        ]
+    );
+    assert_eq!(
+        check(rbac, "RoleBinding", json!({}), None),
+        [
+            "roleRef.kind: Unsupported value: \"\": supported values: \"Role\", \"ClusterRole\"",
+            "roleRef.name: Required value",
+        ]
+    );
+}
+
+#[test]
+fn a_priority_class_preempts_or_does_not() {
+    let class = |policy: &str| json!({"metadata": {"name": "c"}, "value": 1, "preemptionPolicy": policy});
+    let told = |new: Value, old| check("scheduling.k8s.io", "PriorityClass", new, old);
+    assert_eq!(told(class("Never"), None), Vec::<String>::new());
+    let want = ["preemptionPolicy: Unsupported value: \"X\": supported values: \"PreemptLowerPriority\", \"Never\""];
+    assert_eq!(told(class("X"), None), want);
+    assert_eq!(told(class("X"), Some(class("X"))), Vec::<String>::new());
+    let want = ["preemptionPolicy: Invalid value: \"Never\": field is immutable"];
+    assert_eq!(told(class("Never"), Some(class("X"))), want);
+}

@@ -1,8 +1,9 @@
 //! The volumes of a pod: one source each, and where what they hold is put.
 
 use super::{
+    claims,
     environment::{OF_FILES, field_ref, resource_ref},
-    label, list, no_backsteps, policies, supported, text, volume_sources,
+    label, list, no_backsteps, supported, text, volume_sources,
 };
 use kube_store::{schema::quantity, status::FieldError};
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<Field
                 if !text(template, "/metadata/name").is_empty() {
                     errors.push(FieldError::forbidden(format!("{field}.metadata.name"), "cannot be set"));
                 }
-                policies::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
+                claims::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
             }
         }
         "rbd" => ["monitors", "image"]
