@@ -74,7 +74,8 @@ pub(super) fn range(text: &str, field: &str, errors: &mut Vec<FieldError>) -> Op
     Some(range)
 }
 
-/// Errors of an address that traffic is sent to: one that means the same from everywhere.
+/// Errors of an address that traffic is sent to. Upstream refuses the loopback range too: there every pod has its own. Here the
+/// servers that are reached by Services, this one first, run on one machine.
 pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     let mut wrong = |detail: &str| errors.push(FieldError::invalid(field, &json!(text), detail));
     let Ok(address) = text.parse::<IpAddr>().map(|it| it.to_canonical()) else {
@@ -86,9 +87,6 @@ pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     };
     if address.is_unspecified() {
         wrong(&format!("may not be unspecified ({text})"));
-    }
-    if address.is_loopback() {
-        wrong("may not be in the loopback range (127.0.0.0/8, ::1/128)");
     }
     if link_local {
         wrong("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
