@@ -246,6 +246,8 @@ fn service(object: &mut Map<String, Value>) {
             "timeoutSeconds",
             10800,
         );
+    } else if text(spec, "sessionAffinity") == "None" {
+        spec.remove("sessionAffinityConfig");
     }
     for port in items(spec, "ports") {
         set(port, "protocol", "TCP");
@@ -258,6 +260,10 @@ fn service(object: &mut Map<String, Value>) {
         }
     }
     let kind = text(spec, "type").to_owned();
+    let cluster_ip = text(spec, "clusterIP").to_owned();
+    if !cluster_ip.is_empty() {
+        set(spec, "clusterIPs", json!([cluster_ip]));
+    }
     if kind == "ExternalName" {
         set(entry(object, "status"), "loadBalancer", json!({}));
         return;
@@ -269,20 +275,26 @@ fn service(object: &mut Map<String, Value>) {
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", true);
     }
-    let cluster_ip = text(spec, "clusterIP").to_owned();
-    if !cluster_ip.is_empty() {
-        set(spec, "clusterIPs", json!([cluster_ip]));
-    }
     let selects = spec
         .get("selector")
         .and_then(Value::as_object)
         .is_some_and(|it| !it.is_empty());
     if cluster_ip == "None" && !selects {
-        set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
         set(spec, "ipFamilyPolicy", "RequireDualStack");
-    } else {
         set(spec, "ipFamilies", json!(["IPv4"]));
+        let single = text(spec, "ipFamilyPolicy") == "SingleStack";
+        if let Some(Value::Array(families)) = spec.get_mut("ipFamilies").filter(|_| !single)
+            && let [one] = families.as_slice()
+        {
+            let other = if one == "IPv4" { "IPv6" } else { "IPv4" };
+            families.push(other.into());
+        }
+    } else {
         set(spec, "ipFamilyPolicy", "SingleStack");
+        // An address of the other family is told of; it is none that was asked for with a wrong family.
+        if cluster_ip.parse::<std::net::Ipv6Addr>().is_err() {
+            set(spec, "ipFamilies", json!(["IPv4"]));
+        }
     }
     let balancer = entry(entry(object, "status"), "loadBalancer");
     if kind == "LoadBalancer" {

@@ -24,6 +24,9 @@ mod volume_sources;
 mod volumes;
 mod workloads;
 
+pub(crate) use addresses::plain_bits;
+pub(crate) use services::health_checked;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{
     patch::go_syntax_error,
@@ -105,17 +108,17 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
 
 /// The value at a JSON pointer of plain names. Unlike [`Value::pointer`] it has nothing to unescape, and so no text to make for
 /// each step: a Deployment is asked some hundred times.
-fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(value, |it, key| it.get(key))
 }
 
 /// The text at a JSON pointer, or nothing.
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     at(value, pointer).and_then(Value::as_str).unwrap_or("")
 }
 
 /// The list at a JSON pointer, or nothing.
-fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     at(value, pointer)
         .and_then(Value::as_array)
         .map(Vec::as_slice)
@@ -135,7 +138,7 @@ fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, error
 }
 
 /// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
-fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
+pub(crate) fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
     old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
 }
 

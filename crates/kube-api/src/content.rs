@@ -1,7 +1,7 @@
 //! The content of an object against its kind's schema: decoding, defaults, validation.
 
 use crate::{
-    builtin_defaults, builtin_schemas, builtin_validation,
+    builtin_defaults, builtin_schemas, builtin_validation, builtin_warnings,
     call::{Call, FieldValidation, WriteOptions},
     kinds,
     registry::Resource,
@@ -293,6 +293,11 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
         errors.extend(scale::errors(call.served(), value));
     }
     if errors.is_empty() {
+        if builtin && call.subresource.is_empty() {
+            let (group, kind) = (&call.resource.group, &call.resource.kind);
+            call.warnings
+                .extend(builtin_warnings::warnings(group, kind, value, old));
+        }
         return Ok(());
     }
     let name = value["metadata"]["name"].as_str().unwrap_or_default();

@@ -12,6 +12,7 @@ mod builtin;
 pub mod builtin_defaults;
 pub mod builtin_schemas;
 pub mod builtin_validation;
+mod builtin_warnings;
 mod call;
 mod callout;
 mod claims;

@@ -1,10 +1,13 @@
 //! Cluster addresses of Services. Nothing routes them here; clients and charts expect them to be there and unique.
 
-use crate::{call::Call, kinds::refuse};
+use crate::{builtin_validation::health_checked, call::Call, kinds::refuse};
 use kube_store::status::{FieldError, Status};
 use rand::RngExt;
 use serde_json::{Value, json};
-use std::{collections::HashSet, net::Ipv4Addr};
+use std::{
+    collections::{HashMap, HashSet},
+    net::Ipv4Addr,
+};
 
 /// First address of the range 10.0.0.0/16; 10.0.0.1 belongs to the Service `kubernetes`.
 const RANGE: u32 = 0x0a00_0000;
@@ -19,7 +22,9 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         drop_of_other_type(value, old);
     }
     allocate_address(call, value, old)?;
-    allocate_node_ports(call, value, old)
+    let mut taken = taken_ports(call);
+    allocate_node_ports(call, value, old, &mut taken)?;
+    allocate_health_port(call, value, old, &mut taken)
 }
 
 /// Takes out of a Service whose type has changed what only the type before had a use for, unless the client has changed that.
@@ -63,6 +68,11 @@ fn ports(value: &Value) -> &[Value] {
     value["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// The number of a port on the nodes.
+fn node_port(port: &Value) -> Option<i64> {
+    port["nodePort"].as_i64().filter(|it| *it != 0)
+}
+
 /// Unlike an index, this leaves no null where there are none.
 fn ports_mut(value: &mut Value) -> impl Iterator<Item = &mut Value> {
     value
@@ -72,8 +82,93 @@ fn ports_mut(value: &mut Value) -> impl Iterator<Item = &mut Value> {
         .flatten()
 }
 
+/// The numbers that other Services have on the nodes.
+fn taken_ports(call: &Call<'_>) -> HashSet<i64> {
+    let (objects, _) = call.server.store.list("services", "");
+    let others = objects
+        .iter()
+        .filter(|it| *it.namespace != *call.namespace || *it.name != *call.name);
+    let mut taken = HashSet::new();
+    for other in others {
+        let value = other.value();
+        taken.extend(ports(&value).iter().filter_map(|it| it["nodePort"].as_i64()));
+        taken.extend(value["spec"]["healthCheckNodePort"].as_i64());
+    }
+    taken
+}
+
+/// A number on the nodes that nobody has, anywhere in their range.
+fn free_port(taken: &HashSet<i64>) -> Option<i64> {
+    let (low, count) = (NODE_PORTS.start(), NODE_PORTS.end() - NODE_PORTS.start() + 1);
+    let start = rand::rng().random_range(0..count);
+    (0..count)
+        .map(|it| low + (it + start) % count)
+        .find(|it| !taken.contains(it))
+}
+
+/// Why a number that is asked for is not given.
+fn refused_port(number: i64, taken: &HashSet<i64>) -> Option<&'static str> {
+    if !NODE_PORTS.contains(&number) {
+        Some("provided port is not in the valid range. The range of valid ports is 30000-32767")
+    } else if taken.contains(&number) {
+        Some("provided port is already allocated")
+    } else {
+        None
+    }
+}
+
+/// Gives a Service whose load balancer asks nodes for its pods the number where they answer, or keeps the one it has.
+fn allocate_health_port(
+    call: &Call<'_>,
+    value: &mut Value,
+    old: Option<&Value>,
+    taken: &mut HashSet<i64>,
+) -> Result<(), Status> {
+    let number = |value: &Value| value["spec"]["healthCheckNodePort"].as_i64().filter(|it| *it != 0);
+    let before = old.filter(|it| health_checked(it)).and_then(number);
+    if !health_checked(value) {
+        // What was allocated goes with its use; another number is refused elsewhere.
+        if before.is_some()
+            && before == number(value)
+            && let Some(spec) = value["spec"].as_object_mut()
+        {
+            spec.remove("healthCheckNodePort");
+        }
+        return Ok(());
+    }
+    let given = match (number(value), before) {
+        // That it may not change is said elsewhere.
+        (Some(_), Some(_)) => return Ok(()),
+        (None, Some(before)) => before,
+        (Some(asked), None) => {
+            if let Some(why) = refused_port(asked, taken) {
+                let text = format!("failed to allocate requested HealthCheck NodePort {asked}: {why}");
+                return Err(Status::new(
+                    500,
+                    "InternalError",
+                    format!("Internal error occurred: {text}"),
+                ));
+            }
+            asked
+        }
+        (None, None) => {
+            let field = "spec.healthCheckNodePort";
+            let none = || refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"));
+            free_port(taken).ok_or_else(none)?
+        }
+    };
+    taken.insert(given);
+    value["spec"]["healthCheckNodePort"] = given.into();
+    Ok(())
+}
+
 /// Gives each port of a NodePort or LoadBalancer Service its number on the nodes, or keeps the one it has.
-fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+fn allocate_node_ports(
+    call: &Call<'_>,
+    value: &mut Value,
+    old: Option<&Value>,
+    taken: &mut HashSet<i64>,
+) -> Result<(), Status> {
     let wants = |value: &Value| match value["spec"]["type"].as_str() {
         Some("NodePort") => true,
         Some("LoadBalancer") => value["spec"]["allocateLoadBalancerNodePorts"] != false,
@@ -93,44 +188,38 @@ fn allocate_node_ports(call: &Call<'_>, value: &mut Value, old: Option<&Value>) 
         }
         return Ok(());
     }
-    let (objects, _) = call.server.store.list("services", "");
-    let mut taken: HashSet<i64> = objects
+    // Both protocols of a port have the same number on the nodes, whoever asks for it.
+    let mut shared: HashMap<i64, i64> = ports(value)
         .iter()
-        .filter(|it| *it.namespace != *call.namespace || *it.name != *call.name)
-        .flat_map(|it| {
-            ports(&it.value())
-                .iter()
-                .filter_map(|it| it["nodePort"].as_i64())
-                .collect::<Vec<_>>()
-        })
+        .filter_map(|it| Some((it["port"].as_i64()?, node_port(it)?)))
         .collect();
-    let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-    let spread = rand::rng().random_range(0..count);
+    let said: HashSet<i64> = ports(value).iter().filter_map(node_port).collect();
+    let mut allocated = HashSet::new();
     for (at, port) in ports_mut(value).enumerate() {
         let field = format!("spec.ports[{at}].nodePort");
-        let asked = port["nodePort"].as_i64().filter(|it| *it != 0);
-        let same = |it: &&Value| it["port"] == port["port"] && it["protocol"] == port["protocol"];
-        let kept = before.iter().find(same).and_then(|it| it["nodePort"].as_i64());
-        let number = match asked.or(kept) {
-            Some(number) if before.iter().any(|it| it["nodePort"] == number) => number,
-            Some(number) if !NODE_PORTS.contains(&number) => {
-                let detail = "provided port is not in the valid range. The range of valid ports is 30000-32767";
-                return Err(refuse(call, FieldError::invalid(field, &number.into(), detail)));
-            }
-            Some(number) if taken.contains(&number) => {
-                let detail = "provided port is already allocated";
-                return Err(refuse(call, FieldError::invalid(field, &number.into(), detail)));
-            }
-            Some(number) => number,
+        let same = |it: &&Value| it["name"] == port["name"];
+        let kept = before
+            .iter()
+            .find(same)
+            .and_then(node_port)
+            .filter(|it| !said.contains(it));
+        let both = port["port"].as_i64().and_then(|it| shared.get(&it).copied());
+        let number = match node_port(port).or(kept).or(both) {
+            Some(number) if allocated.contains(&number) || before.iter().any(|it| it["nodePort"] == number) => number,
+            Some(number) => match refused_port(number, taken) {
+                Some(why) => return Err(refuse(call, FieldError::invalid(field, &number.into(), why))),
+                None => number,
+            },
             None => {
-                let low = NODE_PORTS.start();
-                let free = (0..count)
-                    .map(|it| low + (it + spread) % count)
-                    .find(|it| !taken.contains(it));
-                free.ok_or_else(|| refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free")))?
+                let none = || refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"));
+                free_port(taken).ok_or_else(none)?
             }
         };
         taken.insert(number);
+        allocated.insert(number);
+        if let Some(of) = port["port"].as_i64() {
+            shared.entry(of).or_insert(number);
+        }
         port["nodePort"] = number.into();
     }
     Ok(())
@@ -146,13 +235,21 @@ fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> 
         .and_then(|it| it["spec"]["clusterIP"].as_str())
         .unwrap_or_default()
         .to_owned();
-    if !before.is_empty() {
-        if asked.is_empty() || asked == before {
-            set(value, &before);
-            return Ok(());
+    if let Some(old) = old.filter(|_| !before.is_empty()) {
+        // Whoever changes one of the two means both; that they may not change is said elsewhere.
+        let many = &value["spec"]["clusterIPs"];
+        let unsaid = many.as_array().is_none_or(Vec::is_empty);
+        if asked.is_empty() {
+            value["spec"]["clusterIP"] = before.into();
+            if unsaid {
+                value["spec"]["clusterIPs"] = old["spec"]["clusterIPs"].clone();
+            }
+        } else if asked != before && (unsaid || *many == old["spec"]["clusterIPs"]) {
+            value["spec"]["clusterIPs"] = json!([asked]);
+        } else if unsaid {
+            value["spec"]["clusterIPs"] = old["spec"]["clusterIPs"].clone();
         }
-        let error = FieldError::invalid("spec.clusterIPs[0]", &json!([asked]), "may not change once set");
-        return Err(refuse(call, error));
+        return Ok(());
     }
     if asked == "None" {
         set(value, "None");
@@ -164,20 +261,21 @@ fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> 
         .filter_map(|it| it.value()["spec"]["clusterIP"].as_str()?.parse().ok())
         .collect();
     if !asked.is_empty() {
+        // What is no address of this family is refused elsewhere.
         let Ok(address) = asked.parse::<Ipv4Addr>() else {
-            let error = FieldError::invalid(
-                "spec.clusterIPs[0]",
-                &asked.as_str().into(),
-                "must be a valid IP address",
-            );
-            return Err(refuse(call, error));
+            return Ok(());
         };
-        if taken.contains(&address) {
-            let detail = format!("failed to allocate IP {asked}: provided IP is already allocated");
-            return Err(refuse(
-                call,
-                FieldError::invalid("spec.clusterIPs", &json!([asked]), detail),
-            ));
+        let why = if u32::from(address) & !(RANGE_SIZE - 1) != RANGE {
+            format!("the provided IP ({asked}) is not in the valid range. The range of valid IPs is 10.0.0.0/16")
+        } else if taken.contains(&address) {
+            "provided IP is already allocated".to_owned()
+        } else {
+            String::new()
+        };
+        if !why.is_empty() {
+            let detail = format!("failed to allocate IP {asked}: {why}");
+            let error = FieldError::invalid("spec.clusterIPs", &json!([asked]), detail);
+            return Err(refuse(call, error));
         }
         set(value, &asked);
         return Ok(());

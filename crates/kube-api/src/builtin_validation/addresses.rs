@@ -12,6 +12,33 @@ pub(super) fn address(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Errors of an address that others cannot reach.
+pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if text.parse::<IpAddr>().is_ok_and(|it| it.to_canonical().is_loopback()) {
+        let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        errors.push(FieldError::invalid(field, &json!(text), detail));
+    }
+    reachable_here(text, field, errors);
+}
+
+/// Errors of an address of what is behind a Service. Upstream refuses the loopback range here too, for there each pod has its own.
+/// Ours are those of one machine, where the servers that Services lead to run, this one first.
+pub(super) fn reachable_here(text: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let Ok(address) = text.parse::<IpAddr>() else { return };
+    let detail = match address.to_canonical() {
+        it if it.is_unspecified() => format!("may not be unspecified ({text})"),
+        IpAddr::V4(it) if it.is_link_local() => LINK_LOCAL.to_owned(),
+        IpAddr::V6(it) if it.is_unicast_link_local() => LINK_LOCAL.to_owned(),
+        IpAddr::V4(it) if it.octets()[..3] == [224, 0, 0] => LINK_LOCAL_MULTICAST.to_owned(),
+        IpAddr::V6(it) if it.segments()[0] & 0xff0f == 0xff02 => LINK_LOCAL_MULTICAST.to_owned(),
+        _ => return,
+    };
+    errors.push(FieldError::invalid(field, &json!(text), detail));
+}
+
+const LINK_LOCAL: &str = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+const LINK_LOCAL_MULTICAST: &str = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+
 /// A range of addresses: how many of its leading bits count, and what they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
@@ -53,13 +80,18 @@ impl Range {
     }
 }
 
+/// How many bits of a range count, written without leading zeros.
+pub(crate) fn plain_bits(text: &str) -> Option<u32> {
+    let plain = text == "0" || !text.starts_with('0') && text.bytes().all(|it| it.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
 /// Errors of a range, and what it is.
 pub(super) fn range(text: &str, field: &str, errors: &mut Vec<FieldError>) -> Option<Range> {
     let read = || {
         let (address, bits) = text.split_once('/')?;
         let address: IpAddr = address.parse().ok()?;
-        let plain = bits == "0" || !bits.starts_with('0') && bits.bytes().all(|it| it.is_ascii_digit());
-        let bits: u32 = bits.parse().ok().filter(|_| plain)?;
+        let bits = plain_bits(bits)?;
         (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Range { address, bits })
     };
     let Some(range) = read() else {
@@ -72,26 +104,4 @@ pub(super) fn range(text: &str, field: &str, errors: &mut Vec<FieldError>) -> Op
         errors.push(FieldError::invalid(field, &json!(text), detail));
     }
     Some(range)
-}
-
-/// Errors of an address that traffic is sent to. Upstream refuses the loopback range too: there every pod has its own. Here the
-/// servers that are reached by Services, this one first, run on one machine.
-pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let mut wrong = |detail: &str| errors.push(FieldError::invalid(field, &json!(text), detail));
-    let Ok(address) = text.parse::<IpAddr>().map(|it| it.to_canonical()) else {
-        return wrong("must be a valid IP address");
-    };
-    let (link_local, link_local_group) = match address {
-        IpAddr::V4(it) => (it.is_link_local(), it.octets().starts_with(&[224, 0, 0])),
-        IpAddr::V6(it) => (it.is_unicast_link_local(), it.segments()[0] & 0xff0f == 0xff02),
-    };
-    if address.is_unspecified() {
-        wrong(&format!("may not be unspecified ({text})"));
-    }
-    if link_local {
-        wrong("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
-    }
-    if link_local_group {
-        wrong("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     PROTOCOLS,
-    addresses::{address, reachable},
+    addresses::{address, reachable_here},
     changed, immutable, label, list, port_errors, qualified_name, subdomain, supported, text, too_many,
 };
 use kube_store::{
@@ -53,7 +53,11 @@ fn endpoint_address(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
         label(host, &format!("{place}.hostname"), errors);
     }
     node_name(it, place, errors);
-    reachable(given, &field, errors);
+    // Upstream looks twice.
+    if given.parse::<IpAddr>().is_err() {
+        errors.push(FieldError::invalid(&field, &json!(given), "must be a valid IP address"));
+    }
+    reachable_here(given, &field, errors);
 }
 
 fn node_name(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
@@ -173,7 +177,7 @@ fn slice_address(given: &str, kind: &str, all: &str, at: usize, errors: &mut Vec
         let detail = format!("must be an {kind} address");
         errors.push(FieldError::invalid(all, &json!(given), detail));
     }
-    reachable(given, &place, errors);
+    reachable_here(given, &place, errors);
 }
 
 /// Errors of the full name of a host.

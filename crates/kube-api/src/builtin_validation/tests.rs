@@ -386,6 +386,11 @@ fn services_are_told_where_their_traffic_comes_from() {
         json!({"externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Local"}),
         json!({"type": "LoadBalancer", "loadBalancerClass": "ex.io/x", "loadBalancerSourceRanges": [" 10.0.0.0/8 ", "0.0.0.0/0"]}),
         json!({"trafficDistribution": "PreferClose", "internalTrafficPolicy": "Local", "ipFamilyPolicy": "PreferDualStack"}),
+        json!({"ports": [{"port": 53, "name": "a"}, {"port": 53, "name": "b", "protocol": "UDP"}]}),
+        json!({"type": "ExternalName", "externalName": "a.example."}),
+        json!({"clusterIP": "None"}),
+        json!({"clusterIP": "None", "ipFamilies": ["IPv6"]}),
+        json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30005}),
     ] {
         assert_eq!(
             check("", "Service", service(good.clone()), None),
@@ -409,6 +414,44 @@ fn services_are_told_where_their_traffic_comes_from() {
         (
             json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/33"]}),
             "spec.LoadBalancerSourceRanges[0]: Invalid value: \"1.2.3.4/33\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        ),
+        (
+            json!({"healthCheckNodePort": 5}),
+            "spec.healthCheckNodePort: Invalid value: 5: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+        ),
+        (
+            json!({"type": "NodePort", "clusterIP": "None"}),
+            "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
+        ),
+        (
+            json!({"ipFamilies": ["IPv6"]}),
+            "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster",
+        ),
+        (
+            json!({"ipFamilyPolicy": "RequireDualStack"}),
+            "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services",
+        ),
+        (
+            json!({"clusterIP": "fd00::1"}),
+            "spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster",
+        ),
+        (
+            json!({"type": "ExternalName", "externalName": "a", "clusterIP": "10.0.0.9"}),
+            "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+        ),
+        (
+            json!({"externalIPs": ["127.0.0.1"]}),
+            "spec.externalIPs[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        ),
+        (
+            json!({"ports": [{"port": 80, "appProtocol": "a b"}]}),
+            "spec.ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start \
+             and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+             '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        ),
+        (
+            json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 0}}}),
+            "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 0: must be greater than 0 and less than 86400",
         ),
     ] {
         assert_eq!(check("", "Service", service(bad), None), [want]);

@@ -34,12 +34,15 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
                     pipeline::metadata(&mut value).remove("resourceVersion");
                     return Box::pin(verbs::create::create(call, value, options)).await;
                 }
+                content::decode(call, &mut value, options)?;
                 return Err(status);
             }
         };
         if let Condition::Revision(revision) = condition
             && revision != current.revision
         {
+            // What cannot be read is told before what it would have replaced.
+            content::decode(call, &mut value, options)?;
             return Err(call.stale());
         }
         if matches!(condition, Condition::Any) && call.resource.traits.version_required {

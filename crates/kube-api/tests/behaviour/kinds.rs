@@ -51,6 +51,88 @@ async fn a_service_of_another_type_loses_what_only_the_type_before_had() {
 }
 
 #[tokio::test]
+async fn numbers_on_the_nodes_are_shared_by_protocols_and_kept() {
+    let world = World::new().await;
+    let service = |name: &str, more: Value| {
+        let ports = json!([{"name": "tcp", "port": 53}, {"name": "udp", "port": 53, "protocol": "UDP"}, {"name": "web", "port": 80}]);
+        let mut service = json!({"metadata": {"name": name}, "spec": {"type": "LoadBalancer", "ports": ports}});
+        for (key, value) in more.as_object().expect("members") {
+            service["spec"][key] = value.clone();
+        }
+        service
+    };
+    let local = json!({"externalTrafficPolicy": "Local"});
+    let (code, made) = world.post(SERVICES, &service("dns", local.clone())).await;
+    assert_eq!(code, 201, "{made}");
+    let number = |of: &Value, at: usize| of["spec"]["ports"][at]["nodePort"].as_i64().expect("a number");
+    assert_eq!(number(&made, 0), number(&made, 1));
+    assert_ne!(number(&made, 0), number(&made, 2));
+    let health = made["spec"]["healthCheckNodePort"].as_i64().expect("a number");
+    assert!(![number(&made, 0), number(&made, 2)].contains(&health));
+    // Who does not say them keeps them.
+    let path = format!("{SERVICES}/dns");
+    let mut again = service("dns", local);
+    again["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
+    let (code, put) = world.ask(Method::PUT, &path, "application/json", &again).await;
+    assert_eq!((code, &put["spec"]), (200, &made["spec"]), "{put}");
+    // Another Service does not get them, and no number is shared by two ports of one protocol.
+    for taken in [health, number(&made, 0)] {
+        let ports = json!({"ports": [{"port": 1, "nodePort": taken}]});
+        let (code, refused) = world.post(SERVICES, &service("other", ports)).await;
+        let text = refused["message"].as_str().unwrap_or_default();
+        assert!(
+            code == 422 && text.contains("provided port is already allocated"),
+            "{refused}"
+        );
+    }
+    let said = json!({"spec": {"healthCheckNodePort": health + 1}});
+    assert_eq!(world.merge(&path, said).await.0, 422);
+    let cluster = json!({"spec": {"externalTrafficPolicy": "Cluster"}});
+    let (code, plain) = world.merge(&path, cluster).await;
+    assert_eq!((code, plain["spec"].get("healthCheckNodePort")), (200, None), "{plain}");
+}
+
+#[tokio::test]
+async fn addresses_of_services_stay_and_are_of_the_range() {
+    let world = World::new().await;
+    let service =
+        |name: &str, ip: &str| json!({"metadata": {"name": name}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}});
+    let (code, refused) = world.post(SERVICES, &service("out", "8.8.8.8")).await;
+    let text = refused["message"].as_str().unwrap_or_default();
+    assert!(
+        code == 422 && text.contains("The range of valid IPs is 10.0.0.0/16"),
+        "{refused}"
+    );
+    let (code, made) = world.post(SERVICES, &service("in", "10.0.200.1")).await;
+    assert_eq!(code, 201, "{made}");
+    let path = format!("{SERVICES}/in");
+    for other in [
+        json!({"clusterIP": "10.0.200.2"}),
+        json!({"clusterIPs": ["10.0.200.2"]}),
+        json!({"clusterIP": "None"}),
+    ] {
+        let (code, refused) = world.merge(&path, json!({"spec": other})).await;
+        assert_eq!(code, 422, "{other}: {refused}");
+    }
+    let (code, kept) = world
+        .merge(&path, json!({"spec": {"clusterIP": null, "clusterIPs": null}}))
+        .await;
+    assert_eq!((code, &kept["spec"]), (200, &made["spec"]), "{kept}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_told_before_what_it_would_replace() {
+    let world = World::new().await;
+    let map = |data: Value| json!({"metadata": {"name": "m", "resourceVersion": "1"}, "data": data});
+    let path = "/api/v1/namespaces/default/configmaps/m";
+    let put = async |data: Value| world.ask(Method::PUT, path, "application/json", &map(data)).await.0;
+    assert_eq!((put(json!({"a": 1})).await, put(json!({"a": "1"})).await), (400, 404));
+    let plain = json!({"metadata": {"name": "m"}});
+    assert_eq!(world.post("/api/v1/namespaces/default/configmaps", &plain).await.0, 201);
+    assert_eq!((put(json!({"a": 1})).await, put(json!({"a": "1"})).await), (400, 409));
+}
+
+#[tokio::test]
 async fn events_are_found_by_who_reported_them_under_both_names() {
     let world = World::new().await;
     let event = json!({

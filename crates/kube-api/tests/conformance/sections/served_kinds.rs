@@ -204,6 +204,19 @@ async fn deprecated(c: Cx) {
     .await
     .is(201)
     .silent();
+    // What a built-in kind takes, though it does nothing or hides something.
+    let twice = json!({"metadata": {"name": c.name("twice")}, "spec": {"containers": [
+        {"name": "c", "image": "i", "ports": [{"containerPort": 80}, {"containerPort": 80}]},
+    ]}});
+    c.post("/api/v1/namespaces/default/pods?dryRun=All", twice)
+        .await
+        .is(201)
+        .warns("spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]");
+    let named = json!({"metadata": {"name": c.name("named")}, "spec": {"ports": [{"port": 80}], "externalName": "a"}});
+    c.post("/api/v1/namespaces/default/services?dryRun=All", named)
+        .await
+        .is(201)
+        .warns("spec.externalName is ignored when spec.type is not \"ExternalName\"");
 }
 
 /// Where the cost is not estimated, it is measured: an object that makes the rule run away is refused.
