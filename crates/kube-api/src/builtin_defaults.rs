@@ -1,7 +1,9 @@
 //! Defaults of the kinds that Kubernetes itself brings. Clients compare what they sent with what they read, so the
 //! same members must appear. Pure: what needs the rest of the store (addresses, ports) is allocated elsewhere.
 
+mod nodes;
 mod pods;
+mod volumes;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
@@ -21,17 +23,13 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
                 set(object, key, Value::Null);
             }
             entry(object, "deprecatedSource");
+            entry(object, "regarding");
         }
-        ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
-        ("", "PersistentVolume") => {
-            let spec = entry(object, "spec");
-            set(spec, "persistentVolumeReclaimPolicy", "Retain");
-            set(spec, "volumeMode", "Filesystem");
-            if let Some(path) = member(spec, "hostPath") {
-                set(path, "type", "");
-            }
-            set(entry(object, "status"), "phase", "Pending");
+        ("", "PersistentVolumeClaim") => {
+            volumes::claim(object);
+            volumes::data_sources(entry(object, "spec"));
         }
+        ("", "PersistentVolume") => volumes::persistent(object),
         ("", "Endpoints") => {
             for subset in items(object, "subsets") {
                 protocols(subset);
@@ -39,7 +37,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         }
         ("", "LimitRange") => items(entry(object, "spec"), "limits").for_each(limit_range_item),
         ("", "ReplicationController") => replication_controller(object),
-        ("", "Node" | "ResourceQuota") => {
+        ("", "Node") => nodes::node(object),
+        ("", "ResourceQuota") => {
             entry(object, "spec");
             entry(object, "status");
         }
@@ -202,6 +201,7 @@ fn event(object: &mut Map<String, Value>) {
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
         set(object, key, Value::Null);
     }
+    entry(object, "involvedObject");
     entry(object, "source");
     set(object, "reportingComponent", "");
     set(object, "reportingInstance", "");
@@ -304,11 +304,6 @@ fn service(object: &mut Map<String, Value>) {
     }
 }
 
-fn persistent_volume_claim(object: &mut Map<String, Value>) {
-    set(entry(object, "spec"), "volumeMode", "Filesystem");
-    set(entry(object, "status"), "phase", "Pending");
-}
-
 fn limit_range_item(item: &mut Map<String, Value>) {
     if text(item, "type") != "Container" {
         return;
@@ -402,7 +397,7 @@ fn stateful_set(object: &mut Map<String, Value>) {
     for claim in items(spec, "volumeClaimTemplates") {
         set(claim, "kind", "PersistentVolumeClaim");
         set(claim, "apiVersion", "v1");
-        persistent_volume_claim(claim);
+        volumes::claim(claim);
     }
     pods::template(entry(spec, "template"));
     let status = entry(object, "status");
@@ -485,9 +480,8 @@ fn binding(object: &mut Map<String, Value>) {
             subject.remove("apiGroup");
         }
     }
-    if let Some(role) = member(object, "roleRef")
-        && text(role, "apiGroup").is_empty()
-    {
+    let role = entry(object, "roleRef");
+    if text(role, "apiGroup").is_empty() {
         role.insert("apiGroup".to_owned(), GROUP.into());
     }
 }

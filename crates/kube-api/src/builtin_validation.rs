@@ -5,8 +5,13 @@
 mod access;
 mod addresses;
 mod admission;
+pub(crate) mod claims;
 mod containers;
+mod csi;
+mod endpoints;
 mod environment;
+mod events;
+mod nodes;
 mod pods;
 mod policies;
 mod quotas;
@@ -15,6 +20,7 @@ mod scheduling;
 mod security;
 mod services;
 mod storage;
+mod volume_sources;
 mod volumes;
 mod workloads;
 
@@ -23,7 +29,9 @@ pub(crate) use services::health_checked;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{
-    schema::metadata::{label_errors, subdomain_errors},
+    patch::go_syntax_error,
+    schema::decode::go_kind,
+    schema::metadata::{label_errors, qualified_name_errors, subdomain_errors},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -45,16 +53,9 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
                 services::balancer(new, old, &mut errors);
             }
         }
-        ("", "Event") => event(new, &mut errors),
-        ("events.k8s.io", "Event") => {
-            if old.is_none_or(|it| it["series"] != new["series"]) {
-                event_series(new, &mut errors);
-            }
-            if old.is_none() {
-                new_event(new, &mut errors);
-            }
-        }
-        ("", "PersistentVolumeClaim") => policies::volume_claim(new, old, &mut errors),
+        ("", "Event") => events::core(new, &mut errors),
+        ("events.k8s.io", "Event") => events::event(new, old, &mut errors),
+        ("", "PersistentVolumeClaim") => claims::claim(new, old, &mut errors),
         ("networking.k8s.io", "Ingress") => {
             if changed() {
                 policies::ingress(new, &mut errors);
@@ -67,7 +68,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
-        ("", "Node") if changed() => scheduling::taints(new, &mut errors),
+        ("", "Node") => nodes::node(new, old, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
@@ -76,11 +77,14 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("", "PersistentVolume") => storage::volume(new, old, &mut errors),
         ("storage.k8s.io", "StorageClass") => storage::class(new, old, &mut errors),
         ("storage.k8s.io", "VolumeAttachment") => storage::attachment(new, old, &mut errors),
-        ("storage.k8s.io", "CSIDriver") => storage::driver(new, old, &mut errors),
+        ("storage.k8s.io", "CSIDriver") => csi::driver(new, old, &mut errors),
+        ("storage.k8s.io", "CSINode") => csi::node(new, old, &mut errors),
+        ("storage.k8s.io", "CSIStorageCapacity") => csi::capacity(new, old, &mut errors),
         ("node.k8s.io", "RuntimeClass") => workloads::runtime_class(new, old, &mut errors),
         ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
         ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
-        ("discovery.k8s.io", "EndpointSlice") => services::endpoint_slice(new, old, &mut errors),
+        ("", "Endpoints") => endpoints::endpoints(new, old, &mut errors),
+        ("discovery.k8s.io", "EndpointSlice") => endpoints::slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
         ("batch", "Job") => workloads::job(new, old, &mut errors),
@@ -315,19 +319,21 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(format!("data[{key}]"), ""));
             return;
         };
-        let parsed = STANDARD
-            .decode(value)
-            .ok()
-            .and_then(|it| serde_json::from_slice::<Value>(&it).ok());
-        if parsed.is_none() {
-            // The value stays out of the message: it is a secret.
-            let detail = "invalid character in secret data".to_owned();
-            errors.push(FieldError::invalid(
-                format!("data[{key}]"),
-                &json!("<secret contents redacted>"),
-                detail,
-            ));
-        }
+        let decoded = STANDARD.decode(value).unwrap_or_default();
+        let why = match serde_json::from_slice(&decoded) {
+            Ok(Value::Object(_) | Value::Null) => return,
+            Ok(other) => format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                go_kind(&other)
+            ),
+            Err(error) => go_syntax_error(&decoded, &error),
+        };
+        // The value stays out of the message: it is a secret.
+        errors.push(FieldError::invalid(
+            format!("data[{key}]"),
+            &json!("<secret contents redacted>"),
+            why,
+        ));
     };
     match text(new, "/type") {
         "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().for_each(&mut needs),
@@ -358,81 +364,17 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     frozen(new, old, &["immutable", "data"], errors);
 }
 
+/// Finalizers of one word, which were there before names had to have a prefix.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+
 fn namespace(new: &Value, errors: &mut Vec<FieldError>) {
     for finalizer in list(new, "/spec/finalizers") {
         let name = finalizer.as_str().unwrap_or("");
-        if name != "kubernetes" && !name.contains('/') {
+        qualified_name(name, "spec.finalizers", errors);
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
         }
-    }
-}
-
-fn event(new: &Value, errors: &mut Vec<FieldError>) {
-    let involved = text(new, "/involvedObject/namespace");
-    let own = text(new, "/metadata/namespace");
-    // What lives in no namespace has its events in `default`.
-    let fits = involved == own || (involved.is_empty() && own == "default");
-    if !fits {
-        errors.push(FieldError::invalid(
-            "involvedObject.namespace",
-            &json!(involved),
-            "does not match event.namespace",
-        ));
-    }
-}
-
-/// What happened once is no series.
-fn event_series(new: &Value, errors: &mut Vec<FieldError>) {
-    let series = &new["series"];
-    if series.is_null() {
-        return;
-    }
-    if series["count"].as_i64().unwrap_or_default() < 2 {
-        errors.push(FieldError::invalid("series.count", &json!(""), "should be at least 2"));
-    }
-    if text(series, "/lastObservedTime").is_empty() {
-        errors.push(FieldError::required("series.lastObservedTime", ""));
-    }
-}
-
-/// The newer group asks more of an event than the core group: first of all that it has a time, and then the rest.
-fn new_event(new: &Value, errors: &mut Vec<FieldError>) {
-    const LENGTH_MAX: usize = 128;
-    const NOTE_LENGTH_MAX: usize = 1024;
-    if text(new, "/eventTime").is_empty() {
-        errors.push(FieldError::required("eventTime", ""));
-    } else {
-        for key in ["reportingController", "reportingInstance", "action", "reason"] {
-            let given = text(new, &format!("/{key}"));
-            if given.is_empty() {
-                errors.push(FieldError::required(key, ""));
-            } else if given.len() > LENGTH_MAX {
-                let detail = format!("can have at most {LENGTH_MAX} characters");
-                errors.push(FieldError::invalid(key, &json!(""), detail));
-            }
-        }
-        // The fields are named as the kind within Kubernetes has them.
-        if text(new, "/note").len() > NOTE_LENGTH_MAX {
-            let detail = format!("can have at most {NOTE_LENGTH_MAX} characters");
-            errors.push(FieldError::invalid("message", &json!(""), detail));
-        }
-    }
-    let kind = text(new, "/type");
-    if !["Normal", "Warning"].contains(&kind) {
-        errors.push(FieldError::invalid(
-            "type",
-            &json!(kind),
-            format!("has invalid value: {kind}"),
-        ));
-    }
-    let (regarding, own) = (text(new, "/regarding/namespace"), text(new, "/metadata/namespace"));
-    if regarding != own && !(regarding.is_empty() && own == "default") {
-        errors.push(FieldError::invalid(
-            "involvedObject.namespace",
-            &json!(regarding),
-            "does not match event.namespace",
-        ));
     }
 }
 
@@ -457,6 +399,25 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
             .iter()
             .map(|it| FieldError::invalid(field, &json!(name), it)),
     );
+}
+
+/// Errors of a list that is too long, and whether it is.
+fn too_many(given: usize, most: usize, field: impl Into<String>, errors: &mut Vec<FieldError>) -> bool {
+    let is = given > most;
+    if is {
+        errors.push(FieldError {
+            reason: "FieldValueTooMany",
+            field: field.into(),
+            detail: format!("Too many: {given}: must have at most {most} items"),
+        });
+    }
+    is
+}
+
+/// Errors of a name with or without a prefix, as labels have, at a field.
+fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let wrong = qualified_name_errors(name);
+    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ pub const OF_STORAGE: &[&str] = &[
 /// Marks the default one of ingress classes.
 pub const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
-const STORAGE_CLASSES: &str = "storageclasses.storage.k8s.io";
+/// Id of the resource of storage classes.
+pub const STORAGE_CLASSES: &str = "storageclasses.storage.k8s.io";
 const INGRESS_CLASSES: &str = "ingressclasses.networking.k8s.io";
 
 /// A new claim that names no class has the default one. The empty name is a name: it asks for a volume without class.

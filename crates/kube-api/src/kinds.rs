@@ -3,7 +3,7 @@
 use crate::{
     authz::escalation,
     call::Call,
-    crd,
+    claims, crd,
     csr::{self, Face},
     default_class,
     identity::Attributes,
@@ -22,6 +22,8 @@ const CLAIMS: &str = "persistentvolumeclaims";
 const INGRESSES: &str = "ingresses.networking.k8s.io";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const LEASES: &str = "leases.coordination.k8s.io";
+const NODES: &str = "nodes";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const CSRS: &str = "certificatesigningrequests.certificates.k8s.io";
 
@@ -33,12 +35,20 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
     match call.id().as_ref() {
         NAMESPACES => {
             label_namespace(call, value);
-            value["spec"] = json!({"finalizers": ["kubernetes"]});
+            value["spec"] = json!({"finalizers": with_own_finalizer(&value["spec"]["finalizers"])});
             value["status"] = json!({"phase": "Active"});
         }
         CSRS => csr::prepare_create(value, &call.user)?,
         PODS => pod_admission::prepare(call, value)?,
-        CLAIMS => default_class::of_claim(call, value),
+        CLAIMS => {
+            claims::drop_sources(value, None);
+            default_class::of_claim(call, value);
+        }
+        LEASES => drop_members(value, None, "spec", &OF_COORDINATED_LEASES),
+        NODES => {
+            drop_members(value, None, "spec", &["configSource"]);
+            drop_members(value, None, "status", &["config"]);
+        }
         INGRESSES => default_class::of_ingress(call, value),
         PRIORITY_CLASSES => default_class::check_priority(call, value)?,
         CRDS => {
@@ -54,6 +64,31 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
     }
     protect(call, value);
     Ok(())
+}
+
+/// The finalizers of a new namespace: what its maker asks for, and ours.
+fn with_own_finalizer(asked: &Value) -> Vec<Value> {
+    const OWN: &str = "kubernetes";
+    let mut all = asked.as_array().cloned().unwrap_or_default();
+    if !all.iter().any(|it| it == OWN) {
+        all.push(OWN.into());
+    }
+    all
+}
+
+/// Members of a Lease that candidates elect a leader by, which nobody does here.
+const OF_COORDINATED_LEASES: [&str; 2] = ["preferredHolder", "strategy"];
+
+/// Drops members of features that are off; what was stored once may stay.
+fn drop_members(value: &mut Value, old: Option<&Value>, parent: &str, members: &[&str]) {
+    let Some(parent_of) = value.get_mut(parent).and_then(Value::as_object_mut) else {
+        return;
+    };
+    for member in members {
+        if old.is_none_or(|it| it[parent][*member].is_null()) {
+            parent_of.remove(*member);
+        }
+    }
 }
 
 /// The finalizer that keeps an object of this kind while somebody uses it.
@@ -89,11 +124,25 @@ fn note_phase(call: &Call<'_>, old: &Value, new: &mut Value) {
     }
 }
 
+/// What a client may not do to an object that is right in itself.
+///
+/// # Errors
+/// 403 that says why.
+pub fn check_allowed(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+    if let Some(old) = old
+        && call.id().as_ref() == CLAIMS
+        && call.subresource.is_empty()
+    {
+        claims::check_growth(call, old, new)?;
+    }
+    check_grants(call, old, new)
+}
+
 /// Nobody grants what they do not hold.
 ///
 /// # Errors
 /// 403 naming the rules that the user lacks.
-pub fn check_grants(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+fn check_grants(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
     if call.resource.group != "rbac.authorization.k8s.io" {
         return Ok(());
     }
@@ -126,7 +175,12 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
             "/spec/tolerations",
         ],
         SERVICES => &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
-        CLAIMS => &["/metadata/finalizers", "/spec/storageClassName"],
+        CLAIMS => &[
+            "/metadata/finalizers",
+            "/spec/dataSource",
+            "/spec/dataSourceRef",
+            "/spec/storageClassName",
+        ],
         VOLUMES => &["/metadata/finalizers"],
         INGRESSES => &["/spec/ingressClassName"],
         "jobs.batch" => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
@@ -202,6 +256,12 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
         }
         PODS => pod_admission::check_node(call, old, new)?,
         PRIORITY_CLASSES => default_class::check_priority(call, new)?,
+        CLAIMS if call.subresource.is_empty() => claims::drop_sources(new, Some(old)),
+        LEASES => drop_members(new, Some(old), "spec", &OF_COORDINATED_LEASES),
+        NODES => {
+            drop_members(new, Some(old), "spec", &["configSource"]);
+            drop_members(new, Some(old), "status", &["config"]);
+        }
         VOLUMES if call.subresource == "status" => note_phase(call, old, new),
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,
@@ -319,4 +379,28 @@ fn label_namespace(call: &Call<'_>, value: &mut Value) {
 /// A single error on a field, as 422.
 pub fn refuse(call: &Call<'_>, error: FieldError) -> Status {
     call.invalid(&call.name, &[error])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_keeps_the_finalizers_it_was_made_with() {
+        assert_eq!(with_own_finalizer(&Value::Null), ["kubernetes"]);
+        assert_eq!(with_own_finalizer(&json!(["a.b/c"])), ["a.b/c", "kubernetes"]);
+        assert_eq!(with_own_finalizer(&json!(["kubernetes"])), ["kubernetes"]);
+    }
+
+    #[test]
+    fn what_belongs_to_a_feature_that_is_off_stays_only_where_it_was() {
+        let dropped = |old: Option<&Value>| {
+            let mut lease = json!({"spec": {"strategy": "X", "preferredHolder": "y", "holderIdentity": "z"}});
+            drop_members(&mut lease, old, "spec", &OF_COORDINATED_LEASES);
+            lease["spec"].take()
+        };
+        assert_eq!(dropped(None), json!({"holderIdentity": "z"}));
+        let old = json!({"spec": {"strategy": "Y"}});
+        assert_eq!(dropped(Some(&old)), json!({"strategy": "X", "holderIdentity": "z"}));
+    }
 }

@@ -15,6 +15,7 @@ pub mod builtin_validation;
 mod builtin_warnings;
 mod call;
 mod callout;
+mod claims;
 mod content;
 pub mod controllers;
 pub mod conversion;

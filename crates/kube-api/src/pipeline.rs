@@ -231,7 +231,7 @@ pub async fn write_update(
         kinds::prepare_update(call, old, &mut new)?;
     }
     content::validate(call, &new, Some(old))?;
-    kinds::check_grants(call, Some(old), &new)?;
+    kinds::check_allowed(call, Some(old), &new)?;
     ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     set_generation(call, old, &mut new);

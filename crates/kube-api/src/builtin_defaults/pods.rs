@@ -197,15 +197,10 @@ fn volume(volume: &mut Map<String, Value>) {
             }
         }
     }
-    if let Some(path) = member(volume, "hostPath") {
-        set(path, "type", "");
-    }
-    if let Some(iscsi) = member(volume, "iscsi") {
-        set(iscsi, "iscsiInterface", "default");
-    }
+    super::volumes::source(volume);
     if let Some(claim) = member(volume, "ephemeral").and_then(|it| member(it, "volumeClaimTemplate")) {
         entry(claim, "metadata");
-        set(entry(claim, "spec"), "volumeMode", "Filesystem");
+        super::volumes::claim_spec(entry(claim, "spec"));
     }
 }
 

@@ -144,3 +144,62 @@ fn every_defaulted_kind_still_decodes_and_stays_the_same() {
         assert_eq!(again, value, "{kind}");
     }
 }
+
+#[test]
+fn a_node_made_by_hand_says_that_it_knows_nothing() {
+    let found = defaulted(
+        "",
+        "Node",
+        json!({"spec": {"podCIDR": "10.0.0.0/24"}, "status": {
+            "capacity": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1"}}}),
+    );
+    assert_eq!(
+        found["spec"],
+        json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]})
+    );
+    let status = &found["status"];
+    assert_eq!(status["allocatable"], json!({"cpu": "4"}));
+    let condition = json!({"type": "Ready", "status": "True", "lastHeartbeatTime": null, "lastTransitionTime": null});
+    assert_eq!(status["conditions"], json!([condition]));
+    assert_eq!(status["daemonEndpoints"], json!({"kubeletEndpoint": {"Port": 0}}));
+    let info = &status["nodeInfo"];
+    assert_eq!(
+        (&info["kubeletVersion"], &info["machineID"]),
+        (&json!("v1"), &json!(""))
+    );
+    let ranges = |spec: Value| defaulted("", "Node", json!({"spec": spec}))["spec"].clone();
+    assert_eq!(
+        ranges(json!({"podCIDRs": ["a", "b"]})),
+        json!({"podCIDR": "a", "podCIDRs": ["a", "b"]})
+    );
+    assert_eq!(
+        ranges(json!({"podCIDR": "c", "podCIDRs": ["a", "b"]})),
+        json!({"podCIDR": "c", "podCIDRs": ["c"]})
+    );
+}
+
+#[test]
+fn what_fills_a_claim_is_said_in_both_fields() {
+    let spec = |spec: Value| defaulted("", "PersistentVolumeClaim", json!({"spec": spec}))["spec"].clone();
+    let source = json!({"apiGroup": null, "kind": "PersistentVolumeClaim", "name": "x"});
+    let want = json!({"volumeMode": "Filesystem", "dataSource": source, "dataSourceRef": source});
+    let given = json!({"kind": "PersistentVolumeClaim", "name": "x"});
+    assert_eq!(spec(json!({"dataSource": given})), want);
+    assert_eq!(spec(json!({"dataSourceRef": given})), want);
+    let elsewhere = json!({"apiGroup": "a.b", "kind": "F", "name": "x", "namespace": "y"});
+    assert_eq!(spec(json!({"dataSourceRef": elsewhere}))["dataSource"], Value::Null);
+}
+
+#[test]
+fn a_volume_says_the_rest_of_where_it_is() {
+    let spec = |spec: Value| defaulted("", "PersistentVolume", json!({"spec": spec}))["spec"].clone();
+    assert_eq!(
+        spec(json!({"hostPath": {"path": "/x"}}))["hostPath"],
+        json!({"path": "/x", "type": ""})
+    );
+    assert_eq!(spec(json!({"azureDisk": {}}))["azureDisk"]["kind"], "Shared");
+    assert_eq!(
+        spec(json!({"rbd": {"user": "me"}}))["rbd"],
+        json!({"user": "me", "pool": "rbd", "keyring": "/etc/ceph/keyring"})
+    );
+}

@@ -1,6 +1,6 @@
 //! Roles, bindings and certificate signing requests.
 
-use super::{list, subdomain, text};
+use super::{list, scheduling::label_selector, subdomain, text};
 use crate::csr::USAGES;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{schema::metadata::path_segment_errors, status::FieldError};
@@ -25,11 +25,12 @@ pub(super) fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
             let place = format!("{field}.nonResourceURLs");
             if kind == "Role" {
                 errors.push(FieldError::invalid(
-                    place,
+                    &place,
                     shown,
                     "namespaced rules cannot apply to non-resource URLs",
                 ));
-            } else if !empty(rule, "apiGroups") || !empty(rule, "resources") || !empty(rule, "resourceNames") {
+            }
+            if !empty(rule, "apiGroups") || !empty(rule, "resources") || !empty(rule, "resourceNames") {
                 let detail = "rules cannot apply to both regular resources and non-resource URLs";
                 errors.push(FieldError::invalid(place, shown, detail));
             }
@@ -50,6 +51,14 @@ pub(super) fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
     {
         let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
+    }
+    for (at, selector) in list(new, "/aggregationRule/clusterRoleSelectors").iter().enumerate() {
+        let field = format!("aggregationRule.clusterRoleSelectors[{at}]");
+        let before = errors.len();
+        label_selector(selector, &field, errors);
+        if errors.len() > before {
+            errors.push(FieldError::invalid(field, &Value::Null, "invalid label selector."));
+        }
     }
 }
 

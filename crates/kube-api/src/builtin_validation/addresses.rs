@@ -14,10 +14,19 @@ pub(super) fn address(text: &str, field: &str, errors: &mut Vec<FieldError>) {
 
 /// Errors of an address that others cannot reach.
 pub(super) fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
+    if text.parse::<IpAddr>().is_ok_and(|it| it.to_canonical().is_loopback()) {
+        let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        errors.push(FieldError::invalid(field, &json!(text), detail));
+    }
+    reachable_here(text, field, errors);
+}
+
+/// Errors of an address of what is behind a Service. Upstream refuses the loopback range here too, for there each pod has its own.
+/// Ours are those of one machine, where the servers that Services lead to run, this one first.
+pub(super) fn reachable_here(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     let Ok(address) = text.parse::<IpAddr>() else { return };
     let detail = match address.to_canonical() {
         it if it.is_unspecified() => format!("may not be unspecified ({text})"),
-        it if it.is_loopback() => "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned(),
         IpAddr::V4(it) if it.is_link_local() => LINK_LOCAL.to_owned(),
         IpAddr::V6(it) if it.is_unicast_link_local() => LINK_LOCAL.to_owned(),
         IpAddr::V4(it) if it.octets()[..3] == [224, 0, 0] => LINK_LOCAL_MULTICAST.to_owned(),
@@ -50,6 +59,11 @@ impl Range {
     fn prefix(self, of: IpAddr) -> u128 {
         let (number, width) = number(of);
         number.checked_shr(width - self.bits).unwrap_or_default()
+    }
+
+    /// Whether its addresses are those of the older of the two families.
+    pub fn is_ipv4(self) -> bool {
+        self.address.is_ipv4()
     }
 
     /// Whether another range lies within this one, and is smaller.

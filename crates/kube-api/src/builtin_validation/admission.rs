@@ -1,13 +1,12 @@
 //! Webhook configurations, admission policies and their bindings.
 
-use super::{list, subdomain, text};
+use super::{list, qualified_name, scheduling::label_selector, subdomain, text, too_many};
 use crate::admission::{
     expressions::{self, CONDITION_VARIABLES},
     policy,
 };
 use kube_store::{
-    schema::metadata::{path_segment_errors, qualified_name_errors, subdomain_errors},
-    selector::LabelSelector,
+    schema::metadata::{label_1035_errors, path_segment_errors, subdomain_errors},
     status::FieldError,
 };
 use safe_cel::{CompileError, Tree};
@@ -94,7 +93,10 @@ fn review_versions(webhook: &Value, field: &str, errors: &mut Vec<FieldError>) {
                 version,
                 "duplicate version",
             ));
+            continue;
         }
+        let wrong = label_1035_errors(version.as_str().unwrap_or_default()).into_iter();
+        errors.extend(wrong.map(|it| FieldError::invalid(format!("{field}[{at}]"), version, it)));
     }
     if !versions.iter().any(|it| it == "v1" || it == "v1beta1") {
         let detail = "must include at least one of v1, v1beta1";
@@ -142,12 +144,7 @@ fn rule(rule: &Value, field: &str, errors: &mut Vec<FieldError>) {
 
 fn selectors(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
     for key in ["namespaceSelector", "objectSelector"] {
-        let Some(selector) = value.get(key).filter(|it| !it.is_null()) else {
-            continue;
-        };
-        if let Err(why) = LabelSelector::from_json(selector) {
-            errors.push(FieldError::invalid(format!("{field}.{key}"), selector, why));
-        }
+        label_selector(&value[key], &format!("{field}.{key}"), errors);
     }
 }
 
@@ -189,12 +186,10 @@ fn url(given: &str, field: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    for key in ["name", "namespace"] {
+    // Upstream takes the one for the other.
+    for (key, told) in [("namespace", "name"), ("name", "namespace")] {
         if text(service, &format!("/{key}")).is_empty() {
-            errors.push(FieldError::required(
-                format!("{field}.{key}"),
-                &format!("service {key} is required"),
-            ));
+            errors.push(FieldError::required(format!("{field}.{told}"), ""));
         }
     }
     if let Some(port) = service
@@ -231,41 +226,24 @@ fn service(service: &Value, field: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// A name as labels have it, if there is one.
-fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let wrong = if name.is_empty() {
-        Vec::new()
-    } else {
-        qualified_name_errors(name)
-    };
-    let wrong = wrong.into_iter();
-    errors.extend(wrong.map(|it| FieldError::invalid(field, &json!(name), it)));
-}
-
 /// `matchConditions` of a webhook or a policy.
 fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<FieldError>) {
     let conditions = list(value, "/matchConditions");
     let field = format!("{field}.matchConditions");
-    if conditions.len() > CONDITIONS_MAX {
-        errors.push(FieldError {
-            reason: "FieldValueTooMany",
-            field: field.clone(),
-            detail: format!(
-                "Too many: {}: must have at most {CONDITIONS_MAX} items",
-                conditions.len()
-            ),
-        });
-    }
+    too_many(conditions.len(), CONDITIONS_MAX, &field, errors);
     let mut names = HashSet::new();
     for (at, condition) in conditions.iter().enumerate() {
-        let name = text(condition, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}[{at}].name"), ""));
-        } else if !names.insert(name) {
-            errors.push(FieldError::duplicate(format!("{field}[{at}].name"), &json!(name)));
-        }
-        qualified_name(name, &format!("{field}[{at}].name"), errors);
         let place = format!("{field}[{at}].expression");
         expression(&condition["expression"], &place, variables, "bool", errors);
+        let (name, place) = (text(condition, "/name"), format!("{field}[{at}].name"));
+        if name.is_empty() {
+            errors.push(FieldError::required(place, ""));
+            continue;
+        }
+        qualified_name(name, &place, errors);
+        if !names.insert(name) {
+            errors.push(FieldError::duplicate(place, &json!(name)));
+        }
     }
 }
 
@@ -346,27 +324,22 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
     const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     let spec = &new["spec"];
     one_of(spec, "failurePolicy", "spec", &["Fail", "Ignore"], errors);
-    if let Some(kind) = spec.get("paramKind").filter(|it| !it.is_null()) {
-        for key in ["apiVersion", "kind"] {
-            if text(kind, &format!("/{key}")).is_empty() {
-                errors.push(FieldError::required(format!("spec.paramKind.{key}"), ""));
-            }
-        }
+    if spec["paramKind"].is_object() {
+        param_kind(&spec["paramKind"], errors);
     }
     match spec.get("matchConstraints").filter(|it| !it.is_null()) {
         None => errors.push(FieldError::required("spec.matchConstraints", "")),
         Some(constraints) => {
+            resources(constraints, "spec.matchConstraints", errors);
             if list(constraints, "/resourceRules").is_empty() {
                 errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
             }
-            resources(constraints, "spec.matchConstraints", errors);
         }
     }
     let mut expressions = Names::of(spec, policy::VARIABLES);
     let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
     let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
     conditions(spec, "spec", &of_conditions.variables, errors);
-    let mut names = HashSet::new();
     for (at, variable) in list(spec, "/variables").iter().enumerate() {
         let field = format!("spec.variables[{at}]");
         let name = text(variable, "/name");
@@ -381,8 +354,6 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
                 &json!(name),
                 "must be a valid CEL identifier",
             ));
-        } else if !names.insert(name) {
-            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
         }
         let place = format!("{field}.expression");
         expressions.check(
@@ -456,6 +427,50 @@ pub(super) fn policy(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Errors of the kind of what a policy takes its parameters from.
+fn param_kind(given: &Value, errors: &mut Vec<FieldError>) {
+    let (api_version, kind) = (text(given, "/apiVersion"), text(given, "/kind"));
+    let mut wrong = |key: &str, shown: &str, detail: String| {
+        errors.push(FieldError::invalid(
+            format!("spec.paramKind.{key}"),
+            &json!(shown),
+            detail,
+        ));
+    };
+    let (group, version) = match api_version {
+        "/" => ("", ""),
+        it => it.split_once('/').unwrap_or(("", it)),
+    };
+    if version.contains('/') {
+        wrong(
+            "apiVersion",
+            api_version,
+            format!("unexpected GroupVersion string: {api_version}"),
+        );
+    } else if !api_version.is_empty() {
+        let of_group = subdomain_errors(group);
+        if !group.is_empty() && !of_group.is_empty() {
+            wrong("apiVersion", group, of_group.join(","));
+        }
+        let of_version = label_1035_errors(version);
+        if version.is_empty() {
+            wrong("apiVersion", api_version, "version must be specified".to_owned());
+        } else if !of_version.is_empty() {
+            wrong("apiVersion", version, of_version.join(","));
+        }
+    }
+    let of_kind = label_1035_errors(&kind.to_lowercase());
+    if !kind.is_empty() && !of_kind.is_empty() {
+        let detail = "may have mixed case, but should otherwise match: ";
+        wrong("kind", kind, format!("{detail}{}", of_kind.join(",")));
+    }
+    for key in ["apiVersion", "kind"] {
+        if text(given, &format!("/{key}")).is_empty() {
+            errors.push(FieldError::required(format!("spec.paramKind.{key}"), ""));
+        }
+    }
+}
+
 fn resource_names(rule: &Value, field: &str, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
     for (at, name) in list(rule, "/resourceNames").iter().enumerate() {
@@ -470,6 +485,8 @@ fn resource_names(rule: &Value, field: &str, errors: &mut Vec<FieldError>) {
 
 /// `matchConstraints` or `matchResources`.
 fn resources(constraints: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    one_of(constraints, "matchPolicy", field, &["Equivalent", "Exact"], errors);
+    selectors(constraints, field, errors);
     for key in ["resourceRules", "excludeResourceRules"] {
         for (at, it) in list(constraints, &format!("/{key}")).iter().enumerate() {
             let place = format!("{field}.{key}[{at}]");
@@ -477,52 +494,29 @@ fn resources(constraints: &Value, field: &str, errors: &mut Vec<FieldError>) {
             rule(it, &place, errors);
         }
     }
-    one_of(constraints, "matchPolicy", field, &["Equivalent", "Exact"], errors);
-    selectors(constraints, field, errors);
 }
 
 pub(super) fn binding(new: &Value, errors: &mut Vec<FieldError>) {
     const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
     let spec = &new["spec"];
-    if text(spec, "/policyName").is_empty() {
-        errors.push(FieldError::required("spec.policyName", ""));
+    match text(spec, "/policyName") {
+        "" => errors.push(FieldError::required("spec.policyName", "")),
+        name => subdomain(name, "spec.policyName", errors),
     }
-    if let Some(param) = spec.get("paramRef").filter(|it| !it.is_null()) {
-        let has_name = !text(param, "/name").is_empty();
-        let has_selector = param.get("selector").is_some_and(|it| !it.is_null());
-        if has_name && has_selector {
-            let detail = "name and selector are mutually exclusive";
-            errors.push(FieldError::forbidden("spec.paramRef.name", detail));
-        }
-        if !has_name && !has_selector {
-            let detail = "one of name or selector must be specified";
-            errors.push(FieldError::required("spec.paramRef", detail));
-        }
-        if text(param, "/parameterNotFoundAction").is_empty() {
-            errors.push(FieldError::required("spec.paramRef.parameterNotFoundAction", ""));
-        } else {
-            one_of(
-                param,
-                "parameterNotFoundAction",
-                "spec.paramRef",
-                &["Allow", "Deny"],
-                errors,
-            );
-        }
+    if spec["paramRef"].is_object() {
+        param_ref(&spec["paramRef"], errors);
     }
     if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
         resources(resources_of, "spec.matchResources", errors);
     }
     let actions = list(spec, "/validationActions");
-    if actions.is_empty() {
-        errors.push(FieldError::required("spec.validationActions", ""));
-    }
     let mut seen = HashSet::new();
     for (at, action) in actions.iter().enumerate() {
         let field = format!("spec.validationActions[{at}]");
         if !ACTIONS.iter().any(|it| action == it) {
-            errors.push(FieldError::not_supported(field, action, &ACTIONS));
-        } else if !seen.insert(action) {
+            errors.push(FieldError::not_supported(&field, action, &ACTIONS));
+        }
+        if !seen.insert(action) {
             errors.push(FieldError::duplicate(field, action));
         }
     }
@@ -530,5 +524,41 @@ pub(super) fn binding(new: &Value, errors: &mut Vec<FieldError>) {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
                       headers serves no purpose)";
         errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
+    }
+    if actions.is_empty() {
+        let detail = "at least one validation action is required";
+        errors.push(FieldError::required("spec.validationActions", detail));
+    }
+}
+
+/// Errors of which parameters a binding takes.
+fn param_ref(param: &Value, errors: &mut Vec<FieldError>) {
+    const EXCLUSIVE: &str = "name and selector are mutually exclusive";
+    let (name, selector) = (text(param, "/name"), &param["selector"]);
+    let has_selector = !selector.is_null();
+    if !name.is_empty() {
+        let wrong = path_segment_errors(name).into_iter();
+        errors.extend(wrong.map(|it| FieldError::invalid("spec.paramRef.name", &json!(name), it)));
+        if has_selector {
+            errors.push(FieldError::forbidden("spec.paramRef.name", EXCLUSIVE));
+        }
+    }
+    label_selector(selector, "spec.paramRef.selector", errors);
+    if has_selector && !name.is_empty() {
+        errors.push(FieldError::forbidden("spec.paramRef.selector", EXCLUSIVE));
+    }
+    if !has_selector && name.is_empty() {
+        let detail = "one of name or selector must be specified";
+        errors.push(FieldError::required("spec.paramRef", detail));
+    }
+    match text(param, "/parameterNotFoundAction") {
+        "" => errors.push(FieldError::required("spec.paramRef.parameterNotFoundAction", "")),
+        _ => one_of(
+            param,
+            "parameterNotFoundAction",
+            "spec.paramRef",
+            &["Deny", "Allow"],
+            errors,
+        ),
     }
 }

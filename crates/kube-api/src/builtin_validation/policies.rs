@@ -1,14 +1,11 @@
-//! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
+//! Ingresses, network policies, disruption budgets and autoscalers: what charts get wrong.
 
 use super::{
     PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, port_errors,
     scheduling::label_selector, subdomain, supported, text,
 };
 use crate::pod_admission::SYSTEM_PRIORITIES;
-use kube_store::{
-    schema::{metadata::subdomain_errors, quantity},
-    status::FieldError,
-};
+use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
@@ -303,86 +300,14 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Vec<
         let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
         errors.push(FieldError::forbidden("value", detail));
     }
-    for key in ["value", "preemptionPolicy"] {
-        if old.is_some_and(|it| it[key] != new[key]) {
-            let detail = if key == "value" {
-                "may not be changed in an update."
-            } else {
-                "field is immutable"
-            };
-            errors.push(FieldError::forbidden(key, detail));
-        }
+    if old.is_none() && !new["preemptionPolicy"].is_null() {
+        let known = ["PreemptLowerPriority", "Never"];
+        supported(&new["preemptionPolicy"], "preemptionPolicy", &known, errors);
     }
-}
-
-pub(super) fn volume_claim(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // What was stored once may stay: its status is still to be written.
-    if old.is_none_or(|it| it["spec"] != new["spec"]) {
-        claim_spec(&new["spec"], "spec", errors);
+    if old.is_some_and(|it| it["value"] != new["value"]) {
+        errors.push(FieldError::forbidden("value", "may not be changed in an update."));
     }
-    let Some(old) = old else { return };
-    let fixed = |claim: &Value| {
-        let mut spec = claim["spec"].clone();
-        if let Some(map) = spec.as_object_mut() {
-            // A claim is bound to a volume once.
-            map.retain(|key, _| !matches!(key.as_str(), "resources" | "volumeAttributesClassName"));
-            if claim["spec"]["volumeName"].is_null() || old["spec"]["volumeName"].is_null() {
-                map.remove("volumeName");
-            }
-        }
-        spec
-    };
-    if fixed(new) != fixed(old) {
-        let detail =
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden("spec", detail));
-    }
-}
-
-/// Errors of what is claimed of a volume.
-pub(super) fn claim_spec(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    let modes = list(spec, "/accessModes");
-    let field = format!("{place}.accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required(&field, "at least 1 access mode is required"));
-    }
-    label_selector(&spec["selector"], &format!("{place}.selector"), errors);
-    for mode in modes {
-        supported(mode, &field, &MODES, errors);
-    }
-    let alone = |it: &&Value| **it == "ReadWriteOncePod";
-    let others = modes
-        .iter()
-        .any(|it| !alone(&it) && MODES.iter().any(|mode| it == mode));
-    if others && modes.iter().any(|it| alone(&it)) {
-        let detail = "may not use ReadWriteOncePod with other access modes";
-        errors.push(FieldError::forbidden(field, detail));
-    }
-    let field = format!("{place}.resources[storage]");
-    match spec.pointer("/resources/requests/storage") {
-        None => errors.push(FieldError::required(field, "")),
-        Some(amount) => {
-            let milli = amount.as_str().and_then(quantity::milli);
-            if milli.is_some_and(|it| it <= 0) {
-                errors.push(FieldError::invalid(field, amount, "must be greater than zero"));
-            }
-        }
-    }
-    for key in ["storageClassName", "volumeAttributesClassName"] {
-        let name = text(spec, &format!("/{key}"));
-        if !name.is_empty() {
-            subdomain(name, &format!("{place}.{key}"), errors);
-        }
-    }
-    if !spec["volumeMode"].is_null() {
-        supported(
-            &spec["volumeMode"],
-            format!("{place}.volumeMode"),
-            &["Block", "Filesystem"],
-            errors,
-        );
-    }
+    immutable(new, old, "/preemptionPolicy", "preemptionPolicy", errors);
 }
 
 #[cfg(test)]
@@ -468,14 +393,6 @@ mod tests {
         assert_eq!(
             policy(json!({"policyTypes": ["Sideways"], "ingress": [{"from": [{}]}]})),
             2
-        );
-        let claim =
-            |mode: &str| json!({"spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}});
-        assert!(said(|it| volume_claim(&claim("ReadWriteOnce"), None, it)).is_empty());
-        assert_eq!(said(|it| volume_claim(&claim("ReadWriteTwice"), None, it)).len(), 1);
-        assert_eq!(
-            said(|it| volume_claim(&claim("ReadWriteOnce"), Some(&claim("ReadOnlyMany")), it)).len(),
-            1
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Where pods may run: labels of nodes, taints and what tolerates them, affinity, and how pods are spread.
 
-use super::{label, list, subdomain, supported, text};
+use super::{label, list, qualified_name as key, subdomain, supported, text};
 use kube_store::{
-    schema::metadata::{label_value_errors, qualified_name_errors, validate_labels},
+    schema::metadata::{label_value_errors, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -11,11 +11,6 @@ use std::collections::HashSet;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-
-fn key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let wrong = qualified_name_errors(key);
-    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(key), it)));
-}
 
 /// Errors of a selector of labels; one that is absent selects nothing, or everything.
 pub(super) fn label_selector(selector: &Value, place: &str, errors: &mut Vec<FieldError>) {

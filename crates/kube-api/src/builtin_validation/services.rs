@@ -4,7 +4,7 @@ use super::{
     PROTOCOLS,
     addresses::{address, range, reachable},
     containers::port_or_name,
-    immutable, label, list, port_errors, subdomain, supported, text,
+    label, list, port_errors, subdomain, supported, text,
 };
 use kube_store::{
     schema::metadata::{qualified_name_errors, validate_labels},
@@ -381,64 +381,6 @@ pub(super) fn balancer(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
                 let detail = "must be a DNS name, not an IP address";
                 errors.push(FieldError::invalid(field("hostname"), &json!(name), detail));
             }
-        }
-    }
-}
-
-pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
-    let kind = text(new, "/addressType");
-    if kind.is_empty() {
-        errors.push(FieldError::required("addressType", ""));
-    } else if !TYPES.contains(&kind) {
-        errors.push(FieldError::not_supported("addressType", &json!(kind), &TYPES));
-    }
-    let mut names = HashSet::new();
-    for (at, port) in list(new, "/ports").iter().enumerate() {
-        let field = format!("ports[{at}]");
-        let name = text(port, "/name");
-        if !name.is_empty() {
-            label(name, &format!("{field}.name"), errors);
-        }
-        if !names.insert(name) {
-            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
-        }
-        let protocol = text(port, "/protocol");
-        if !PROTOCOLS.contains(&protocol) {
-            let field = format!("{field}.protocol");
-            errors.push(FieldError::not_supported(field, &json!(protocol), &PROTOCOLS));
-        }
-    }
-    // What was stored once may stay.
-    if old.is_none_or(|it| it.get("endpoints") != new.get("endpoints")) {
-        for (at, endpoint) in list(new, "/endpoints").iter().enumerate() {
-            addresses(endpoint, kind, &format!("endpoints[{at}].addresses"), errors);
-        }
-    }
-    immutable(new, old, "/addressType", "addressType", errors);
-}
-
-fn addresses(endpoint: &Value, kind: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let addresses = list(endpoint, "/addresses");
-    if addresses.is_empty() {
-        errors.push(FieldError::required(field, "must contain at least 1 address"));
-    }
-    for (at, address) in addresses.iter().enumerate() {
-        let text = address.as_str().unwrap_or_default();
-        let place = format!("{field}[{at}]");
-        match (kind, text.parse::<IpAddr>()) {
-            ("FQDN", _) => subdomain(text, &place, errors),
-            ("IPv4" | "IPv6", Err(_)) => {
-                let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                errors.push(FieldError::invalid(place, address, detail));
-            }
-            ("IPv4", Ok(IpAddr::V6(_))) => {
-                errors.push(FieldError::invalid(field, address, "must be an IPv4 address"));
-            }
-            ("IPv6", Ok(IpAddr::V4(_))) => {
-                errors.push(FieldError::invalid(field, address, "must be an IPv6 address"));
-            }
-            _ => {}
         }
     }
 }

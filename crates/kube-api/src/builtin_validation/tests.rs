@@ -507,3 +507,172 @@ fn services_are_told_where_their_traffic_comes_from() {
         assert_eq!(check("", "Service", service(bad), None), [want]);
     }
 }
+
+#[test]
+fn what_pulls_images_is_an_object_of_json() {
+    let secret = |text: &str| {
+        let data = json!({".dockerconfigjson": STANDARD.encode(text)});
+        check(
+            "",
+            "Secret",
+            json!({"type": "kubernetes.io/dockerconfigjson", "data": data}),
+            None,
+        )
+    };
+    let want = |why: &str| {
+        [format!(
+            "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": {why}"
+        )]
+    };
+    assert_eq!(secret("{}"), Vec::<String>::new());
+    assert_eq!(
+        secret("x"),
+        want("invalid character 'x' looking for beginning of value")
+    );
+    assert_eq!(secret("{"), want("unexpected end of JSON input"));
+    assert_eq!(
+        secret("[]"),
+        want("json: cannot unmarshal array into Go value of type map[string]interface {}")
+    );
+}
+
+#[test]
+fn roles_and_their_makers_select_by_valid_labels() {
+    let rbac = "rbac.authorization.k8s.io";
+    let aggregated = |selector: Value| {
+        let rule = json!({"aggregationRule": {"clusterRoleSelectors": [selector]}});
+        check(rbac, "ClusterRole", rule, None)
+    };
+    assert_eq!(aggregated(json!({})), Vec::<String>::new());
+    assert_eq!(
+        aggregated(json!({"matchExpressions": [{"key": "a", "operator": "In"}]})),
+        [
+            "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values: Required value: must be specified when `operator` is \
+             'In' or 'NotIn'",
+            "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
+        ]
+    );
+    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "nonResourceURLs": ["/x"]});
+    assert_eq!(
+        check(rbac, "Role", json!({"rules": [rule]}), None),
+        [
+            "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: namespaced rules cannot apply to non-resource URLs",
+            "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: rules cannot apply to both regular resources and non-resource URLs",
+        ]
+    );
+    assert_eq!(
+        check(rbac, "RoleBinding", json!({}), None),
+        [
+            "roleRef.kind: Unsupported value: \"\": supported values: \"Role\", \"ClusterRole\"",
+            "roleRef.name: Required value",
+        ]
+    );
+}
+
+#[test]
+fn a_priority_class_preempts_or_does_not() {
+    let class = |policy: &str| json!({"metadata": {"name": "c"}, "value": 1, "preemptionPolicy": policy});
+    let told = |new: Value, old| check("scheduling.k8s.io", "PriorityClass", new, old);
+    assert_eq!(told(class("Never"), None), Vec::<String>::new());
+    let want = ["preemptionPolicy: Unsupported value: \"X\": supported values: \"PreemptLowerPriority\", \"Never\""];
+    assert_eq!(told(class("X"), None), want);
+    assert_eq!(told(class("X"), Some(class("X"))), Vec::<String>::new());
+    let want = ["preemptionPolicy: Invalid value: \"Never\": field is immutable"];
+    assert_eq!(told(class("Never"), Some(class("X"))), want);
+}
+
+#[test]
+fn a_policy_takes_parameters_of_a_kind_that_can_be() {
+    let policy = |kind: Value| {
+        let constraints = json!({"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]});
+        let spec = json!({"paramKind": kind, "matchConstraints": constraints, "validations": [{"expression": "true"}]});
+        let whole = json!({"metadata": {"name": "p"}, "spec": spec});
+        check("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", whole, None)
+    };
+    assert_eq!(
+        policy(json!({"apiVersion": "ex.io/v1", "kind": "Limit"})),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        policy(json!({"apiVersion": "a/b/c", "kind": "Limit"})),
+        ["spec.paramKind.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c"]
+    );
+    assert_eq!(
+        policy(json!({"apiVersion": "ex.io/"})),
+        [
+            "spec.paramKind.apiVersion: Invalid value: \"ex.io/\": version must be specified",
+            "spec.paramKind.kind: Required value",
+        ]
+    );
+    assert_eq!(policy(json!({"apiVersion": "v1", "kind": "a b"})).len(), 1);
+}
+
+#[test]
+fn a_binding_names_its_parameters_or_selects_them() {
+    let binding = |more: Value| {
+        let mut spec = json!({"policyName": "p", "validationActions": ["Deny"]});
+        for (key, value) in more.as_object().expect("an object") {
+            spec[key] = value.clone();
+        }
+        let whole = json!({"spec": spec});
+        check(
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicyBinding",
+            whole,
+            None,
+        )
+    };
+    let selects = json!({"selector": {"matchLabels": {"a": "b"}}, "parameterNotFoundAction": "Allow"});
+    assert_eq!(binding(json!({"paramRef": selects})), Vec::<String>::new());
+    assert_eq!(
+        binding(json!({"paramRef": {"name": "x", "selector": {}, "parameterNotFoundAction": "X"}})),
+        [
+            "spec.paramRef.name: Forbidden: name and selector are mutually exclusive",
+            "spec.paramRef.selector: Forbidden: name and selector are mutually exclusive",
+            "spec.paramRef.parameterNotFoundAction: Unsupported value: \"X\": supported values: \"Deny\", \"Allow\"",
+        ]
+    );
+    assert_eq!(
+        binding(json!({"validationActions": []})),
+        ["spec.validationActions: Required value: at least one validation action is required"]
+    );
+    assert_eq!(binding(json!({"policyName": "A_"})).len(), 1);
+}
+
+#[test]
+fn a_webhook_says_versions_and_labels_that_can_be() {
+    let told = |more: Value| {
+        let mut webhook = json!({"name": "a.b.c", "clientConfig": {"url": "https://x"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"]});
+        for (key, value) in more.as_object().expect("an object") {
+            webhook[key] = value.clone();
+        }
+        let whole = json!({"webhooks": [webhook]});
+        check(
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration",
+            whole,
+            None,
+        )
+    };
+    assert_eq!(told(json!({})), Vec::<String>::new());
+    assert_eq!(told(json!({"admissionReviewVersions": ["v1", "V_"]})).len(), 1);
+    assert_eq!(
+        told(json!({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "X"}]}})),
+        [
+            "webhooks[0].objectSelector.matchExpressions[0].operator: Invalid value: \"X\": not a valid selector operator"
+        ]
+    );
+    assert_eq!(
+        told(json!({"matchConditions": [{"name": "", "expression": ""}]})),
+        [
+            "webhooks[0].matchConditions[0].expression: Required value",
+            "webhooks[0].matchConditions[0].name: Required value",
+        ]
+    );
+    // As upstream takes the one for the other.
+    assert_eq!(
+        told(json!({"clientConfig": {"service": {"name": "s"}}})),
+        ["webhooks[0].clientConfig.service.name: Required value"]
+    );
+}

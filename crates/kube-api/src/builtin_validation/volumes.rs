@@ -1,8 +1,9 @@
 //! The volumes of a pod: one source each, and where what they hold is put.
 
 use super::{
+    claims,
     environment::{OF_FILES, field_ref, resource_ref},
-    label, list, no_backsteps, policies, supported, text,
+    label, list, no_backsteps, supported, text, volume_sources,
 };
 use kube_store::{schema::quantity, status::FieldError};
 use serde_json::{Value, json};
@@ -50,14 +51,16 @@ pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldEr
     volumes
 }
 
-fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
+/// Errors of a member that has to be there.
+pub(super) fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
     let value = &it[key];
     if value.is_null() || *value == "" || *value == json!([]) {
         errors.push(FieldError::required(format!("{place}.{key}"), ""));
     }
 }
 
-fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+/// Errors of one source of a pod's volume.
+pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
     mode(it, "defaultMode", place, errors);
     match kind {
         "emptyDir" => {
@@ -108,7 +111,7 @@ fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
                 if !text(template, "/metadata/name").is_empty() {
                     errors.push(FieldError::forbidden(format!("{field}.metadata.name"), "cannot be set"));
                 }
-                policies::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
+                claims::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
             }
         }
         "rbd" => ["monitors", "image"]
@@ -118,7 +121,7 @@ fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
             .iter()
             .for_each(|key| needed(it, key, place, errors)),
         "cephfs" => needed(it, "monitors", place, errors),
-        _ => {}
+        _ => volume_sources::shared(kind, it, place, errors),
     }
 }
 

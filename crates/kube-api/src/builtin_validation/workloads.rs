@@ -1,9 +1,9 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, immutable, int_or_percent, label, list, non_negative,
+    changed, claims, immutable, int_or_percent, label, list, non_negative,
     pods::{Of, RESTARTS, pod_spec},
-    policies, schedules, subdomain, supported, text,
+    schedules, subdomain, supported, text,
 };
 use crate::pod_admission::UNCHANGEABLE;
 use kube_store::{
@@ -138,7 +138,7 @@ fn rolling_stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<Field
     if changed(new, old, "/spec/volumeClaimTemplates") {
         for (at, claim) in list(new, "/spec/volumeClaimTemplates").iter().enumerate() {
             let field = format!("spec.volumeClaimTemplates[{at}].spec");
-            policies::claim_spec(&claim["spec"], &field, errors);
+            claims::claim_spec(&claim["spec"], &field, errors);
         }
     }
     let place = "spec.updateStrategy.rollingUpdate";

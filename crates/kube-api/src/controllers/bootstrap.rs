@@ -9,7 +9,7 @@ use crate::{
 use kube_store::status::Status;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Namespaces that exist from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -77,7 +77,7 @@ pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> 
     let published = authentication(&wanted.client_ca, wanted.front_proxy.as_ref());
     ensure(local, "configmaps", "kube-system", published, incomplete).await?;
     ensure(local, "services", "default", service(), |_, _| None).await?;
-    if let Some(address) = wanted.address {
+    if let Some(address) = wanted.address.and_then(address_to_publish) {
         let [endpoints, slice] = endpoints(address);
         let subsets = |live: &Value, wanted: &Value| {
             (live["subsets"] != wanted["subsets"]).then(|| json!({"subsets": wanted["subsets"]}))
@@ -200,6 +200,17 @@ fn service() -> Value {
     })
 }
 
+/// The address under which a server says that it is found: not everywhere, and nowhere that only its link knows.
+fn address_to_publish(address: SocketAddr) -> Option<SocketAddr> {
+    let (found, is_of_link) = match address.ip() {
+        IpAddr::V4(it) if it.is_unspecified() => (Ipv4Addr::LOCALHOST.into(), false),
+        IpAddr::V6(it) if it.is_unspecified() => (Ipv6Addr::LOCALHOST.into(), false),
+        IpAddr::V4(it) => (it.into(), it.is_link_local()),
+        IpAddr::V6(it) => (it.into(), it.is_unicast_link_local()),
+    };
+    (!is_of_link).then(|| SocketAddr::new(found, address.port()))
+}
+
 /// Endpoints and EndpointSlice of the server's own address.
 fn endpoints(address: SocketAddr) -> [Value; 2] {
     let (ip, port) = (address.ip().to_string(), address.port());
@@ -226,6 +237,21 @@ fn endpoints(address: SocketAddr) -> [Value; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_found_where_its_endpoints_may_be() {
+        let found = |address: &str| address_to_publish(address.parse().unwrap()).map(|it| it.to_string());
+        let table = [
+            ("127.0.0.1:6443", Some("127.0.0.1:6443")),
+            ("192.168.7.8:6443", Some("192.168.7.8:6443")),
+            ("0.0.0.0:6443", Some("127.0.0.1:6443")),
+            ("[::]:6443", Some("[::1]:6443")),
+            ("[fe80::1]:6443", None),
+        ];
+        for (address, want) in table {
+            assert_eq!(found(address).as_deref(), want, "{address}");
+        }
+    }
 
     #[test]
     fn a_role_gets_back_what_was_taken_and_keeps_what_was_added() {

@@ -109,7 +109,7 @@ async fn create_named(
         begin(call, &mut value, &uid)?;
     }
     content::validate(call, &value, None)?;
-    kinds::check_grants(call, None, &value)?;
+    kinds::check_allowed(call, None, &value)?;
     pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();

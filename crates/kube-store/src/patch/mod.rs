@@ -43,7 +43,7 @@ pub fn go_kind(value: &Value) -> &'static str {
 }
 
 /// A JSON syntax error in Go's words: the end of the input, or the character that does not fit.
-fn go_syntax_error(body: &[u8], error: &serde_json::Error) -> String {
+pub fn go_syntax_error(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }

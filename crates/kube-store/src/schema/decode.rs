@@ -208,21 +208,15 @@ impl Reader<'_> {
         let Value::String(text) = value else {
             return Err(self.mismatch(go_kind(value), schema));
         };
-        if text.contains(['\r', '\n']) {
-            *text = text.replace(['\r', '\n'], "");
-        }
-        match BASE64.decode(text.as_bytes()) {
+        let plain = text.replace(['\r', '\n'], "");
+        match BASE64.decode(plain.as_bytes()) {
             Ok(bytes) => {
                 // Stray bits in the last character vanish when Go writes the bytes again.
                 *text = BASE64.encode(bytes);
                 Ok(())
             }
-            Err(error) => {
-                let at = match error {
-                    base64::DecodeError::InvalidByte(at, _)
-                    | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
-                    _ => text.len(),
-                };
+            Err(_) => {
+                let at = base64_fault(text.as_bytes());
                 Err(format!("illegal base64 data at input byte {at}"))
             }
         }
@@ -241,6 +235,30 @@ impl Reader<'_> {
             go_type(schema)
         )
     }
+}
+
+/// Where Go finds the first fault of text that is not base64. A group that is not whole is told by its first byte.
+fn base64_fault(text: &[u8]) -> usize {
+    let is_break = |it: &u8| matches!(it, b'\r' | b'\n');
+    let after_breaks = |at: usize| at + text[at.min(text.len())..].iter().take_while(|it| is_break(it)).count();
+    let mut in_group = 0;
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            it if is_break(it) => {}
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => in_group = (in_group + 1) % 4,
+            b'=' if in_group == 2 => {
+                let next = after_breaks(at + 1);
+                return match text.get(next) {
+                    None => text.len(),
+                    Some(b'=') => after_breaks(next + 1),
+                    Some(_) => next - 1,
+                };
+            }
+            b'=' if in_group == 3 => return after_breaks(at + 1),
+            _ => return at,
+        }
+    }
+    text.len() - in_group
 }
 
 fn root_type(schema: &Schema, kind: &str) -> String {
@@ -278,7 +296,8 @@ fn int_or_string(value: &Value) -> Result<(), String> {
     }
 }
 
-fn go_kind(value: &Value) -> &'static str {
+/// What Go calls a JSON value of this kind.
+pub fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -396,6 +415,15 @@ mod tests {
                 "json: cannot unmarshal bool into Go value of type int32",
             ),
             (json!({"bytes": {"a": "!"}}), "illegal base64 data at input byte 0"),
+            (json!({"bytes": {"a": "x"}}), "illegal base64 data at input byte 0"),
+            (
+                json!({"bytes": {"a": "eHh4\neA="}}),
+                "illegal base64 data at input byte 8",
+            ),
+            (
+                json!({"bytes": {"a": "eA=="  , "b": "eA==x"}}),
+                "illegal base64 data at input byte 4",
+            ),
             (
                 json!({"spec": {"at": "2026-01-01T00:00:00Z"}}),
                 r#"parsing time "2026-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#,
