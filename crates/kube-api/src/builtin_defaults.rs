@@ -3,6 +3,7 @@
 
 mod pods;
 
+use crate::conversion::autoscaler::METRICS;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
@@ -209,6 +210,9 @@ fn event(object: &mut Map<String, Value>) {
 
 fn autoscaler(object: &mut Map<String, Value>) {
     let is_older = text(object, "apiVersion") == "autoscaling/v1";
+    // The older version keeps what it does not know in an annotation.
+    let others = object.get("metadata").and_then(|it| it["annotations"][METRICS].as_str());
+    let has_others = others.is_some_and(|it| serde_json::from_str(it).is_ok_and(|it: Vec<Value>| !it.is_empty()));
     let status = entry(object, "status");
     set(status, "desiredReplicas", 0);
     if is_older {
@@ -219,6 +223,9 @@ fn autoscaler(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "minReplicas", 1);
     if is_older {
+        if !has_others {
+            set(spec, "targetCPUUtilizationPercentage", 80);
+        }
         return;
     }
     let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});

@@ -5,6 +5,7 @@
 mod access;
 mod addresses;
 mod admission;
+mod autoscalers;
 mod containers;
 mod environment;
 mod pods;
@@ -52,7 +53,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         }
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::autoscaler(new, old, &mut errors),
         ("", "Node") if changed() => scheduling::taints(new, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
