@@ -8,6 +8,7 @@ mod admission;
 mod autoscalers;
 mod containers;
 mod environment;
+mod jobs;
 mod pods;
 mod policies;
 mod quotas;
@@ -21,7 +22,7 @@ mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::{
-    schema::metadata::{label_errors, subdomain_errors},
+    schema::metadata::{label_errors, qualified_name_errors, subdomain_errors},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -69,9 +70,11 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
         ("discovery.k8s.io", "EndpointSlice") => services::endpoint_slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
-        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
-        ("batch", "Job") => workloads::job(new, old, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(new, old, &mut errors),
+        ("apps", "ReplicaSet") => workloads::replica_set(new, old, &mut errors),
+        ("apps", "DaemonSet") => workloads::daemon_set(new, old, &mut errors),
+        ("apps", "StatefulSet") => workloads::stateful_set(new, old, &mut errors),
+        ("batch", "Job") => jobs::job(new, old, &mut errors),
+        ("batch", "CronJob") => jobs::cron_job(new, old, &mut errors),
         ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
@@ -165,32 +168,33 @@ fn port_errors(number: i64, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A number that is not negative, or a percentage of at most `percent_max`.
-fn int_or_percent(value: &Value, percent_max: Option<u32>, field: &str, errors: &mut Vec<FieldError>) {
+/// The number of a percentage, if a text is one.
+fn percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u32::MAX))
+}
+
+/// A number that is not negative, or a percentage.
+fn int_or_percent(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::Number(it) if it.as_i64().is_some_and(|it| it < 0) => {
             errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
         }
-        Value::String(it) => {
-            let digits = it
-                .strip_suffix('%')
-                .filter(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
-            match digits.map(|it| it.parse::<u32>().unwrap_or(u32::MAX)) {
-                None => errors.push(FieldError::invalid(
-                    field,
-                    value,
-                    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                     regex used for validation is '[0-9]+%')",
-                )),
-                Some(it) => {
-                    if let Some(most) = percent_max.filter(|most| it > *most) {
-                        let detail = format!("must not be greater than {most}%");
-                        errors.push(FieldError::invalid(field, value, detail));
-                    }
-                }
-            }
-        }
+        Value::String(it) if percent(it).is_none() => errors.push(FieldError::invalid(
+            field,
+            value,
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+             regex used for validation is '[0-9]+%')",
+        )),
         _ => {}
+    }
+}
+
+/// A number, or a percentage of at most all there is.
+fn not_more_than_all(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    if value.as_str().and_then(percent).is_some_and(|it| it > 100) {
+        errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
     }
 }
 
@@ -444,6 +448,24 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
             .iter()
             .map(|it| FieldError::invalid(field, &json!(name), it)),
     );
+}
+
+/// Errors of a qualified name, at a field.
+fn qualified(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    errors.extend(
+        qualified_name_errors(name)
+            .iter()
+            .map(|it| FieldError::invalid(field, &json!(name), it)),
+    );
+}
+
+/// An invalid value that is shown otherwise than clients write it: as the server within Kubernetes has it.
+fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> FieldError {
+    FieldError {
+        reason: "FieldValueInvalid",
+        field: field.into(),
+        detail: format!("Invalid value: {shown}: {detail}"),
+    }
 }
 
 #[cfg(test)]

@@ -246,14 +246,7 @@ fn conditions(value: &Value, field: &str, variables: &[&str], errors: &mut Vec<F
     let conditions = list(value, "/matchConditions");
     let field = format!("{field}.matchConditions");
     if conditions.len() > CONDITIONS_MAX {
-        errors.push(FieldError {
-            reason: "FieldValueTooMany",
-            field: field.clone(),
-            detail: format!(
-                "Too many: {}: must have at most {CONDITIONS_MAX} items",
-                conditions.len()
-            ),
-        });
+        errors.push(FieldError::too_many(&field, conditions.len(), CONDITIONS_MAX));
     }
     let mut names = HashSet::new();
     for (at, condition) in conditions.iter().enumerate() {

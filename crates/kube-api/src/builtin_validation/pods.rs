@@ -3,23 +3,41 @@
 use super::{
     addresses::address,
     containers::{Setting, container},
-    label, list, scheduling, security, subdomain, supported, text,
+    label, list, qualified, scheduling, security, subdomain, supported, text,
     volumes::volumes,
 };
 use kube_store::{
-    schema::metadata::{label_errors, qualified_name_errors, validate_labels},
+    schema::metadata::{label_errors, validate_annotations, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-pub(super) const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
+const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 
 /// Whether a spec is that of a pod, or of pods to come, which is still to be completed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Pod,
     Template,
+}
+
+/// Errors of a template of pods.
+pub(super) fn template(template: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let metadata = &template["metadata"];
+    errors.extend(validate_labels(&metadata["labels"], &format!("{field}.labels")));
+    errors.extend(validate_annotations(
+        &metadata["annotations"],
+        &format!("{field}.annotations"),
+    ));
+    pod_spec(&template["spec"], Of::Template, &format!("{field}.spec"), errors);
+    if !list(template, "/spec/ephemeralContainers").is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(
+            format!("{field}.spec.ephemeralContainers"),
+            detail,
+        ));
+    }
 }
 
 pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<FieldError>) {
@@ -227,10 +245,6 @@ fn underscored_subdomain_errors(name: &str) -> Vec<String> {
 
 /// Errors of what a pod waits for.
 fn gates(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    let qualified = |name: &str, field: &str, errors: &mut Vec<FieldError>| {
-        let wrong = qualified_name_errors(name);
-        errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
-    };
     for (at, gate) in list(spec, "/readinessGates").iter().enumerate() {
         let field = format!("{place}.readinessGates[{at}].conditionType");
         qualified(text(gate, "/conditionType"), &field, errors);

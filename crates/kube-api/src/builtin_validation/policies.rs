@@ -1,7 +1,7 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
 use super::{
-    PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, port_errors,
+    PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, not_more_than_all, port_errors,
     scheduling::label_selector, subdomain, supported, text,
 };
 use crate::pod_admission::SYSTEM_PRIORITIES;
@@ -254,7 +254,8 @@ pub(super) fn disruption_budget(new: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::invalid("spec", &new["spec"], detail));
     }
     for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-        int_or_percent(value, Some(100), field, errors);
+        int_or_percent(value, field, errors);
+        not_more_than_all(value, field, errors);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where pods may run: labels of nodes, taints and what tolerates them, affinity, and how pods are spread.
 
-use super::{label, list, subdomain, supported, text};
+use super::{label, list, qualified, subdomain, supported, text};
 use kube_store::{
-    schema::metadata::{label_value_errors, qualified_name_errors, validate_labels},
+    schema::metadata::{label_value_errors, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -11,11 +11,6 @@ use std::collections::HashSet;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-
-fn key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let wrong = qualified_name_errors(key);
-    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(key), it)));
-}
 
 /// Errors of a selector of labels; one that is absent selects nothing, or everything.
 pub(super) fn label_selector(selector: &Value, place: &str, errors: &mut Vec<FieldError>) {
@@ -68,7 +63,7 @@ fn expression_errors(expression: &Value, known: &[&str], place: &str, errors: &m
         }
         _ => {}
     }
-    key(text(expression, "/key"), &format!("{place}.key"), errors);
+    qualified(text(expression, "/key"), &format!("{place}.key"), errors);
 }
 
 pub(super) fn tolerations(tolerations: &[Value], field: &str, errors: &mut Vec<FieldError>) {
@@ -80,7 +75,7 @@ pub(super) fn tolerations(tolerations: &[Value], field: &str, errors: &mut Vec<F
             text(toleration, "/value"),
         );
         if !name.is_empty() {
-            key(name, &field("key"), errors);
+            qualified(name, &field("key"), errors);
         } else if operator != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(FieldError::invalid(field("operator"), &json!(operator), detail));
@@ -121,7 +116,7 @@ pub(super) fn taints(node: &Value, errors: &mut Vec<FieldError>) {
     for (at, taint) in list(node, "/spec/taints").iter().enumerate() {
         let place = format!("metadata.taints[{at}]");
         let (name, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
-        key(name, &format!("{place}.key"), errors);
+        qualified(name, &format!("{place}.key"), errors);
         let wrong = label_value_errors(value);
         if !wrong.is_empty() {
             let field = format!("{place}.value");
@@ -236,7 +231,7 @@ fn pod_term(term: &Value, place: &str, errors: &mut Vec<FieldError>) {
     if topology.is_empty() {
         errors.push(FieldError::required(&field, "can not be empty"));
     }
-    key(topology, &field, errors);
+    qualified(topology, &field, errors);
 }
 
 pub(super) fn spread(constraints: &[Value], place: &str, errors: &mut Vec<FieldError>) {

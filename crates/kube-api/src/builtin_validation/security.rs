@@ -1,6 +1,6 @@
 //! As whom pods and containers run, and what keeps them in.
 
-use super::{list, supported, text, volumes::descending};
+use super::{invalid_shown, list, supported, text, volumes::descending};
 use kube_store::status::FieldError;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -114,14 +114,6 @@ fn profiles(context: &Value, place: &str, errors: &mut Vec<FieldError>) {
                 }
             }
         }
-    }
-}
-
-fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueInvalid",
-        field: field.into(),
-        detail: format!("Invalid value: {shown}: {detail}"),
     }
 }
 

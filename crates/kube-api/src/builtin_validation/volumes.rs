@@ -267,7 +267,7 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
             errors.push(FieldError::required(field("name"), ""));
         }
         if !volumes.contains_key(name) {
-            errors.push(not_found(field("name"), name));
+            errors.push(FieldError::not_found(field("name"), &json!(name)));
         }
         if path.is_empty() {
             errors.push(FieldError::required(field("mountPath"), ""));
@@ -286,14 +286,6 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
         propagation(mount, privileged, &all, errors);
     }
     devices(container, place, volumes, errors);
-}
-
-fn not_found(field: String, name: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueNotFound",
-        field,
-        detail: format!("Not found: {name:?}"),
-    }
 }
 
 fn propagation(mount: &Value, privileged: bool, all: &str, errors: &mut Vec<FieldError>) {
@@ -332,7 +324,7 @@ fn devices(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut V
             errors.push(FieldError::required(field("name"), ""));
         }
         match volumes.get(name) {
-            None => errors.push(not_found(field("name"), name)),
+            None => errors.push(FieldError::not_found(field("name"), &json!(name))),
             Some(false) => {
                 let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
                 errors.push(FieldError::invalid(field("name"), &json!(name), detail));
