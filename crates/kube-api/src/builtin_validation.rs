@@ -6,12 +6,15 @@ mod access;
 mod addresses;
 mod admission;
 mod autoscalers;
+mod budgets;
 mod containers;
 mod environment;
 mod jobs;
 mod pods;
 mod policies;
 mod quotas;
+mod resources;
+mod runtime_classes;
 mod schedules;
 mod scheduling;
 mod security;
@@ -53,7 +56,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             policies::ingress_names(new, &mut errors);
         }
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
-        ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
+        ("policy", "PodDisruptionBudget") => budgets::disruption_budget(new, old, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::autoscaler(new, old, &mut errors),
         ("", "Node") if changed() => scheduling::taints(new, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
@@ -65,7 +68,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("storage.k8s.io", "StorageClass") => storage::class(new, old, &mut errors),
         ("storage.k8s.io", "VolumeAttachment") => storage::attachment(new, old, &mut errors),
         ("storage.k8s.io", "CSIDriver") => storage::driver(new, old, &mut errors),
-        ("node.k8s.io", "RuntimeClass") => workloads::runtime_class(new, old, &mut errors),
+        ("node.k8s.io", "RuntimeClass") => runtime_classes::runtime_class(new, old, &mut errors),
         ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
         ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
         ("discovery.k8s.io", "EndpointSlice") => services::endpoint_slice(new, old, &mut errors),

@@ -3,11 +3,11 @@
 use super::{
     addresses::address,
     containers::{Setting, container},
-    label, list, qualified, scheduling, security, subdomain, supported, text,
+    label, list, qualified, resources, scheduling, security, subdomain, supported, text,
     volumes::volumes,
 };
 use kube_store::{
-    schema::metadata::{label_errors, validate_annotations, validate_labels},
+    schema::metadata::{validate_annotations, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
@@ -42,12 +42,14 @@ pub(super) fn template(template: &Value, field: &str, errors: &mut Vec<FieldErro
 
 pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<FieldError>) {
     let volumes = volumes(spec, field, errors);
+    let claims = resources::claims_of_pod(spec, field, errors);
     if list(spec, "/containers").is_empty() {
         errors.push(FieldError::required(format!("{field}.containers"), ""));
     }
     let mut names = HashSet::new();
     let setting = Setting {
         volumes,
+        claims,
         grace: spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64),
         host_users: spec["hostUsers"] != false,
     };
@@ -71,6 +73,7 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
             self::container(container, &place, kind == "initContainers", &setting, errors);
         }
     }
+    resources::of_pod(spec, &setting.claims, field, errors);
     if spec["hostNetwork"] == true {
         ports_of_the_node(spec, of, field, errors);
     }
@@ -270,19 +273,6 @@ fn names_of_others(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let name = text(spec, &format!("/{key}"));
         if !name.is_empty() {
             subdomain(name, &format!("{place}.{key}"), errors);
-        }
-    }
-    let mut claims = HashSet::new();
-    for (at, claim) in list(spec, "/resourceClaims").iter().enumerate() {
-        let (name, field) = (text(claim, "/name"), format!("{place}.resourceClaims[{at}].name"));
-        if name.is_empty() {
-            errors.push(FieldError::required(field, ""));
-            continue;
-        }
-        let wrong = label_errors(name);
-        errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(name), it)));
-        if !claims.insert(name) {
-            errors.push(FieldError::duplicate(field, &json!(name)));
         }
     }
 }

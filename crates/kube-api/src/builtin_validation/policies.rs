@@ -1,7 +1,7 @@
 //! Ingresses, network policies, disruption budgets, autoscalers and volume claims: what charts get wrong.
 
 use super::{
-    PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, not_more_than_all, port_errors,
+    PROTOCOLS, addresses::range, containers::port_or_name, immutable, label, list, port_errors,
     scheduling::label_selector, subdomain, supported, text,
 };
 use crate::pod_admission::SYSTEM_PRIORITIES;
@@ -247,18 +247,6 @@ fn ip_block(block: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) fn disruption_budget(new: &Value, errors: &mut Vec<FieldError>) {
-    let (least, most) = (&new["spec"]["minAvailable"], &new["spec"]["maxUnavailable"]);
-    if !least.is_null() && !most.is_null() {
-        let detail = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid("spec", &new["spec"], detail));
-    }
-    for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-        int_or_percent(value, field, errors);
-        not_more_than_all(value, field, errors);
-    }
-}
-
 /// What nobody but the system may exceed.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 
@@ -394,11 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_policies_and_claims_are_checked() {
-        let budget = |spec: Value| said(|it| disruption_budget(&json!({"spec": spec}), it)).len();
-        assert_eq!(budget(json!({"minAvailable": "50%"})), 0);
-        assert_eq!(budget(json!({"minAvailable": 1, "maxUnavailable": 1})), 1);
-        assert_eq!(budget(json!({"minAvailable": "half"})), 1);
+    fn policies_and_claims_are_checked() {
         let block = |block: Value| {
             let rule = json!({"spec": {"ingress": [{"from": [{"ipBlock": block}]}]}});
             said(|it| network_policy(&rule, it)).len()

@@ -212,14 +212,6 @@ pub(super) fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-pub(super) fn runtime_class(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    match text(new, "/handler") {
-        "" => errors.push(FieldError::required("handler", "")),
-        handler => label(handler, "handler", errors),
-    }
-    immutable(new, old, "/handler", "handler", errors);
-}
-
 pub(super) fn replica_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     if !changed(new, old, "/spec") {
         return;
