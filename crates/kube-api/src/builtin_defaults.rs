@@ -211,7 +211,9 @@ fn event(object: &mut Map<String, Value>) {
 fn autoscaler(object: &mut Map<String, Value>) {
     let is_older = text(object, "apiVersion") == "autoscaling/v1";
     // The older version keeps what it does not know in an annotation.
-    let others = object.get("metadata").and_then(|it| it["annotations"][METRICS].as_str());
+    let others = object
+        .get("metadata")
+        .and_then(|it| it["annotations"][METRICS].as_str());
     let has_others = others.is_some_and(|it| serde_json::from_str(it).is_ok_and(|it: Vec<Value>| !it.is_empty()));
     let status = entry(object, "status");
     set(status, "desiredReplicas", 0);
@@ -423,11 +425,7 @@ fn job(object: &mut Map<String, Value>) {
     set(
         spec,
         "podReplacementPolicy",
-        if has_policy {
-            "Failed"
-        } else {
-            "TerminatingOrFailed"
-        },
+        if has_policy { "Failed" } else { "TerminatingOrFailed" },
     );
     set(spec, "manualSelector", false);
     failure_policy(spec);

@@ -10,6 +10,7 @@ mod budgets;
 mod containers;
 mod environment;
 mod jobs;
+mod pod_annotations;
 mod pods;
 mod policies;
 mod quotas;
@@ -21,6 +22,7 @@ mod security;
 mod services;
 mod storage;
 mod volumes;
+mod windows;
 mod workloads;
 
 use base64::{Engine, engine::general_purpose::STANDARD};

@@ -43,6 +43,22 @@ pub(super) fn pod(object: &mut Map<String, Value>) {
     let status = entry(object, "status");
     set(status, "phase", "Pending");
     set(status, "qosClass", class);
+    addresses(status);
+}
+
+/// A pod's address and the first of its addresses are the same; of two the one that stands alone counts.
+fn addresses(status: &mut Map<String, Value>) {
+    let first = status.get("podIPs").and_then(|it| it[0]["ip"].as_str()).unwrap_or("");
+    match text(status, "podIP").to_owned() {
+        own if own == first => {}
+        own if own.is_empty() => {
+            let first = first.to_owned();
+            status.insert("podIP".to_owned(), first.into());
+        }
+        own => {
+            status.insert("podIPs".to_owned(), json!([{"ip": own}]));
+        }
+    }
 }
 
 /// Limits stand in for missing requests.
@@ -117,7 +133,9 @@ fn quality(spec: &Map<String, Value>) -> &'static str {
         }
         None => {
             let (mut requests, mut limits, mut bounded) = (Amounts::new(), Amounts::new(), true);
-            let containers = ["containers", "initContainers"].into_iter().filter_map(|it| spec.get(it));
+            let containers = ["containers", "initContainers"]
+                .into_iter()
+                .filter_map(|it| spec.get(it));
             for container in containers.filter_map(Value::as_array).flatten() {
                 let own = asked(&container["resources"], "limits");
                 bounded &= own.len() == 2;

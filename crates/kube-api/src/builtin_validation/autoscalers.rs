@@ -28,12 +28,7 @@ pub(super) fn autoscaler(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
     }
     if old.is_some() && changed(new, old, "/status") {
         for counter in ["currentReplicas", "desiredReplicas"] {
-            non_negative(
-                new,
-                &format!("/status/{counter}"),
-                &format!("status.{counter}"),
-                errors,
-            );
+            non_negative(new, &format!("/status/{counter}"), &format!("status.{counter}"), errors);
         }
     }
 }
@@ -475,9 +470,7 @@ mod tests {
         );
         assert_eq!(
             said(&scaler("v1", json!({"targetCPUUtilizationPercentage": -5})), None),
-            [
-                "spec.metrics[0].resource.target.averageUtilization: Invalid value: -5: must be greater than 0"
-            ]
+            ["spec.metrics[0].resource.target.averageUtilization: Invalid value: -5: must be greater than 0"]
         );
     }
 

@@ -34,12 +34,7 @@ pub(super) fn disruption_budget(new: &Value, old: Option<&Value>, errors: &mut V
     }
     if old.is_some() && changed(new, old, "/status") {
         for counter in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-            non_negative(
-                new,
-                &format!("/status/{counter}"),
-                &format!("status.{counter}"),
-                errors,
-            );
+            non_negative(new, &format!("/status/{counter}"), &format!("status.{counter}"), errors);
         }
     }
 }

@@ -267,12 +267,7 @@ fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let detail = "when completion mode is Indexed";
         errors.push(FieldError::required(field("completions"), detail));
     }
-    at_most(
-        "parallelism",
-        INDEXES_MAX,
-        " when completion mode is Indexed",
-        errors,
-    );
+    at_most("parallelism", INDEXES_MAX, " when completion mode is Indexed", errors);
     if completions.is_some_and(|it| failed.is_some_and(|failed| failed > it)) {
         let detail = "must be less than or equal to completions";
         errors.push(FieldError::invalid(field("maxFailedIndexes"), &json!(failed), detail));
@@ -596,7 +591,10 @@ mod tests {
         );
         let mut taken = job_with(json!({}));
         taken["spec"]["template"]["metadata"]["labels"]["controller-uid"] = json!("x");
-        let labels = own.replace(r#""controller-uid":"u","job-name""#, r#""controller-uid":"x","job-name""#);
+        let labels = own.replace(
+            r#""controller-uid":"u","job-name""#,
+            r#""controller-uid":"x","job-name""#,
+        );
         assert_eq!(
             said(&taken, None),
             [format!(
@@ -726,7 +724,9 @@ mod tests {
         let found = said(&indexed, None);
         assert_eq!(
             found.last().expect("an error"),
-            &format!("metadata.name: Invalid value: \"{long}\": will not able to create pod with invalid DNS label: {long}-10")
+            &format!(
+                "metadata.name: Invalid value: \"{long}\": will not able to create pod with invalid DNS label: {long}-10"
+            )
         );
     }
 
@@ -747,7 +747,10 @@ mod tests {
         assert_eq!(said(&new, Some(&old)).len(), 1);
         let mut new = old.clone();
         new["spec"]["backoffLimitPerIndex"] = json!(1);
-        assert!(said(&new, Some(&old)).contains(&"spec.backoffLimitPerIndex: Invalid value: 1: field is immutable".to_owned()));
+        assert!(
+            said(&new, Some(&old))
+                .contains(&"spec.backoffLimitPerIndex: Invalid value: 1: field is immutable".to_owned())
+        );
         let old = job_with(json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3}));
         let mut new = old.clone();
         new["spec"]["completions"] = json!(4);

@@ -139,11 +139,7 @@ fn within_limit(name: &str, amount: &str, limits: &Amounts, place: &str, errors:
         return;
     };
     let detail = format!("must be {relation} {name} limit of {limit}");
-    errors.push(FieldError::invalid(
-        format!("{place}.requests"),
-        &json!(amount),
-        detail,
-    ));
+    errors.push(FieldError::invalid(format!("{place}.requests"), &json!(amount), detail));
 }
 
 fn page_errors(name: &str, amount: &str, field: &str, errors: &mut Vec<FieldError>) {
@@ -216,9 +212,8 @@ pub(super) fn claims_of_pod<'p>(spec: &'p Value, place: &str, errors: &mut Vec<F
             _ => None,
         };
         if let Some(detail) = detail {
-            let shown = format!(
-                r#"{{"Name":{name:?},"ResourceClaimName":{own},"ResourceClaimTemplateName":{template}}}"#
-            );
+            let shown =
+                format!(r#"{{"Name":{name:?},"ResourceClaimName":{own},"ResourceClaimTemplateName":{template}}}"#);
             errors.push(invalid_shown(&field, &shown, detail));
         }
         for (key, value) in [("resourceClaimName", own), ("resourceClaimTemplateName", template)] {

@@ -26,10 +26,7 @@ pub(super) fn runtime_class(new: &Value, old: Option<&Value>, errors: &mut Vec<F
         resources::of_container(&limits, &Claims::new(), "overhead", errors);
     }
     let scheduling = &new["scheduling"];
-    errors.extend(validate_labels(
-        &scheduling["nodeSelector"],
-        "scheduling.nodeSelector",
-    ));
+    errors.extend(validate_labels(&scheduling["nodeSelector"], "scheduling.nodeSelector"));
     let tolerations = list(scheduling, "/tolerations");
     scheduling::tolerations(tolerations, "scheduling.tolerations", errors);
     let mut seen = HashSet::new();

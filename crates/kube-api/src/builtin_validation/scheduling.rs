@@ -227,6 +227,7 @@ fn pod_term(term: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let namespace = namespace.as_str().unwrap_or_default();
         label(namespace, &format!("{place}.namespace"), errors);
     }
+    label_keys(term, place, errors);
     let (topology, field) = (text(term, "/topologyKey"), format!("{place}.topologyKey"));
     if topology.is_empty() {
         errors.push(FieldError::required(&field, "can not be empty"));
@@ -280,6 +281,45 @@ pub(super) fn spread(constraints: &[Value], place: &str, errors: &mut Vec<FieldE
                 supported(&constraint[policy], field(policy), &["Honor", "Ignore"], errors);
             }
         }
+        label_keys(constraint, &format!("{place}[{at}]"), errors);
         label_selector(&constraint["labelSelector"], &field("labelSelector"), errors);
+    }
+}
+
+/// Errors of the labels whose values are those of the pod itself: they say more of a selector that is there, once.
+fn label_keys(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let selector = &it["labelSelector"];
+    let keys = |member: &str| {
+        let all = it[member].as_array().into_iter().flatten();
+        all.map(|it| it.as_str().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let (same, other) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
+    for (member, keys) in [("matchLabelKeys", &same), ("mismatchLabelKeys", &other)] {
+        let field = format!("{place}.{member}");
+        if selector.is_null() && !keys.is_empty() {
+            let detail = "must not be specified when labelSelector is not set";
+            errors.push(FieldError::forbidden(field, detail));
+            continue;
+        }
+        for (at, key) in keys.iter().enumerate() {
+            qualified(key, &format!("{field}[{at}]"), errors);
+        }
+    }
+    // A pod's own values are part of the selector by now, so that what was there before is there twice.
+    let labels = selector["matchLabels"].as_object();
+    let mut seen: HashSet<&str> = labels.into_iter().flatten().map(|it| it.0.as_str()).collect();
+    for expression in list(selector, "/matchExpressions") {
+        let key = text(expression, "/key");
+        if !seen.insert(key)
+            && let Some(at) = same.iter().rposition(|it| *it == key)
+        {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.push(FieldError::invalid(format!("{place}[{at}]"), &json!(key), detail));
+        }
+    }
+    for (at, key) in same.iter().enumerate().filter(|(_, key)| other.contains(key)) {
+        let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+        let field = format!("{place}.matchLabelKeys[{at}]");
+        errors.push(FieldError::invalid(field, &json!(key), detail));
     }
 }

@@ -10,6 +10,40 @@ use std::collections::{HashMap, HashSet};
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
+/// The sources of volumes in the order in which they are looked at: of several only the first is.
+const KINDS: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 /// Whether the volume of a name can be given to a container as a block device.
 pub(super) type Volumes<'v> = HashMap<&'v str, bool>;
 
@@ -27,24 +61,16 @@ pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldEr
                 errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
             }
         }
-        let sources: Vec<_> = volume
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, it)| *key != "name" && !it.is_null())
-            .collect();
-        match sources.as_slice() {
-            [(kind, it)] => source(kind, it, &format!("{place}.{kind}"), errors),
-            [] => {}
-            _ => {
-                let detail = "may not specify more than 1 volume type";
-                errors.push(FieldError::forbidden(place, detail));
-            }
+        let mut sources = KINDS.iter().filter(|it| !volume[**it].is_null());
+        let first = sources.next();
+        if let Some(kind) = first {
+            source(kind, &volume[*kind], &format!("{place}.{kind}"), errors);
         }
-        // What has no source is the claim of a StatefulSet.
-        let is_claim = sources
-            .iter()
-            .all(|(kind, _)| ["persistentVolumeClaim", "ephemeral"].contains(&kind.as_str()));
+        for kind in sources {
+            let detail = "may not specify more than 1 volume type";
+            errors.push(FieldError::forbidden(format!("{place}.{kind}"), detail));
+        }
+        let is_claim = first.is_some_and(|it| ["persistentVolumeClaim", "ephemeral"].contains(it));
         volumes.insert(name, is_claim);
     }
     volumes
@@ -58,6 +84,15 @@ fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    // Of those that have one, the name comes before it.
+    let named = match kind {
+        "secret" => Some("secretName"),
+        "configMap" => Some("name"),
+        _ => None,
+    };
+    if let Some(name) = named {
+        needed(it, name, place, errors);
+    }
     mode(it, "defaultMode", place, errors);
     match kind {
         "emptyDir" => {
@@ -68,13 +103,12 @@ fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
             }
         }
         "hostPath" => host_path(it, place, errors),
-        "secret" => {
-            needed(it, "secretName", place, errors);
+        "secret" | "configMap" => {
             items(it, place, &mut HashSet::new(), errors);
         }
-        "configMap" => {
-            needed(it, "name", place, errors);
-            items(it, place, &mut HashSet::new(), errors);
+        "gitRepo" => {
+            needed(it, "repository", place, errors);
+            descending(text(it, "/directory"), &format!("{place}.directory"), errors);
         }
         "persistentVolumeClaim" => needed(it, "claimName", place, errors),
         "nfs" => {

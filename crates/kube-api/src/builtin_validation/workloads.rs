@@ -1,7 +1,7 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all,
+    changed, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all, pod_annotations,
     pods::{Of, pod_spec, template},
     policies,
     scheduling::label_selector,
@@ -348,11 +348,7 @@ fn selector(new: &Value, maker: &str, errors: &mut Vec<FieldError>) -> bool {
     }
     match maker {
         _ if readable => {}
-        "deployment" => errors.push(FieldError::invalid(
-            "spec.selector",
-            selector,
-            "invalid label selector",
-        )),
+        "deployment" => errors.push(FieldError::invalid("spec.selector", selector, "invalid label selector")),
         "statefulset" => errors.push(FieldError {
             reason: "FieldValueInvalid",
             field: "spec.selector".to_owned(),
@@ -395,7 +391,16 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
 }
 
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const ANNOTATIONS: &str = "metadata.annotations";
+    let annotations = &new["metadata"]["annotations"];
+    let before = old.map(|it| &it["metadata"]["annotations"]);
+    if let Some(before) = before {
+        pod_annotations::kept(annotations, before, ANNOTATIONS, errors);
+    }
     // What was stored once may stay: its status is still to be written.
+    if before != Some(annotations) {
+        pod_annotations::annotations(annotations, before, &new["spec"], ANNOTATIONS, errors);
+    }
     if old.is_none_or(|it| it["spec"] != new["spec"]) {
         pod_spec(&new["spec"], Of::Pod, "spec", errors);
     }
@@ -410,6 +415,7 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             let detail = "cannot be set until all schedulingGates have been cleared";
             errors.push(FieldError::forbidden("spec.nodeName", detail));
         }
+        pod_annotations::as_fields(annotations, &new["spec"], "spec", errors);
         return;
     };
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
