@@ -53,25 +53,31 @@ pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldEr
     for (at, volume) in list(spec, "/volumes").iter().enumerate() {
         let place = format!("{field}.volumes[{at}]");
         let name = text(volume, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{place}.name"), ""));
-        } else {
-            label(name, &format!("{place}.name"), errors);
-            if volumes.contains_key(&name) {
-                errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
-            }
-        }
+        let before = errors.len();
         let mut sources = KINDS.iter().filter(|it| !volume[**it].is_null());
         let first = sources.next();
-        if let Some(kind) = first {
-            source(kind, &volume[*kind], &format!("{place}.{kind}"), errors);
+        match first {
+            Some(kind) => source(kind, &volume[*kind], &format!("{place}.{kind}"), errors),
+            None => errors.push(FieldError::required(&place, "must specify a volume type")),
         }
         for kind in sources {
             let detail = "may not specify more than 1 volume type";
             errors.push(FieldError::forbidden(format!("{place}.{kind}"), detail));
         }
-        let is_claim = first.is_some_and(|it| ["persistentVolumeClaim", "ephemeral"].contains(it));
-        volumes.insert(name, is_claim);
+        let field = format!("{place}.name");
+        if name.is_empty() {
+            errors.push(FieldError::required(&field, ""));
+        } else {
+            label(name, &field, errors);
+        }
+        if volumes.contains_key(name) {
+            errors.push(FieldError::duplicate(field, &json!(name)));
+        }
+        // One that is wrong is as good as none.
+        if errors.len() == before {
+            let is_claim = first.is_some_and(|it| ["persistentVolumeClaim", "ephemeral"].contains(it));
+            volumes.insert(name, is_claim);
+        }
     }
     volumes
 }
