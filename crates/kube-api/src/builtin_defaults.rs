@@ -5,6 +5,7 @@ mod nodes;
 mod pods;
 mod volumes;
 
+use crate::conversion::autoscaler::METRICS;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
@@ -209,6 +210,11 @@ fn event(object: &mut Map<String, Value>) {
 
 fn autoscaler(object: &mut Map<String, Value>) {
     let is_older = text(object, "apiVersion") == "autoscaling/v1";
+    // The older version keeps what it does not know in an annotation.
+    let others = object
+        .get("metadata")
+        .and_then(|it| it["annotations"][METRICS].as_str());
+    let has_others = others.is_some_and(|it| serde_json::from_str(it).is_ok_and(|it: Vec<Value>| !it.is_empty()));
     let status = entry(object, "status");
     set(status, "desiredReplicas", 0);
     if is_older {
@@ -219,6 +225,9 @@ fn autoscaler(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "minReplicas", 1);
     if is_older {
+        if !has_others {
+            set(spec, "targetCPUUtilizationPercentage", 80);
+        }
         return;
     }
     let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
@@ -391,6 +400,10 @@ fn stateful_set(object: &mut Map<String, Value>) {
     if text(strategy, "type") == "RollingUpdate" {
         set(entry(strategy, "rollingUpdate"), "partition", 0);
     }
+    // Kubernetes knows the field, and has it switched off: what it says is lost there, too.
+    if let Some(update) = member(strategy, "rollingUpdate") {
+        update.remove("maxUnavailable");
+    }
     let policy = entry(spec, "persistentVolumeClaimRetentionPolicy");
     set(policy, "whenDeleted", "Retain");
     set(policy, "whenScaled", "Retain");
@@ -415,46 +428,57 @@ fn job(object: &mut Map<String, Value>) {
     set(spec, "backoffLimit", if per_index { i32::MAX } else { 6 });
     set(spec, "completionMode", "NonIndexed");
     set(spec, "suspend", false);
-    let failure_policy = spec.contains_key("podFailurePolicy");
+    let has_policy = spec.contains_key("podFailurePolicy");
     set(
         spec,
         "podReplacementPolicy",
-        if failure_policy {
-            "Failed"
-        } else {
-            "TerminatingOrFailed"
-        },
+        if has_policy { "Failed" } else { "TerminatingOrFailed" },
     );
     set(spec, "manualSelector", false);
+    failure_policy(spec);
     pods::template(entry(spec, "template"));
     job_selector(object);
     entry(object, "status");
 }
 
-/// A job owns its pods by its own uid; known once the object has one.
+/// What a failed pod means: a condition that only names its type is one that is true.
+fn failure_policy(spec: &mut Map<String, Value>) {
+    let Some(policy) = member(spec, "podFailurePolicy") else {
+        return;
+    };
+    // A list that Go does not leave out.
+    set(policy, "rules", Value::Null);
+    for rule in items(policy, "rules") {
+        items(rule, "onPodConditions").for_each(|it| set(it, "status", "True"));
+    }
+}
+
+/// A job owns its pods by its own uid; known once the object has one. What a client says of it stays, and is checked later.
 fn job_selector(object: &mut Map<String, Value>) {
     let meta = entry(object, "metadata");
     let (uid, name) = (text(meta, "uid").to_owned(), text(meta, "name").to_owned());
-    let spec = entry(object, "spec");
-    if uid.is_empty() || spec.get("manualSelector") == Some(&json!(true)) {
+    if uid.is_empty() {
         return;
     }
-    set(
-        spec,
-        "selector",
-        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
-    );
-    let labels = entry(entry(entry(spec, "template"), "metadata"), "labels");
-    for (key, value) in [
-        ("batch.kubernetes.io/controller-uid", &uid),
-        ("batch.kubernetes.io/job-name", &name),
-        ("controller-uid", &uid),
-        ("job-name", &name),
-    ] {
-        set(labels, key, value.as_str());
+    let spec = entry(object, "spec");
+    if spec.get("manualSelector") != Some(&json!(true)) {
+        let selected = entry(entry(spec, "selector"), "matchLabels");
+        set(selected, "batch.kubernetes.io/controller-uid", uid.as_str());
+        let labels = entry(entry(entry(spec, "template"), "metadata"), "labels");
+        for (key, value) in [
+            ("batch.kubernetes.io/controller-uid", &uid),
+            ("batch.kubernetes.io/job-name", &name),
+            ("controller-uid", &uid),
+            ("job-name", &name),
+        ] {
+            set(labels, key, value.as_str());
+        }
     }
-    let labels = labels.clone();
-    set(entry(object, "metadata"), "labels", labels);
+    let labels = spec.get("template").and_then(|it| it.pointer("/metadata/labels"));
+    let labels = labels.filter(|it| it.is_object()).cloned();
+    if let Some(labels) = labels {
+        set(entry(object, "metadata"), "labels", labels);
+    }
 }
 
 fn cron_job(object: &mut Map<String, Value>) {
@@ -465,7 +489,9 @@ fn cron_job(object: &mut Map<String, Value>) {
     set(spec, "failedJobsHistoryLimit", 1);
     let job = entry(spec, "jobTemplate");
     entry(job, "metadata");
-    let template = entry(entry(job, "spec"), "template");
+    let job = entry(job, "spec");
+    failure_policy(job);
+    let template = entry(job, "template");
     entry(template, "metadata");
     pods::template(template);
     entry(object, "status");

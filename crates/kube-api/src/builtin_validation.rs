@@ -5,16 +5,22 @@
 mod access;
 mod addresses;
 mod admission;
+mod autoscalers;
+mod budgets;
 pub(crate) mod claims;
 mod containers;
 mod csi;
 mod endpoints;
 mod environment;
 mod events;
+mod jobs;
 mod nodes;
+mod pod_annotations;
 mod pods;
 mod policies;
 mod quotas;
+mod resources;
+mod runtime_classes;
 mod schedules;
 mod scheduling;
 mod security;
@@ -22,6 +28,7 @@ mod services;
 mod storage;
 mod volume_sources;
 mod volumes;
+mod windows;
 mod workloads;
 
 pub(crate) use addresses::plain_bits;
@@ -66,8 +73,8 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
             }
         }
         ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
-        ("policy", "PodDisruptionBudget") => policies::disruption_budget(new, &mut errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => policies::autoscaler(new, &mut errors),
+        ("policy", "PodDisruptionBudget") => budgets::disruption_budget(new, old, &mut errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::autoscaler(new, old, &mut errors),
         ("", "Node") => nodes::node(new, old, &mut errors),
         ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
         ("", "LimitRange") => quotas::limits(new, &mut errors),
@@ -80,15 +87,17 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("storage.k8s.io", "CSIDriver") => csi::driver(new, old, &mut errors),
         ("storage.k8s.io", "CSINode") => csi::node(new, old, &mut errors),
         ("storage.k8s.io", "CSIStorageCapacity") => csi::capacity(new, old, &mut errors),
-        ("node.k8s.io", "RuntimeClass") => workloads::runtime_class(new, old, &mut errors),
+        ("node.k8s.io", "RuntimeClass") => runtime_classes::runtime_class(new, old, &mut errors),
         ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
         ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
         ("", "Endpoints") => endpoints::endpoints(new, old, &mut errors),
         ("discovery.k8s.io", "EndpointSlice") => endpoints::slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
-        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => workloads::selected(kind, new, old, &mut errors),
-        ("batch", "Job") => workloads::job(new, old, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(new, old, &mut errors),
+        ("apps", "ReplicaSet") => workloads::replica_set(new, old, &mut errors),
+        ("apps", "DaemonSet") => workloads::daemon_set(new, old, &mut errors),
+        ("apps", "StatefulSet") => workloads::stateful_set(new, old, &mut errors),
+        ("batch", "Job") => jobs::job(new, old, &mut errors),
+        ("batch", "CronJob") => jobs::cron_job(new, old, &mut errors),
         ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
@@ -182,32 +191,33 @@ fn port_errors(number: i64, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A number that is not negative, or a percentage of at most `percent_max`.
-fn int_or_percent(value: &Value, percent_max: Option<u32>, field: &str, errors: &mut Vec<FieldError>) {
+/// The number of a percentage, if a text is one.
+fn percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u32::MAX))
+}
+
+/// A number that is not negative, or a percentage.
+fn int_or_percent(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::Number(it) if it.as_i64().is_some_and(|it| it < 0) => {
             errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
         }
-        Value::String(it) => {
-            let digits = it
-                .strip_suffix('%')
-                .filter(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
-            match digits.map(|it| it.parse::<u32>().unwrap_or(u32::MAX)) {
-                None => errors.push(FieldError::invalid(
-                    field,
-                    value,
-                    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                     regex used for validation is '[0-9]+%')",
-                )),
-                Some(it) => {
-                    if let Some(most) = percent_max.filter(|most| it > *most) {
-                        let detail = format!("must not be greater than {most}%");
-                        errors.push(FieldError::invalid(field, value, detail));
-                    }
-                }
-            }
-        }
+        Value::String(it) if percent(it).is_none() => errors.push(FieldError::invalid(
+            field,
+            value,
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+             regex used for validation is '[0-9]+%')",
+        )),
         _ => {}
+    }
+}
+
+/// A number, or a percentage of at most all there is.
+fn not_more_than_all(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    if value.as_str().and_then(percent).is_some_and(|it| it > 100) {
+        errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
     }
 }
 
@@ -402,22 +412,30 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Errors of a list that is too long, and whether it is.
-fn too_many(given: usize, most: usize, field: impl Into<String>, errors: &mut Vec<FieldError>) -> bool {
+fn too_many(given: usize, most: usize, field: &str, errors: &mut Vec<FieldError>) -> bool {
     let is = given > most;
     if is {
-        errors.push(FieldError {
-            reason: "FieldValueTooMany",
-            field: field.into(),
-            detail: format!("Too many: {given}: must have at most {most} items"),
-        });
+        errors.push(FieldError::too_many(field, given, most));
     }
     is
 }
 
-/// Errors of a name with or without a prefix, as labels have, at a field.
+/// Errors of a qualified name, at a field.
 fn qualified_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
-    let wrong = qualified_name_errors(name);
-    errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
+    errors.extend(
+        qualified_name_errors(name)
+            .iter()
+            .map(|it| FieldError::invalid(field, &json!(name), it)),
+    );
+}
+
+/// An invalid value that is shown otherwise than clients write it: as the server within Kubernetes has it.
+fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> FieldError {
+    FieldError {
+        reason: "FieldValueInvalid",
+        field: field.into(),
+        detail: format!("Invalid value: {shown}: {detail}"),
+    }
 }
 
 #[cfg(test)]

@@ -196,6 +196,13 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
     late
 }
 
+/// What the kind adds to a new object that admission has seen, before it is checked.
+pub fn complete_create(call: &Call<'_>, value: &mut Value) {
+    if call.id().as_ref() == PODS {
+        pod_admission::complete(value);
+    }
+}
+
 /// What must be allocated after everything else was checked.
 ///
 /// # Errors

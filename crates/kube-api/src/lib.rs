@@ -40,6 +40,7 @@ mod pipeline;
 pub mod pki;
 mod pod_admission;
 pub mod pod_logs;
+mod pod_resources;
 pub mod protobuf;
 pub mod registry;
 mod request;

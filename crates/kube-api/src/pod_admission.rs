@@ -86,6 +86,64 @@ pub fn prepare(call: &Call<'_>, pod: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
+/// Completes a new pod that admission has seen: the labels whose values are those of the pod itself become part of the
+/// selectors that name them. Facts from Kubernetes `pkg/registry/core/pod/strategy.go`.
+pub fn complete(pod: &mut Value) {
+    let labels = pod["metadata"]["labels"].clone();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for constraint in spec
+        .get_mut("topologySpreadConstraints")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        select_own(constraint, &[("matchLabelKeys", "In")], &labels);
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let Some(terms) = spec
+            .get_mut("affinity")
+            .and_then(|it| it.get_mut(kind)?.as_object_mut())
+        else {
+            continue;
+        };
+        for term in terms.values_mut().filter_map(Value::as_array_mut).flatten() {
+            let term = match term.get_mut("podAffinityTerm") {
+                Some(_) => &mut term["podAffinityTerm"],
+                None => term,
+            };
+            let keys = [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")];
+            select_own(term, &keys, &labels);
+        }
+    }
+}
+
+/// Adds to a selector, if there is one, what the pod's own labels are for the keys that members name.
+fn select_own(it: &mut Value, members: &[(&str, &str)], labels: &Value) {
+    let mut own = Vec::new();
+    for (member, operator) in members {
+        for key in it[*member].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if let Some(value) = labels.get(key) {
+                own.push(json!({"key": key, "operator": operator, "values": [value]}));
+            }
+        }
+    }
+    let Some(selector) = it.get_mut("labelSelector").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if own.is_empty() {
+        return;
+    }
+    if let Some(expressions) = selector
+        .entry("matchExpressions")
+        .or_insert_with(|| json!([]))
+        .as_array_mut()
+    {
+        expressions.extend(own);
+    }
+}
+
 /// What the RuntimeClass of a pod asks of it: the overhead, and where it may run.
 fn runtime(call: &Call<'_>, spec: &mut Map<String, Value>) -> Result<(), Status> {
     let refused = |why: &str| Err(Status::forbidden("pods", "", &call.name, why));
@@ -199,3 +257,44 @@ pub fn check_node(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Statu
 pub const UNCHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_spread_among_those_with_its_own_labels() {
+        let term = json!({"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["hash", "none"]});
+        let mut pod = json!({
+            "metadata": {"labels": {"app": "a", "hash": "1"}},
+            "spec": {
+                "topologySpreadConstraints": [
+                    {"labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["hash"]},
+                    {"matchLabelKeys": ["hash"]},
+                    {"labelSelector": {}},
+                ],
+                "affinity": {"podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [term],
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}],
+                }},
+            },
+        });
+        complete(&mut pod);
+        let spread = &pod["spec"]["topologySpreadConstraints"];
+        let own = |operator: &str| json!([{"key": "hash", "operator": operator, "values": ["1"]}]);
+        assert_eq!(
+            spread[0]["labelSelector"],
+            json!({"matchLabels": {"app": "a"}, "matchExpressions": own("In")})
+        );
+        assert_eq!(spread[1], json!({"matchLabelKeys": ["hash"]}));
+        assert_eq!(spread[2], json!({"labelSelector": {}}));
+        let terms = &pod["spec"]["affinity"]["podAntiAffinity"];
+        for pointer in [
+            "/requiredDuringSchedulingIgnoredDuringExecution/0",
+            "/preferredDuringSchedulingIgnoredDuringExecution/0/podAffinityTerm",
+        ] {
+            let term = terms.pointer(pointer).expect("a term");
+            assert_eq!(term["labelSelector"], json!({"matchExpressions": own("NotIn")}));
+        }
+    }
+}

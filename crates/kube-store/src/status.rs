@@ -90,6 +90,23 @@ impl FieldError {
             detail: format!("Too long: may not be more than {bytes_max} bytes"),
         }
     }
+    /// `Too many: M: must have at most N items`.
+    pub fn too_many(field: impl Into<String>, found: usize, max: usize) -> Self {
+        let items = if max == 1 { "item" } else { "items" };
+        Self {
+            reason: "FieldValueTooMany",
+            field: field.into(),
+            detail: format!("Too many: {found}: must have at most {max} {items}"),
+        }
+    }
+    /// `Not found: <json>`.
+    pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self {
+            reason: "FieldValueNotFound",
+            field: field.into(),
+            detail: format!("Not found: {value}"),
+        }
+    }
 }
 
 /// `configmaps` or `deployments.apps`, as messages name a resource.

@@ -131,6 +131,130 @@ fn a_job_with_a_uid_selects_its_own_pods() {
 }
 
 #[test]
+fn a_job_keeps_what_is_said_of_its_pods() {
+    let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "podFailurePolicy": {"rules": [{"onPodConditions": [{"type": "X"}]}]}});
+    let found = defaulted(
+        "batch",
+        "Job",
+        json!({"metadata": {"name": "j", "uid": "u"}, "spec": spec}),
+    );
+    assert_eq!(
+        found["spec"]["selector"]["matchLabels"],
+        json!({"a": "b", "batch.kubernetes.io/controller-uid": "u"})
+    );
+    assert_eq!(
+        found["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"],
+        json!([{"type": "X", "status": "True"}])
+    );
+    let found = defaulted(
+        "batch",
+        "CronJob",
+        json!({"spec": {"jobTemplate": {"spec": {"podFailurePolicy": {}}}}}),
+    );
+    assert_eq!(
+        found["spec"]["jobTemplate"]["spec"]["podFailurePolicy"],
+        json!({"rules": null})
+    );
+}
+
+#[test]
+fn the_older_autoscaler_says_how_busy_its_pods_may_be() {
+    let target = |annotations: Value| {
+        let object = json!({"apiVersion": "autoscaling/v1", "metadata": {"annotations": annotations}, "spec": {}});
+        defaulted("autoscaling", "HorizontalPodAutoscaler", object)["spec"]["targetCPUUtilizationPercentage"].clone()
+    };
+    assert_eq!(target(json!({})), 80);
+    let key = "autoscaling.alpha.kubernetes.io/metrics";
+    assert_eq!(target(json!({key: "nope"})), 80);
+    assert_eq!(target(json!({key: "[{\"type\":\"Pods\"}]"})), Value::Null);
+}
+
+#[test]
+fn a_pod_as_a_whole_asks_for_what_its_containers_do() {
+    let pod = |whole: Value, containers: Value| {
+        let mut spec = json!({"containers": containers});
+        if !whole.is_null() {
+            spec["resources"] = whole;
+        }
+        let found = defaulted("", "Pod", json!({"spec": spec}));
+        (found["spec"]["resources"].clone(), found["status"]["qosClass"].clone())
+    };
+    let limits = |it: Value| json!({"resources": {"limits": it}});
+    let table = [
+        (json!(null), json!([{}]), json!(null), "BestEffort"),
+        // Nothing of a resource is the same as not naming it.
+        (
+            json!(null),
+            json!([limits(json!({"cpu": "0"}))]),
+            json!(null),
+            "BestEffort",
+        ),
+        (
+            json!(null),
+            json!([limits(json!({"cpu": "1", "memory": "1Gi"}))]),
+            json!(null),
+            "Guaranteed",
+        ),
+        (
+            json!(null),
+            json!([limits(json!({"cpu": "1", "memory": "1Gi"})), {}]),
+            json!(null),
+            "Burstable",
+        ),
+        (
+            json!({"limits": {"cpu": "1"}}),
+            json!([{}]),
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            "Burstable",
+        ),
+        (
+            json!({"limits": {"cpu": "2", "memory": "1Gi"}}),
+            json!([
+                limits(json!({"cpu": "500m"})),
+                limits(json!({"cpu": "500m", "hugepages-2Mi": "2Mi"}))
+            ]),
+            json!({
+                "limits": {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "2Mi"},
+                "requests": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "2Mi"},
+            }),
+            "Burstable",
+        ),
+        (
+            json!({"limits": {"cpu": "2", "memory": "1Gi"}}),
+            json!([{}]),
+            json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}}),
+            "Guaranteed",
+        ),
+        (json!({}), json!([limits(json!({"cpu": "1"}))]), json!({}), "BestEffort"),
+    ];
+    for (whole, containers, resources, class) in table {
+        assert_eq!(
+            pod(whole.clone(), containers.clone()),
+            (resources, json!(class)),
+            "{whole} {containers}"
+        );
+    }
+}
+
+#[test]
+fn the_address_of_a_pod_is_the_first_of_its_addresses() {
+    let addresses = |status: Value| {
+        let found = defaulted("", "Pod", json!({"spec": {}, "status": status}));
+        (found["status"]["podIP"].clone(), found["status"]["podIPs"].clone())
+    };
+    let (one, two) = (json!([{"ip": "1.1.1.1"}]), json!([{"ip": "1.1.1.1"}, {"ip": "::1"}]));
+    assert_eq!(addresses(json!({})), (json!(null), json!(null)));
+    assert_eq!(addresses(json!({"podIP": "1.1.1.1"})), (json!("1.1.1.1"), one.clone()));
+    assert_eq!(addresses(json!({"podIPs": two})), (json!("1.1.1.1"), two.clone()));
+    assert_eq!(
+        addresses(json!({"podIP": "1.1.1.1", "podIPs": two})),
+        (json!("1.1.1.1"), two)
+    );
+    let other = json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "2.2.2.2"}]});
+    assert_eq!(addresses(other), (json!("1.1.1.1"), one));
+}
+
+#[test]
 fn every_defaulted_kind_still_decodes_and_stays_the_same() {
     for (group, version, kind) in crate::builtin_schemas::kinds().filter(|it| it.2 != "DeleteOptions") {
         let schema = crate::builtin_schemas::schema(group, version, kind).expect("listed");

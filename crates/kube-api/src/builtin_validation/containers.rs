@@ -3,17 +3,21 @@
 use super::{
     PROTOCOLS,
     environment::environment,
-    list, non_negative, port_errors, quotas, security, supported, text,
+    list, non_negative, port_errors,
+    resources::{self, Claims},
+    security, supported, text,
     volumes::{Volumes, mounts},
 };
-use kube_store::{schema::quantity, status::FieldError};
+use kube_store::status::FieldError;
 use serde_json::{Value, json};
-use std::{cmp::Ordering, collections::HashSet};
+use std::collections::HashSet;
 
 /// What of a pod its containers are checked against.
 pub(super) struct Setting<'p> {
     /// The volumes that they may mount.
     pub volumes: Volumes<'p>,
+    /// The claims that they may use.
+    pub claims: Claims<'p>,
     /// How many seconds they have to stop.
     pub grace: Option<i64>,
     /// Whether their users are those of the node.
@@ -47,7 +51,8 @@ pub(super) fn container(
     ports(container, place, errors);
     environment(container, place, errors);
     mounts(container, place, &setting.volumes, errors);
-    resources(container, place, errors);
+    let resources = &container["resources"];
+    resources::of_container(resources, &setting.claims, &format!("{place}.resources"), errors);
     policies(container, place, errors);
     security::of_container(container, setting.host_users, place, errors);
     hooks_and_probes(container, place, is_init, setting.grace, errors);
@@ -133,81 +138,6 @@ fn policies(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let known = ["NotRequired", "RestartContainer"];
         supported(&policy["restartPolicy"], &field, &known, errors);
     }
-}
-
-/// Whether Kubernetes itself knows a resource: it has no prefix, or one of its own.
-pub(super) fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-fn is_huge_page(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
-/// Nobody is given more of a native resource than there is, except of those that can be shared.
-fn may_be_overcommitted(name: &str) -> bool {
-    is_native(name) && !is_huge_page(name)
-}
-
-fn resources(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    let amounts = |kind: &str| {
-        container
-            .pointer(&format!("/resources/{kind}"))
-            .and_then(Value::as_object)
-    };
-    for kind in ["limits", "requests"] {
-        for (name, amount) in amounts(kind).into_iter().flatten() {
-            amount_errors(name, amount, &format!("{place}.resources.{kind}[{name}]"), errors);
-        }
-    }
-    let has = |is_it: &dyn Fn(&str) -> bool| {
-        let mut all = ["limits", "requests"].into_iter().filter_map(amounts);
-        all.any(|it| it.keys().any(|it| is_it(it)))
-    };
-    if has(&is_huge_page) && !has(&|it| ["cpu", "memory"].contains(&it)) {
-        let detail = "HugePages require cpu or memory";
-        errors.push(FieldError::forbidden(format!("{place}.resources"), detail));
-    }
-    let limits = amounts("limits");
-    for (name, amount) in amounts("requests").into_iter().flatten() {
-        let field = format!("{place}.resources.requests");
-        let Some(limit) = limits.and_then(|it| it.get(name)) else {
-            if !may_be_overcommitted(name) {
-                let detail = "Limit must be set for non overcommitable resources";
-                errors.push(FieldError::required(format!("{place}.resources.limits"), detail));
-            }
-            continue;
-        };
-        let shown = limit.as_str().unwrap_or_default();
-        match compare(amount, limit) {
-            Some(order) if order.is_ne() && !may_be_overcommitted(name) => {
-                let detail = format!("must be equal to {name} limit of {shown}");
-                errors.push(FieldError::invalid(field, amount, detail));
-            }
-            Some(Ordering::Greater) => {
-                let detail = format!("must be less than or equal to {name} limit of {shown}");
-                errors.push(FieldError::invalid(field, amount, detail));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn amount_errors(name: &str, amount: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    quotas::container_resource_name(name, field, errors);
-    quotas::amount(name, amount, field, errors);
-    if let (Some(page), Some(text)) = (name.strip_prefix("hugepages-"), amount.as_str()) {
-        let bytes = |it: &str| quantity::milli(it).filter(|it| *it > 0 && it % 1000 == 0);
-        if bytes(page).is_none_or(|page| quantity::milli(text).is_none_or(|it| it % page != 0)) {
-            let detail = format!("{text} is not positive integer multiple of {name}");
-            errors.push(FieldError::invalid(field, amount, detail));
-        }
-    }
-}
-
-fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    let milli = |it: &Value| it.as_str().and_then(quantity::milli);
-    Some(milli(left)?.cmp(&milli(right)?))
 }
 
 fn hooks_and_probes(container: &Value, place: &str, is_init: bool, grace: Option<i64>, errors: &mut Vec<FieldError>) {

@@ -16,6 +16,113 @@ fn wrong(spec: Value, container: Value) -> Vec<String> {
 }
 
 #[test]
+fn what_a_pod_may_not_say_is_told_in_the_words_of_kubernetes() {
+    let none = json!({});
+    let table = [
+        (
+            json!({}),
+            json!({"resources": {"claims": [{"name": "x"}]}}),
+            vec![
+                "spec.containers[0].resources.claims[0]: Not found: \"x\": must be one of the names in pod.spec.resourceClaims which is empty",
+            ],
+        ),
+        (
+            json!({"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}),
+            json!({"resources": {"claims": [{"name": "a", "request": "r"}, {"name": "a"}, {"name": "b"}]}}),
+            vec![
+                "spec.containers[0].resources.claims[1]: Duplicate value: \"a\"",
+                "spec.containers[0].resources.claims[2]: Not found: \"b\": must be one of the names in pod.spec.resourceClaims: a",
+            ],
+        ),
+        (
+            json!({"resourceClaims": [{"name": "a"}]}),
+            none.clone(),
+            vec![
+                "spec.resourceClaims[0]: Invalid value: {\"Name\":\"a\",\"ResourceClaimName\":null,\"ResourceClaimTemplateName\":null}: must \
+                 specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            ],
+        ),
+        (
+            json!({"resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}, "requests": {"cpu": "1"}}}),
+            json!({"resources": {"limits": {"cpu": "2"}}}),
+            vec![
+                "spec.resources.limits[nvidia.com/gpu]: Unsupported value: \"nvidia.com/gpu\": supported values: \"cpu\", \"hugepages-\", \
+                 \"memory\"",
+                "spec.resources.requests[cpu]: Invalid value: \"1\": must be greater than or equal to aggregate container requests of 2",
+                "spec.resources.containers[0][cpu].limits: Invalid value: \"2\": must be less than or equal to pod limits of 1",
+            ],
+        ),
+        (
+            json!({"securityContext": {"supplementalGroupsPolicy": "X", "seLinuxChangePolicy": "X"}}),
+            none.clone(),
+            vec![
+                "spec.securityContext.supplementalGroupsPolicy: Unsupported value: \"X\": supported values: \"Merge\", \"Strict\"",
+                "spec.securityContext.seLinuxChangePolicy: Unsupported value: \"X\": supported values: \"MountOption\", \"Recursive\"",
+            ],
+        ),
+        (
+            json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}),
+            none.clone(),
+            vec![
+                "spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers",
+            ],
+        ),
+        (
+            json!({"hostUsers": false, "hostPID": true}),
+            none.clone(),
+            vec!["spec.HostPID: Forbidden: when `hostUsers` is false"],
+        ),
+        (
+            json!({"hostnameOverride": "a", "setHostnameAsFQDN": true}),
+            none.clone(),
+            vec!["spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true"],
+        ),
+        (
+            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule",
+                "matchLabelKeys": ["b"]}]}),
+            none.clone(),
+            vec![
+                "spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+            ],
+        ),
+        (
+            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule",
+                "matchLabelKeys": ["b"], "labelSelector": {"matchLabels": {"b": "c"}, "matchExpressions": [
+                {"key": "b", "operator": "In", "values": ["c"]}]}}]}),
+            none.clone(),
+            vec![
+                "spec.topologySpreadConstraints[0][0]: Invalid value: \"b\": exists in both matchLabelKeys and labelSelector",
+            ],
+        ),
+        (
+            json!({"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1"}, "hostPath": {"path": "/"}}]}),
+            none.clone(),
+            vec![
+                "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity",
+                "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type",
+            ],
+        ),
+        (
+            json!({"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}),
+            json!({"env": [
+                {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "a", "path": "p", "key": "k"}}},
+                {"name": "B", "valueFrom": {"fileKeyRef": {"volumeName": "b", "path": "p", "key": "k"}}},
+            ]}),
+            vec![
+                "spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: \"a\": referenced volume must be of type emptyDir",
+                "spec.containers[0].env[1].valueFrom.fileKeyRef.volumeName: Not found: \"b\"",
+            ],
+        ),
+    ];
+    for (spec, container, want) in table {
+        assert_eq!(wrong(spec.clone(), container), want, "{spec}");
+    }
+    let both = json!({"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "b"}], "resources": {"limits": {"cpu": "2"}}});
+    let container = json!({"resources": {"claims": [{"name": "a", "request": "r"}], "limits": {"cpu": "1"}}});
+    assert_eq!(wrong(both, container), Vec::<String>::new());
+}
+
+#[test]
 fn a_pod_that_uses_everything_passes() {
     let selector =
         json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}], "matchLabels": {"ex.io/x": ""}});
@@ -254,8 +361,8 @@ fn what_is_wrong_with_a_volume_is_told_in_the_words_of_kubernetes() {
         (
             json!({"configMap": {"name": "", "items": [{"key": "", "path": "/abs"}], "defaultMode": 1000}}),
             vec![
-                "configMap.defaultMode: Invalid value: 1000: must be a number between 0 and 0777 (octal), both inclusive",
                 "configMap.name: Required value",
+                "configMap.defaultMode: Invalid value: 1000: must be a number between 0 and 0777 (octal), both inclusive",
                 "configMap.items[0].key: Required value",
                 "configMap.items[0].path: Invalid value: \"/abs\": must be a relative path",
             ],

@@ -3,17 +3,18 @@
 use super::{
     addresses::address,
     containers::{Setting, container},
-    label, list, scheduling, security, subdomain, supported, text,
+    label, list, pod_annotations, qualified_name, resources, scheduling, security, subdomain, supported, text,
     volumes::volumes,
+    windows,
 };
 use kube_store::{
-    schema::metadata::{label_errors, qualified_name_errors, validate_labels},
+    schema::metadata::{validate_annotations, validate_labels},
     status::FieldError,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-pub(super) const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
+const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 
 /// Whether a spec is that of a pod, or of pods to come, which is still to be completed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,14 +23,44 @@ pub(super) enum Of {
     Template,
 }
 
+/// Errors of a template of pods.
+pub(super) fn template(template: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let metadata = &template["metadata"];
+    errors.extend(validate_labels(&metadata["labels"], &format!("{field}.labels")));
+    errors.extend(validate_annotations(
+        &metadata["annotations"],
+        &format!("{field}.annotations"),
+    ));
+    let annotations = &metadata["annotations"];
+    pod_annotations::annotations(
+        annotations,
+        None,
+        &template["spec"],
+        &format!("{field}.annotations"),
+        errors,
+    );
+    let place = format!("{field}.spec");
+    pod_spec(&template["spec"], Of::Template, &place, errors);
+    pod_annotations::as_fields(annotations, &template["spec"], &place, errors);
+    if !list(template, "/spec/ephemeralContainers").is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(
+            format!("{field}.spec.ephemeralContainers"),
+            detail,
+        ));
+    }
+}
+
 pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<FieldError>) {
     let volumes = volumes(spec, field, errors);
+    let claims = resources::claims_of_pod(spec, field, errors);
     if list(spec, "/containers").is_empty() {
         errors.push(FieldError::required(format!("{field}.containers"), ""));
     }
     let mut names = HashSet::new();
     let setting = Setting {
         volumes,
+        claims,
         grace: spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64),
         host_users: spec["hostUsers"] != false,
     };
@@ -53,6 +84,7 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
             self::container(container, &place, kind == "initContainers", &setting, errors);
         }
     }
+    resources::of_pod(spec, &setting.claims, field, errors);
     if spec["hostNetwork"] == true {
         ports_of_the_node(spec, of, field, errors);
     }
@@ -72,7 +104,12 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
     gates(spec, field, errors);
     let constraints = list(spec, "/topologySpreadConstraints");
     scheduling::spread(constraints, &format!("{field}.topologySpreadConstraints"), errors);
-    names_of_others(spec, field, errors);
+    windows::host_processes(spec, field, errors);
+    security::own_users(spec, field, errors);
+    host_name(spec, field, errors);
+    for key in ["serviceAccountName", "nodeName"] {
+        name_of_other(spec, key, field, errors);
+    }
     let seconds = spec["activeDeadlineSeconds"].as_i64();
     if seconds.is_some_and(|it| !(1..=i64::from(i32::MAX)).contains(&it)) {
         let detail = "must be between 1 and 2147483647, inclusive";
@@ -97,11 +134,66 @@ pub(super) fn pod_spec(spec: &Value, of: Of, field: &str, errors: &mut Vec<Field
             subdomain(name, &format!("{field}.hostnames[{at}]"), errors);
         }
     }
+    for key in ["priorityClassName", "runtimeClassName"] {
+        name_of_other(spec, key, field, errors);
+    }
+    let preemption = &spec["preemptionPolicy"];
+    if !preemption.is_null() {
+        let known = ["PreemptLowerPriority", "Never"];
+        supported(preemption, format!("{field}.preemptionPolicy"), &known, errors);
+    }
+    if spec["overhead"].is_object() {
+        // It is checked as the limits of a container, and told so.
+        let limits = json!({"limits": spec["overhead"]});
+        resources::of_container(&limits, &resources::Claims::new(), &format!("{field}.overhead"), errors);
+    }
     let os = &spec["os"];
     if os.is_object() {
         match text(os, "/name") {
             "" => errors.push(FieldError::required(format!("{field}.os.name"), "")),
             name => supported(&json!(name), format!("{field}.os"), &["linux", "windows"], errors),
+        }
+        windows::system(spec, field, errors);
+    }
+    files(spec, field, errors);
+}
+
+/// Errors of the name that the containers of a pod see as that of their host.
+fn host_name(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    const LENGTH_MAX: usize = 64;
+    let Some(name) = spec["hostnameOverride"].as_str() else {
+        return;
+    };
+    let field = format!("{place}.hostnameOverride");
+    for key in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec[key] == true {
+            let detail = format!("may not be specified when {key} is true");
+            errors.push(FieldError::forbidden(&field, detail));
+        }
+    }
+    if name.len() > LENGTH_MAX {
+        errors.push(FieldError::too_long(&field, LENGTH_MAX));
+    }
+    subdomain(name, &field, errors);
+}
+
+/// Variables come from files in a volume that lives with the pod.
+fn files(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    for (container, place) in pod_annotations::containers(spec, place) {
+        for (at, variable) in list(container, "/env").iter().enumerate() {
+            let Some(name) = variable.pointer("/valueFrom/fileKeyRef/volumeName") else {
+                continue;
+            };
+            let field = format!("{place}.env[{at}].valueFrom.fileKeyRef.volumeName");
+            let volume = list(spec, "/volumes").iter().rfind(|it| it["name"] == *name);
+            match volume {
+                None => errors.push(FieldError::not_found(field, name)),
+                Some(it) if !it["emptyDir"].is_object() => {
+                    let detail = "referenced volume must be of type emptyDir";
+                    errors.push(FieldError::invalid(field, name, detail));
+                }
+                Some(_) => {}
+            }
         }
     }
 }
@@ -227,48 +319,24 @@ fn underscored_subdomain_errors(name: &str) -> Vec<String> {
 
 /// Errors of what a pod waits for.
 fn gates(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    let qualified = |name: &str, field: &str, errors: &mut Vec<FieldError>| {
-        let wrong = qualified_name_errors(name);
-        errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
-    };
     for (at, gate) in list(spec, "/readinessGates").iter().enumerate() {
         let field = format!("{place}.readinessGates[{at}].conditionType");
-        qualified(text(gate, "/conditionType"), &field, errors);
+        qualified_name(text(gate, "/conditionType"), &field, errors);
     }
     let mut names = HashSet::new();
     for (at, gate) in list(spec, "/schedulingGates").iter().enumerate() {
         let (name, field) = (text(gate, "/name"), format!("{place}.schedulingGates[{at}]"));
-        qualified(name, &field, errors);
+        qualified_name(name, &field, errors);
         if !names.insert(name) {
             errors.push(FieldError::duplicate(field, &json!(name)));
         }
     }
 }
 
-/// Errors of the names of what a pod runs on, and as.
-fn names_of_others(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    for key in [
-        "serviceAccountName",
-        "nodeName",
-        "priorityClassName",
-        "runtimeClassName",
-    ] {
-        let name = text(spec, &format!("/{key}"));
-        if !name.is_empty() {
-            subdomain(name, &format!("{place}.{key}"), errors);
-        }
-    }
-    let mut claims = HashSet::new();
-    for (at, claim) in list(spec, "/resourceClaims").iter().enumerate() {
-        let (name, field) = (text(claim, "/name"), format!("{place}.resourceClaims[{at}].name"));
-        if name.is_empty() {
-            errors.push(FieldError::required(field, ""));
-            continue;
-        }
-        let wrong = label_errors(name);
-        errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(name), it)));
-        if !claims.insert(name) {
-            errors.push(FieldError::duplicate(field, &json!(name)));
-        }
+/// Errors of the name of what a pod runs on, or as.
+fn name_of_other(spec: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
+    let name = text(spec, &format!("/{key}"));
+    if !name.is_empty() {
+        subdomain(name, &format!("{place}.{key}"), errors);
     }
 }

@@ -1,7 +1,7 @@
 //! Ingresses, network policies, disruption budgets and autoscalers: what charts get wrong.
 
 use super::{
-    PROTOCOLS, addresses::range, containers::port_or_name, immutable, int_or_percent, label, list, port_errors,
+    PROTOCOLS, addresses::range, containers::port_or_name, immutable, label, list, port_errors,
     scheduling::label_selector, subdomain, supported, text,
 };
 use crate::pod_admission::SYSTEM_PRIORITIES;
@@ -244,42 +244,6 @@ fn ip_block(block: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) fn disruption_budget(new: &Value, errors: &mut Vec<FieldError>) {
-    let (least, most) = (&new["spec"]["minAvailable"], &new["spec"]["maxUnavailable"]);
-    if !least.is_null() && !most.is_null() {
-        let detail = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid("spec", &new["spec"], detail));
-    }
-    for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-        int_or_percent(value, Some(100), field, errors);
-    }
-}
-
-pub(super) fn autoscaler(new: &Value, errors: &mut Vec<FieldError>) {
-    for key in ["kind", "name"] {
-        if text(new, &format!("/spec/scaleTargetRef/{key}")).is_empty() {
-            errors.push(FieldError::required(format!("spec.scaleTargetRef.{key}"), ""));
-        }
-    }
-    let number = |key: &str| new["spec"][key].as_i64();
-    let (least, most) = (number("minReplicas"), number("maxReplicas").unwrap_or_default());
-    if let Some(least) = least.filter(|it| *it < 1) {
-        let detail = "must be greater than or equal to 1";
-        errors.push(FieldError::invalid("spec.minReplicas", &json!(least), detail));
-    }
-    if most < 1 {
-        errors.push(FieldError::invalid(
-            "spec.maxReplicas",
-            &json!(most),
-            "must be greater than 0",
-        ));
-    }
-    if least.is_some_and(|it| most < it) {
-        let detail = "must be greater than or equal to `minReplicas`";
-        errors.push(FieldError::invalid("spec.maxReplicas", &json!(most), detail));
-    }
-}
-
 /// What nobody but the system may exceed.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 
@@ -343,21 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_scalers_policies_and_claims_are_checked() {
-        let budget = |spec: Value| said(|it| disruption_budget(&json!({"spec": spec}), it)).len();
-        assert_eq!(budget(json!({"minAvailable": "50%"})), 0);
-        assert_eq!(budget(json!({"minAvailable": 1, "maxUnavailable": 1})), 1);
-        assert_eq!(budget(json!({"minAvailable": "half"})), 1);
-        let scaler = |spec: Value| said(|it| autoscaler(&json!({"spec": spec}), it)).len();
-        let target = json!({"kind": "Deployment", "name": "d"});
-        assert_eq!(
-            scaler(json!({"scaleTargetRef": target, "maxReplicas": 3, "minReplicas": 1})),
-            0
-        );
-        assert_eq!(
-            scaler(json!({"scaleTargetRef": target, "maxReplicas": 1, "minReplicas": 2})),
-            1
-        );
+    fn policies_and_claims_are_checked() {
         let block = |block: Value| {
             let rule = json!({"spec": {"ingress": [{"from": [{"ipBlock": block}]}]}});
             said(|it| network_policy(&rule, it)).len()

@@ -1,6 +1,6 @@
 //! What a namespace may have: quotas, and the limits of each thing in it.
 
-use super::{at, containers::is_native, list, text};
+use super::{at, list, resources::is_native, text};
 use kube_store::{
     schema::{metadata::qualified_name_errors, quantity},
     status::FieldError,
@@ -53,7 +53,7 @@ fn is_of_quota(name: &str) -> bool {
 }
 
 /// Errors of the name of a resource: one that Kubernetes knows, or one with a prefix.
-fn resource_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn resource_name(name: &str, field: &str, errors: &mut Vec<FieldError>) {
     let wrong = qualified_name_errors(name);
     errors.extend(wrong.iter().map(|it| FieldError::invalid(field, &json!(name), it)));
     if wrong.is_empty() && !name.contains('/') && !is_of_quota(name) && name != "storage" {

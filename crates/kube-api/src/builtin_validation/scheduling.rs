@@ -1,6 +1,6 @@
 //! Where pods may run: labels of nodes, taints and what tolerates them, affinity, and how pods are spread.
 
-use super::{label, list, qualified_name as key, subdomain, supported, text};
+use super::{label, list, qualified_name, subdomain, supported, text};
 use kube_store::{
     schema::metadata::{label_value_errors, validate_labels},
     status::FieldError,
@@ -63,7 +63,7 @@ fn expression_errors(expression: &Value, known: &[&str], place: &str, errors: &m
         }
         _ => {}
     }
-    key(text(expression, "/key"), &format!("{place}.key"), errors);
+    qualified_name(text(expression, "/key"), &format!("{place}.key"), errors);
 }
 
 pub(super) fn tolerations(tolerations: &[Value], field: &str, errors: &mut Vec<FieldError>) {
@@ -75,7 +75,7 @@ pub(super) fn tolerations(tolerations: &[Value], field: &str, errors: &mut Vec<F
             text(toleration, "/value"),
         );
         if !name.is_empty() {
-            key(name, &field("key"), errors);
+            qualified_name(name, &field("key"), errors);
         } else if operator != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(FieldError::invalid(field("operator"), &json!(operator), detail));
@@ -116,7 +116,7 @@ pub(super) fn taints(node: &Value, errors: &mut Vec<FieldError>) {
     for (at, taint) in list(node, "/spec/taints").iter().enumerate() {
         let place = format!("metadata.taints[{at}]");
         let (name, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
-        key(name, &format!("{place}.key"), errors);
+        qualified_name(name, &format!("{place}.key"), errors);
         let wrong = label_value_errors(value);
         if !wrong.is_empty() {
             let field = format!("{place}.value");
@@ -227,11 +227,12 @@ fn pod_term(term: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let namespace = namespace.as_str().unwrap_or_default();
         label(namespace, &format!("{place}.namespace"), errors);
     }
+    label_keys(term, place, errors);
     let (topology, field) = (text(term, "/topologyKey"), format!("{place}.topologyKey"));
     if topology.is_empty() {
         errors.push(FieldError::required(&field, "can not be empty"));
     }
-    key(topology, &field, errors);
+    qualified_name(topology, &field, errors);
 }
 
 pub(super) fn spread(constraints: &[Value], place: &str, errors: &mut Vec<FieldError>) {
@@ -280,6 +281,45 @@ pub(super) fn spread(constraints: &[Value], place: &str, errors: &mut Vec<FieldE
                 supported(&constraint[policy], field(policy), &["Honor", "Ignore"], errors);
             }
         }
+        label_keys(constraint, &format!("{place}[{at}]"), errors);
         label_selector(&constraint["labelSelector"], &field("labelSelector"), errors);
+    }
+}
+
+/// Errors of the labels whose values are those of the pod itself: they say more of a selector that is there, once.
+fn label_keys(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let selector = &it["labelSelector"];
+    let keys = |member: &str| {
+        let all = it[member].as_array().into_iter().flatten();
+        all.map(|it| it.as_str().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let (same, other) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
+    for (member, keys) in [("matchLabelKeys", &same), ("mismatchLabelKeys", &other)] {
+        let field = format!("{place}.{member}");
+        if selector.is_null() && !keys.is_empty() {
+            let detail = "must not be specified when labelSelector is not set";
+            errors.push(FieldError::forbidden(field, detail));
+            continue;
+        }
+        for (at, key) in keys.iter().enumerate() {
+            qualified_name(key, &format!("{field}[{at}]"), errors);
+        }
+    }
+    // A pod's own values are part of the selector by now, so that what was there before is there twice.
+    let labels = selector["matchLabels"].as_object();
+    let mut seen: HashSet<&str> = labels.into_iter().flatten().map(|it| it.0.as_str()).collect();
+    for expression in list(selector, "/matchExpressions") {
+        let key = text(expression, "/key");
+        if !seen.insert(key)
+            && let Some(at) = same.iter().rposition(|it| *it == key)
+        {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.push(FieldError::invalid(format!("{place}[{at}]"), &json!(key), detail));
+        }
+    }
+    for (at, key) in same.iter().enumerate().filter(|(_, key)| other.contains(key)) {
+        let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+        let field = format!("{place}.matchLabelKeys[{at}]");
+        errors.push(FieldError::invalid(field, &json!(key), detail));
     }
 }

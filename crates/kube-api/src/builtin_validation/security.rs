@@ -1,6 +1,6 @@
 //! As whom pods and containers run, and what keeps them in.
 
-use super::{list, supported, text, volumes::descending};
+use super::{invalid_shown, list, pod_annotations::containers, supported, text, volumes::descending, windows};
 use kube_store::status::FieldError;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -44,7 +44,40 @@ pub(super) fn of_pod(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
             errors,
         );
     }
-    profiles(context, &format!("{place}.securityContext"), errors);
+    let own = format!("{place}.securityContext");
+    windows::options(context, &own, errors);
+    profiles(context, &own, errors);
+    for (key, known) in [
+        ("supplementalGroupsPolicy", ["Merge", "Strict"]),
+        ("seLinuxChangePolicy", ["MountOption", "Recursive"]),
+    ] {
+        if !context[key].is_null() {
+            supported(&context[key], field(key), &known, errors);
+        }
+    }
+}
+
+/// A pod with users of its own shares nothing else with its node either.
+pub(super) fn own_users(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    if spec["hostUsers"] != false {
+        return;
+    }
+    let detail = "when `hostUsers` is false";
+    // Upstream writes two of them otherwise than clients do.
+    for (key, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if spec[key] == true {
+            errors.push(FieldError::forbidden(format!("{place}.{shown}"), detail));
+        }
+    }
+    for (container, place) in containers(spec, place) {
+        if !list(container, "/volumeDevices").is_empty() {
+            errors.push(FieldError::forbidden(format!("{place}.volumeDevices"), detail));
+        }
+    }
 }
 
 fn sysctls(context: &Value, place: &str, errors: &mut Vec<FieldError>) {
@@ -117,14 +150,6 @@ fn profiles(context: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueInvalid",
-        field: field.into(),
-        detail: format!("Invalid value: {shown}: {detail}"),
-    }
-}
-
 /// Errors of what holds for one container. `host_users` says that its users are those of the node.
 pub(super) fn of_container(container: &Value, host_users: bool, place: &str, errors: &mut Vec<FieldError>) {
     let context = &container["securityContext"];
@@ -158,6 +183,7 @@ pub(super) fn of_container(container: &Value, host_users: bool, place: &str, err
         }
     }
     profiles(context, &place, errors);
+    windows::options(context, &place, errors);
 }
 
 /// The context as the server within Kubernetes has it, which is what its message shows.

@@ -4,12 +4,9 @@ use super::{
     PROTOCOLS,
     addresses::{address, range, reachable},
     containers::port_or_name,
-    label, list, port_errors, subdomain, supported, text,
+    label, list, port_errors, qualified_name, subdomain, supported, text,
 };
-use kube_store::{
-    schema::metadata::{qualified_name_errors, validate_labels},
-    status::FieldError,
-};
+use kube_store::{schema::metadata::validate_labels, status::FieldError};
 use serde_json::{Value, json};
 use std::{collections::HashSet, net::IpAddr};
 
@@ -235,9 +232,7 @@ fn traffic(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
     }
     let class = text(new, "/spec/loadBalancerClass");
     if !spec["loadBalancerClass"].is_null() && balanced {
-        let wrong = qualified_name_errors(class);
-        let field = field("loadBalancerClass");
-        errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(class), it)));
+        qualified_name(class, &field("loadBalancerClass"), errors);
     }
     let outside = balanced || kind == "NodePort" || kind == "ClusterIP" && !list(new, "/spec/externalIPs").is_empty();
     let external = text(new, "/spec/externalTrafficPolicy");
@@ -301,13 +296,7 @@ fn ports(new: &Value, errors: &mut Vec<FieldError>) {
             port_or_name(target, &format!("{field}.targetPort"), errors);
         }
         if let Some(application) = port.get("appProtocol").and_then(Value::as_str) {
-            let wrong = qualified_name_errors(application);
-            let field = format!("{field}.appProtocol");
-            errors.extend(
-                wrong
-                    .iter()
-                    .map(|it| FieldError::invalid(&field, &json!(application), it)),
-            );
+            qualified_name(application, &format!("{field}.appProtocol"), errors);
         }
     }
 }

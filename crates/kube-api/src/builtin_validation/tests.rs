@@ -49,7 +49,7 @@ fn good_objects_pass() {
         (
             "batch",
             "Job",
-            json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}),
+            json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}),
         ),
     ];
     for (group, kind, value) in table {
@@ -250,12 +250,102 @@ fn a_signing_request_needs_its_parts() {
 }
 
 #[test]
+fn workloads_are_told_of_selectors_and_strategies_in_the_words_of_kubernetes() {
+    let value = "must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+                 character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+                 '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    let strange = json!({"matchLabels": {"a": "b c"}});
+    let strategy = |it: Value| with(deployment(), "/spec/strategy", it);
+    let percent = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for \
+                   validation is '[0-9]+%')";
+    let expressions = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "Foo"}]});
+    let table = [
+        (
+            "Deployment",
+            with(deployment(), "/spec/selector", strange.clone()),
+            vec![
+                format!("spec.selector.matchLabels: Invalid value: \"b c\": a valid label {value}"),
+                "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b c\"}}: invalid label selector".to_owned(),
+            ],
+        ),
+        (
+            "StatefulSet",
+            with(deployment(), "/spec/selector", strange),
+            vec![
+                format!("spec.selector.matchLabels: Invalid value: \"b c\": a valid label {value}"),
+                "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b c\"}}".to_owned(),
+            ],
+        ),
+        (
+            "ReplicaSet",
+            with(deployment(), "/spec/selector", expressions),
+            vec![
+                "spec.selector.matchExpressions[0].operator: Invalid value: \"Foo\": not a valid selector operator".to_owned(),
+                "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Foo\"}],\"matchLabels\":{\"a\":\"b\"}}: \
+                 invalid label selector"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "DaemonSet",
+            with(deployment(), "/spec/selector", json!({})),
+            vec!["spec.selector: Invalid value: {}: empty selector is invalid for daemonset".to_owned()],
+        ),
+        (
+            "DaemonSet",
+            with(deployment(), "/spec/selector", json!(null)),
+            vec![
+                "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`".to_owned(),
+            ],
+        ),
+        (
+            "DaemonSet",
+            with(deployment(), "/spec/updateStrategy", json!({"type": "X"})),
+            vec![
+                "spec.updateStrategy: Unsupported value: {\"Type\":\"X\",\"RollingUpdate\":null}: supported values: \"RollingUpdate\", \
+                 \"OnDelete\""
+                    .to_owned(),
+            ],
+        ),
+        (
+            "Deployment",
+            strategy(json!({"type": "Foo"})),
+            vec![
+                "spec.strategy: Unsupported value: {\"Type\":\"Foo\",\"RollingUpdate\":null}: supported values: \"Recreate\", \
+                 \"RollingUpdate\""
+                    .to_owned(),
+            ],
+        ),
+        (
+            "Deployment",
+            strategy(json!({"rollingUpdate": {"maxSurge": "x%", "maxUnavailable": "101%"}})),
+            vec![
+                format!("spec.strategy.rollingUpdate.maxSurge: Invalid value: \"x%\": {percent}"),
+                "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%".to_owned(),
+            ],
+        ),
+        (
+            "StatefulSet",
+            with(deployment(), "/spec/updateStrategy", json!({"rollingUpdate": {"maxUnavailable": 0}})),
+            vec![],
+        ),
+    ];
+    for (kind, bad, want) in table {
+        assert_eq!(check("apps", kind, bad, None), want, "{kind}");
+    }
+    // What was stored once may stay while something else changes.
+    let old = with(deployment(), "/spec/template/spec/containers/0/image", json!(""));
+    let new = with(old.clone(), "/spec/replicas", json!(2));
+    assert_eq!(check("apps", "Deployment", new, Some(old)), Vec::<String>::new());
+}
+
+#[test]
 fn workloads_are_told_what_they_cannot_do() {
     let claim = json!({"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     let stateful = with(deployment(), "/spec/volumeClaimTemplates", json!([claim]));
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
     let job = |more: Value| {
-        let mut job = json!({"spec": {"template": pod}});
+        let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": pod}});
         for (key, value) in more.as_object().expect("members") {
             job["spec"][key] = value.clone();
         }

@@ -11,6 +11,40 @@ use std::collections::{HashMap, HashSet};
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
+/// The sources of volumes in the order in which they are looked at: of several only the first is.
+const KINDS: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 /// Whether the volume of a name can be given to a container as a block device.
 pub(super) type Volumes<'v> = HashMap<&'v str, bool>;
 
@@ -20,33 +54,31 @@ pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldEr
     for (at, volume) in list(spec, "/volumes").iter().enumerate() {
         let place = format!("{field}.volumes[{at}]");
         let name = text(volume, "/name");
+        let before = errors.len();
+        let mut sources = KINDS.iter().filter(|it| !volume[**it].is_null());
+        let first = sources.next();
+        match first {
+            Some(kind) => source(kind, &volume[*kind], &format!("{place}.{kind}"), errors),
+            None => errors.push(FieldError::required(&place, "must specify a volume type")),
+        }
+        for kind in sources {
+            let detail = "may not specify more than 1 volume type";
+            errors.push(FieldError::forbidden(format!("{place}.{kind}"), detail));
+        }
+        let field = format!("{place}.name");
         if name.is_empty() {
-            errors.push(FieldError::required(format!("{place}.name"), ""));
+            errors.push(FieldError::required(&field, ""));
         } else {
-            label(name, &format!("{place}.name"), errors);
-            if volumes.contains_key(&name) {
-                errors.push(FieldError::duplicate(format!("{place}.name"), &json!(name)));
-            }
+            label(name, &field, errors);
         }
-        let sources: Vec<_> = volume
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, it)| *key != "name" && !it.is_null())
-            .collect();
-        match sources.as_slice() {
-            [(kind, it)] => source(kind, it, &format!("{place}.{kind}"), errors),
-            [] => {}
-            _ => {
-                let detail = "may not specify more than 1 volume type";
-                errors.push(FieldError::forbidden(place, detail));
-            }
+        if volumes.contains_key(name) {
+            errors.push(FieldError::duplicate(field, &json!(name)));
         }
-        // What has no source is the claim of a StatefulSet.
-        let is_claim = sources
-            .iter()
-            .all(|(kind, _)| ["persistentVolumeClaim", "ephemeral"].contains(&kind.as_str()));
-        volumes.insert(name, is_claim);
+        // One that is wrong is as good as none.
+        if errors.len() == before {
+            let is_claim = first.is_some_and(|it| ["persistentVolumeClaim", "ephemeral"].contains(it));
+            volumes.insert(name, is_claim);
+        }
     }
     volumes
 }
@@ -61,6 +93,15 @@ pub(super) fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldE
 
 /// Errors of one source of a pod's volume.
 pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    // Of those that have one, the name comes before it.
+    let named = match kind {
+        "secret" => Some("secretName"),
+        "configMap" => Some("name"),
+        _ => None,
+    };
+    if let Some(name) = named {
+        needed(it, name, place, errors);
+    }
     mode(it, "defaultMode", place, errors);
     match kind {
         "emptyDir" => {
@@ -71,13 +112,12 @@ pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<Field
             }
         }
         "hostPath" => host_path(it, place, errors),
-        "secret" => {
-            needed(it, "secretName", place, errors);
+        "secret" | "configMap" => {
             items(it, place, &mut HashSet::new(), errors);
         }
-        "configMap" => {
-            needed(it, "name", place, errors);
-            items(it, place, &mut HashSet::new(), errors);
+        "gitRepo" => {
+            needed(it, "repository", place, errors);
+            descending(text(it, "/directory"), &format!("{place}.directory"), errors);
         }
         "persistentVolumeClaim" => needed(it, "claimName", place, errors),
         "nfs" => {
@@ -270,7 +310,7 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
             errors.push(FieldError::required(field("name"), ""));
         }
         if !volumes.contains_key(name) {
-            errors.push(not_found(field("name"), name));
+            errors.push(FieldError::not_found(field("name"), &json!(name)));
         }
         if path.is_empty() {
             errors.push(FieldError::required(field("mountPath"), ""));
@@ -289,14 +329,6 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
         propagation(mount, privileged, &all, errors);
     }
     devices(container, place, volumes, errors);
-}
-
-fn not_found(field: String, name: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueNotFound",
-        field,
-        detail: format!("Not found: {name:?}"),
-    }
 }
 
 fn propagation(mount: &Value, privileged: bool, all: &str, errors: &mut Vec<FieldError>) {
@@ -335,7 +367,7 @@ fn devices(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut V
             errors.push(FieldError::required(field("name"), ""));
         }
         match volumes.get(name) {
-            None => errors.push(not_found(field("name"), name)),
+            None => errors.push(FieldError::not_found(field("name"), &json!(name))),
             Some(false) => {
                 let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
                 errors.push(FieldError::invalid(field("name"), &json!(name), detail));

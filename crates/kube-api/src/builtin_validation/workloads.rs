@@ -1,22 +1,46 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, claims, immutable, int_or_percent, label, list, non_negative,
-    pods::{Of, RESTARTS, pod_spec},
-    schedules, subdomain, supported, text,
+    changed, claims, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all,
+    pod_annotations,
+    pods::{Of, pod_spec, template},
+    scheduling::label_selector,
+    supported, text,
 };
 use crate::pod_admission::UNCHANGEABLE;
-use kube_store::{
-    schema::metadata::{validate_annotations, validate_labels},
-    status::FieldError,
-};
+use kube_store::status::FieldError;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if !changed(new, old, "/spec") {
+        return;
+    }
     non_negative(new, "/spec/replicas", "spec.replicas", errors);
-    non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
-    non_negative(new, "/spec/revisionHistoryLimit", "spec.revisionHistoryLimit", errors);
+    if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
+        template(&new["spec"]["template"], "spec.template", errors);
+        lasting(new, "ReplicaSet", errors);
+    }
+    let strategy = &new["spec"]["strategy"];
+    let update = &strategy["rollingUpdate"];
+    match text(strategy, "/type") {
+        "Recreate" => {
+            if !update.is_null() {
+                let detail = "may not be specified when strategy `type` is 'Recreate'";
+                errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
+            }
+        }
+        "RollingUpdate" => rolling_deployment(update, errors),
+        other => errors.push(unknown_strategy(
+            "spec.strategy",
+            other,
+            &bounds_shown(update),
+            ["Recreate", "RollingUpdate"],
+        )),
+    }
+    for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
+    }
     let seconds = |key: &str| new["spec"][key].as_i64();
     let deadline = seconds("progressDeadlineSeconds");
     if deadline.is_some_and(|it| it <= seconds("minReadySeconds").unwrap_or_default()) {
@@ -27,45 +51,54 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
             detail,
         ));
     }
-    selector(new, errors);
-    match text(new, "/spec/strategy/type") {
-        "Recreate" => {
-            if new.pointer("/spec/strategy/rollingUpdate").is_some() {
-                let detail = "may not be specified when strategy `type` is 'Recreate'";
-                errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
-            }
-        }
-        "RollingUpdate" => rolling_deployment(&new["spec"]["strategy"]["rollingUpdate"], errors),
-        other => {
-            errors.push(FieldError::not_supported(
-                "spec.strategy.type",
-                &json!(other),
-                &["Recreate", "RollingUpdate"],
-            ));
-        }
-    }
     immutable(new, old, "/spec/selector", "spec.selector", errors);
-    if changed(new, old, "/spec/template") {
-        template(&new["spec"]["template"], "spec.template", &["Always"], errors);
-        no_deadline(new, "ReplicaSet", errors);
+}
+
+/// Pods that are made anew whenever they end start again by themselves, and have no time to end in.
+fn lasting(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
+    let spec = &new["spec"]["template"]["spec"];
+    let restart = json!(text(spec, "/restartPolicy"));
+    supported(&restart, "spec.template.spec.restartPolicy", &["Always"], errors);
+    if !spec["activeDeadlineSeconds"].is_null() {
+        let field = "spec.template.spec.activeDeadlineSeconds";
+        let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
+        errors.push(FieldError::forbidden(field, detail));
     }
 }
 
-/// Pods that are made anew whenever they end have no time to end in.
-fn no_deadline(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
-    let field = "spec.template.spec.activeDeadlineSeconds";
-    if !new["spec"]["template"]["spec"]["activeDeadlineSeconds"].is_null() {
-        let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
-        errors.push(FieldError::forbidden(field, detail));
+/// The bounds of a rolling update as the server within Kubernetes has them.
+fn bounds_shown(update: &Value) -> String {
+    let shown = |key: &str| match &update[key] {
+        Value::Null => "0".to_owned(),
+        bound => bound.to_string(),
+    };
+    match update.is_object() {
+        true => format!(
+            r#"{{"MaxUnavailable":{},"MaxSurge":{}}}"#,
+            shown("maxUnavailable"),
+            shown("maxSurge")
+        ),
+        false => "null".to_owned(),
+    }
+}
+
+/// An unknown kind of strategy is told of the strategy as a whole.
+fn unknown_strategy(field: &str, kind: &str, update: &str, known: [&str; 2]) -> FieldError {
+    let [first, second] = known;
+    FieldError {
+        reason: "FieldValueNotSupported",
+        field: field.to_owned(),
+        detail: format!(
+            r#"Unsupported value: {{"Type":{kind:?},"RollingUpdate":{update}}}: supported values: "{first}", "{second}""#
+        ),
     }
 }
 
 /// A number or a percentage that stands for none.
 fn is_none(value: &Value) -> bool {
     match value {
-        Value::String(text) => text
-            .strip_suffix('%')
-            .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it == b'0')),
+        // A text that says nothing of the kind counts as none, too.
+        Value::String(text) => text.strip_suffix('%').unwrap_or(text).parse().unwrap_or(0) == 0,
         value => value.as_i64().unwrap_or_default() == 0,
     }
 }
@@ -73,32 +106,34 @@ fn is_none(value: &Value) -> bool {
 fn rolling_deployment(update: &Value, errors: &mut Vec<FieldError>) {
     let place = "spec.strategy.rollingUpdate";
     let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
-    int_or_percent(unavailable, Some(100), &format!("{place}.maxUnavailable"), errors);
-    int_or_percent(surge, None, &format!("{place}.maxSurge"), errors);
+    let field = format!("{place}.maxUnavailable");
+    int_or_percent(unavailable, &field, errors);
+    int_or_percent(surge, &format!("{place}.maxSurge"), errors);
     if is_none(unavailable) && is_none(surge) {
         let detail = "may not be 0 when `maxSurge` is 0";
-        errors.push(FieldError::invalid(
-            format!("{place}.maxUnavailable"),
-            unavailable,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&field, unavailable, detail));
     }
+    not_more_than_all(unavailable, &field, errors);
 }
 
 fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
     let place = "spec.updateStrategy";
-    let kind = text(new, "/spec/updateStrategy/type");
-    const TYPES: [&str; 2] = ["OnDelete", "RollingUpdate"];
-    if !TYPES.contains(&kind) {
-        errors.push(FieldError::not_supported(format!("{place}.type"), &json!(kind), &TYPES));
-    }
-    if kind != "RollingUpdate" {
-        return;
-    }
     let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    match text(new, "/spec/updateStrategy/type") {
+        "RollingUpdate" => {}
+        "OnDelete" => return,
+        other => {
+            let known = ["RollingUpdate", "OnDelete"];
+            errors.push(unknown_strategy(place, other, &bounds_shown(update), known));
+            return;
+        }
+    }
     let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
-    for (key, value) in [("maxUnavailable", unavailable), ("maxSurge", surge)] {
-        int_or_percent(value, Some(100), &format!("{place}.rollingUpdate.{key}"), errors);
+    let bounds = [("maxUnavailable", unavailable), ("maxSurge", surge)];
+    for check in [int_or_percent, not_more_than_all] {
+        for (key, value) in bounds {
+            check(value, &format!("{place}.rollingUpdate.{key}"), errors);
+        }
     }
     match (is_none(unavailable), is_none(surge)) {
         (false, false) => errors.push(FieldError::invalid(
@@ -114,73 +149,33 @@ fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn rolling_stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
-    let policy = text(new, "/spec/podManagementPolicy");
-    if !POLICIES.contains(&policy) {
-        let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
-        errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
-    }
-    let ordinals = "spec.ordinals.start";
-    non_negative(new, "/spec/ordinals/start", ordinals, errors);
-    let service = text(new, "/spec/serviceName");
-    if !service.is_empty() && changed(new, old, "/spec/serviceName") {
-        label(service, "spec.serviceName", errors);
-    }
-    const RETENTIONS: [&str; 2] = ["Retain", "Delete"];
-    for key in ["whenDeleted", "whenScaled"] {
-        let retention = &new["spec"]["persistentVolumeClaimRetentionPolicy"][key];
-        if !retention.is_null() {
-            let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
-            supported(retention, field, &RETENTIONS, errors);
-        }
-    }
-    if changed(new, old, "/spec/volumeClaimTemplates") {
-        for (at, claim) in list(new, "/spec/volumeClaimTemplates").iter().enumerate() {
-            let field = format!("spec.volumeClaimTemplates[{at}].spec");
-            claims::claim_spec(&claim["spec"], &field, errors);
-        }
-    }
+fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
     let place = "spec.updateStrategy.rollingUpdate";
     let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
     let shown = |it: &Value| match it.is_object() {
         true => format!(
-            r#"{{"Partition":{},"MaxUnavailable":{}}}"#,
-            it["partition"], it["maxUnavailable"]
+            r#"{{"Partition":{},"MaxUnavailable":null}}"#,
+            it["partition"].as_i64().unwrap_or_default()
         ),
         false => "null".to_owned(),
-    };
-    let strategy = |field: &str, shown: String, detail: &str| FieldError {
-        reason: "FieldValueInvalid",
-        field: field.to_owned(),
-        detail: format!("Invalid value: {shown}: {detail}"),
     };
     match text(new, "/spec/updateStrategy/type") {
         "RollingUpdate" => {}
         "OnDelete" => {
             if update.is_object() {
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.push(strategy(place, shown(update), detail));
+                errors.push(invalid_shown(place, &shown(update), detail));
             }
             return;
         }
         other => {
             let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":{}}}"#, shown(update));
             let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(strategy("spec.updateStrategy", shown, detail));
+            errors.push(invalid_shown("spec.updateStrategy", &shown, detail));
             return;
         }
     }
     non_negative(update, "/partition", &format!("{place}.partition"), errors);
-    let unavailable = &update["maxUnavailable"];
-    if unavailable.is_null() {
-        return;
-    }
-    let field = format!("{place}.maxUnavailable");
-    int_or_percent(unavailable, Some(100), &field, errors);
-    if is_none(unavailable) {
-        errors.push(FieldError::invalid(field, unavailable, "cannot be 0"));
-    }
 }
 
 pub(super) fn replication_controller(new: &Value, errors: &mut Vec<FieldError>) {
@@ -198,11 +193,13 @@ pub(super) fn replication_controller(new: &Value, errors: &mut Vec<FieldError>) 
     if selector.is_some_and(|it| it.iter().any(|(key, value)| labels.get(key) != Some(value))) {
         errors.push(template_mismatch(new));
     }
-    template(pods, "spec.template", &["Always"], errors);
+    template(pods, "spec.template", errors);
+    let restart = json!(text(pods, "/spec/restartPolicy"));
+    supported(&restart, "spec.template.spec.restartPolicy", &["Always"], errors);
 }
 
 pub(super) fn pod_template(new: &Value, errors: &mut Vec<FieldError>) {
-    template(&new["template"], "template", &RESTARTS, errors);
+    template(&new["template"], "template", errors);
 }
 
 pub(super) fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -215,121 +212,154 @@ pub(super) fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-pub(super) fn runtime_class(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    match text(new, "/handler") {
-        "" => errors.push(FieldError::required("handler", "")),
-        handler => label(handler, "handler", errors),
+pub(super) fn replica_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if !changed(new, old, "/spec") {
+        return;
     }
-    immutable(new, old, "/handler", "handler", errors);
+    for key in ["replicas", "minReadySeconds"] {
+        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
+    }
+    if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
+        template(&new["spec"]["template"], "spec.template", errors);
+        lasting(new, "ReplicaSet", errors);
+    }
+    immutable(new, old, "/spec/selector", "spec.selector", errors);
 }
 
-pub(super) fn selected(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if kind != "DaemonSet" {
-        non_negative(new, "/spec/replicas", "spec.replicas", errors);
+pub(super) fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if !changed(new, old, "/spec") {
+        return;
     }
-    selector(new, errors);
-    if kind == "StatefulSet" {
-        if let Some(old) = old {
-            const KEPT: [&str; 4] = ["serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector"];
-            if KEPT.iter().any(|key| new["spec"].get(*key) != old["spec"].get(*key)) {
-                let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
-                              'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-                errors.push(FieldError::forbidden("spec", detail));
-            }
-        }
+    immutable(new, old, "/spec/selector", "spec.selector", errors);
+    let given = &new["spec"]["selector"];
+    if given.is_null() {
+        // Upstream misses it only by what it selects: nothing.
+        errors.push(template_mismatch(new));
     } else {
-        immutable(new, old, "/spec/selector", "spec.selector", errors);
+        selector(new, "daemonset", errors);
     }
-    match kind {
-        "DaemonSet" => rolling_daemon_set(new, errors),
-        "StatefulSet" => rolling_stateful_set(new, old, errors),
-        _ => {}
+    if changed(new, old, "/spec/template") {
+        template(&new["spec"]["template"], "spec.template", errors);
+        lasting(new, "DaemonSet", errors);
     }
     non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
+    rolling_daemon_set(new, errors);
+    non_negative(new, "/spec/revisionHistoryLimit", "spec.revisionHistoryLimit", errors);
+}
+
+pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
+    const RETENTIONS: [&str; 2] = ["Retain", "Delete"];
+    if !changed(new, old, "/spec") {
+        return;
+    }
+    let policy = text(new, "/spec/podManagementPolicy");
+    if !POLICIES.contains(&policy) {
+        let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
+        errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
+    }
+    rolling_stateful_set(new, errors);
+    for key in ["whenDeleted", "whenScaled"] {
+        let retention = &new["spec"]["persistentVolumeClaimRetentionPolicy"][key];
+        if !retention.is_null() {
+            let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
+            supported(retention, field, &RETENTIONS, errors);
+        }
+    }
+    // Of what may not change anyway only the first is checked.
+    if old.is_none() {
+        for (at, claim) in list(new, "/spec/volumeClaimTemplates").iter().enumerate() {
+            let field = format!("spec.volumeClaimTemplates[{at}].spec");
+            claims::claim_spec(&claim["spec"], &field, errors);
+        }
+    }
+    for key in ["replicas", "minReadySeconds"] {
+        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
+    }
+    non_negative(new, "/spec/ordinals/start", "spec.ordinals.start", errors);
+    let service = text(new, "/spec/serviceName");
+    if !service.is_empty() && old.is_none() {
+        label(service, "spec.serviceName", errors);
+    }
+    let readable = selector(new, "statefulset", errors);
     if changed(new, old, "/spec/template") {
-        template(&with_claims(new), "spec.template", &["Always"], errors);
-        no_deadline(new, kind, errors);
+        if readable {
+            template(&with_claims(new), "spec.template", errors);
+        }
+        lasting(new, "StatefulSet", errors);
+    }
+    const KEPT: [&str; 4] = ["serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector"];
+    if old.is_some_and(|old| KEPT.iter().any(|key| new["spec"].get(*key) != old["spec"].get(*key))) {
+        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
+                      'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.push(FieldError::forbidden("spec", detail));
     }
 }
 
-/// The template of a workload with the volumes that its claims become: its containers may mount them, too.
+/// The template of a StatefulSet with the volumes that its claims become, which its containers may mount, too; what its
+/// controller writes over is not looked at.
 fn with_claims(new: &Value) -> Value {
     let mut template = new["spec"]["template"].clone();
     let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
         return template;
     };
+    for key in ["subdomain", "hostname"] {
+        spec.remove(key);
+    }
     let claims = list(new, "/spec/volumeClaimTemplates");
     if claims.is_empty() {
         return template;
     }
-    if let Some(volumes) = spec.entry("volumes").or_insert_with(|| json!([])).as_array_mut() {
-        let mut names: HashSet<Value> = volumes.iter().map(|it| it["name"].clone()).collect();
-        for claim in claims {
-            let name = &claim["metadata"]["name"];
-            if names.insert(name.clone()) {
-                volumes.push(json!({"name": name}));
-            }
+    let mut names = HashSet::new();
+    let mut volumes = Vec::new();
+    for name in claims.iter().map(|it| text(it, "/metadata/name")) {
+        if names.insert(name) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
         }
     }
+    let own = spec.remove("volumes").unwrap_or_default();
+    let others = own.as_array().into_iter().flatten();
+    volumes.extend(others.filter(|it| !names.contains(text(it, "/name"))).cloned());
+    spec.insert("volumes".to_owned(), volumes.into());
     template
 }
 
-/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template.
-fn selector(new: &Value, errors: &mut Vec<FieldError>) {
-    let Some(selector) = new.pointer("/spec/selector") else {
+/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template. Answers whether
+/// it can be read. `maker` is what upstream calls the workload.
+fn selector(new: &Value, maker: &str, errors: &mut Vec<FieldError>) -> bool {
+    let Some(selector) = new.pointer("/spec/selector").filter(|it| !it.is_null()) else {
         errors.push(FieldError::required("spec.selector", ""));
         errors.push(template_mismatch(new));
-        return;
+        return true;
     };
     let before = errors.len();
-    if let Some(labels) = selector.get("matchLabels") {
-        errors.extend(validate_labels(labels, "spec.selector.matchLabels"));
-    }
-    for (at, expression) in list(selector, "/matchExpressions").iter().enumerate() {
-        let field = format!("spec.selector.matchExpressions[{at}]");
-        let values = !list(expression, "/values").is_empty();
-        match text(expression, "/operator") {
-            "In" | "NotIn" if !values => errors.push(FieldError::required(
-                format!("{field}.values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if values => errors.push(FieldError::forbidden(
-                format!("{field}.values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                errors.push(FieldError::invalid(
-                    format!("{field}.operator"),
-                    &json!(other),
-                    "not a valid selector operator",
-                ));
-            }
-        }
-    }
+    label_selector(selector, "spec.selector", errors);
+    let readable = errors.len() == before;
     let empty = |key: &str| match selector.get(key) {
         Some(Value::Object(map)) => map.is_empty(),
         Some(Value::Array(items)) => items.is_empty(),
         _ => true,
     };
     if empty("matchLabels") && empty("matchExpressions") {
-        errors.push(FieldError::invalid(
-            "spec.selector",
-            selector,
-            "empty selector is invalid for deployment",
-        ));
-    }
-    if errors.len() == before
-        && !matches(
-            selector,
-            new.pointer("/spec/template/metadata/labels").unwrap_or(&Value::Null),
-        )
-    {
+        let detail = format!("empty selector is invalid for {maker}");
+        errors.push(FieldError::invalid("spec.selector", selector, detail));
+    } else if readable && !matches(selector, &new["spec"]["template"]["metadata"]["labels"]) {
         errors.push(template_mismatch(new));
     }
+    match maker {
+        _ if readable => {}
+        "deployment" => errors.push(FieldError::invalid("spec.selector", selector, "invalid label selector")),
+        "statefulset" => errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "spec.selector".to_owned(),
+            detail: format!("Invalid value: {selector}"),
+        }),
+        _ => {}
+    }
+    readable
 }
 
-fn template_mismatch(new: &Value) -> FieldError {
+pub(super) fn template_mismatch(new: &Value) -> FieldError {
     let labels = new.pointer("/spec/template/metadata/labels").unwrap_or(&Value::Null);
     FieldError::invalid(
         "spec.template.metadata.labels",
@@ -339,7 +369,7 @@ fn template_mismatch(new: &Value) -> FieldError {
 }
 
 /// Whether a label selector matches labels.
-fn matches(selector: &Value, labels: &Value) -> bool {
+pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     let wanted = selector
         .get("matchLabels")
         .and_then(Value::as_object)
@@ -360,174 +390,17 @@ fn matches(selector: &Value, labels: &Value) -> bool {
     equal && expressions
 }
 
-/// Numbers in the spec of a Job, or of those that a CronJob makes.
-fn numbers_of_job(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for key in [
-        "parallelism",
-        "completions",
-        "backoffLimit",
-        "activeDeadlineSeconds",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ] {
-        non_negative(spec, &format!("/{key}"), &format!("{path}.{key}"), errors);
-    }
-}
-
-pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    numbers_of_job(&new["spec"], "spec", errors);
-    if changed(new, old, "/spec") {
-        completion(&new["spec"], "spec", errors);
-        template(
-            &new["spec"]["template"],
-            "spec.template",
-            &["OnFailure", "Never"],
-            errors,
-        );
-    }
-    let indexed = text(new, "/spec/completionMode") == "Indexed";
-    if !indexed {
-        immutable(new, old, "/spec/completions", "spec.completions", errors);
-    }
-    immutable(new, old, "/spec/selector", "spec.selector", errors);
-    immutable(new, old, "/spec/completionMode", "spec.completionMode", errors);
-    let suspended = old.is_some_and(|it| it.pointer("/spec/suspend") == Some(&json!(true)));
-    if !suspended {
-        immutable(new, old, "/spec/template", "spec.template", errors);
-    }
-}
-
-/// Errors of when a job is done, and what happens to its pods until then.
-fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    const MODES: [&str; 2] = ["NonIndexed", "Indexed"];
-    const PARALLEL_MAX: i64 = 100_000;
-    let field = |name: &str| format!("{place}.{name}");
-    let number = |key: &str| spec[key].as_i64();
-    let mode = text(spec, "/completionMode");
-    if !mode.is_empty() {
-        supported(&json!(mode), field("completionMode"), &MODES, errors);
-    }
-    let (completions, failed) = (number("completions"), number("maxFailedIndexes"));
-    if failed.is_some() && spec["backoffLimitPerIndex"].is_null() {
-        let detail = "when maxFailedIndexes is specified";
-        errors.push(FieldError::required(field("backoffLimitPerIndex"), detail));
-    }
-    if mode == "Indexed" {
-        if completions.is_none() {
-            let detail = "when completion mode is Indexed";
-            errors.push(FieldError::required(field("completions"), detail));
-        }
-        let parallel = number("parallelism").unwrap_or_default();
-        if parallel > PARALLEL_MAX {
-            let detail = format!("must be less than or equal to {PARALLEL_MAX} when completion mode is Indexed");
-            errors.push(FieldError::invalid(field("parallelism"), &json!(parallel), detail));
-        }
-        if let (Some(failed), Some(completions)) = (failed, completions)
-            && failed > completions
-        {
-            let detail = "must be less than or equal to completions";
-            errors.push(FieldError::invalid(field("maxFailedIndexes"), &json!(failed), detail));
-        }
-    } else if mode.is_empty() || mode == "NonIndexed" {
-        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
-            if !spec[key].is_null() {
-                let detail = "requires indexed completion mode";
-                errors.push(FieldError::invalid(field(key), &spec[key], detail));
-            }
-        }
-    }
-    let replacement = &spec["podReplacementPolicy"];
-    if !replacement.is_null() && spec["podFailurePolicy"].is_null() {
-        let known = ["Failed", "TerminatingOrFailed"];
-        supported(replacement, field("podReplacementPolicy"), &known, errors);
-    }
-    if let Some(manager) = spec["managedBy"].as_str() {
-        let parts = manager
-            .split_once('/')
-            .filter(|it| !it.0.is_empty() && !it.1.is_empty());
-        match parts {
-            None => {
-                let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-                errors.push(FieldError::invalid(field("managedBy"), &json!(manager), detail));
-            }
-            Some((domain, _)) => subdomain(domain, &field("managedBy"), errors),
-        }
-    }
-}
-
-pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    schedules::schedule(new, old, errors);
-    for key in [
-        "startingDeadlineSeconds",
-        "successfulJobsHistoryLimit",
-        "failedJobsHistoryLimit",
-    ] {
-        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
-    }
-    const POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
-    let policy = text(new, "/spec/concurrencyPolicy");
-    if !POLICIES.contains(&policy) {
-        errors.push(FieldError::not_supported(
-            "spec.concurrencyPolicy",
-            &json!(policy),
-            &POLICIES,
-        ));
-    }
-    if text(new, "/metadata/name").len() > 52 {
-        let detail = "must be no more than 52 characters";
-        errors.push(FieldError::invalid(
-            "metadata.name",
-            &json!(text(new, "/metadata/name")),
-            detail,
-        ));
-    }
-    if !changed(new, old, "/spec/jobTemplate") {
-        return;
-    }
-    let (path, job) = ("spec.jobTemplate.spec", &new["spec"]["jobTemplate"]["spec"]);
-    if !job["selector"].is_null() {
-        let detail = "`selector` will be auto-generated";
-        errors.push(FieldError::invalid(
-            format!("{path}.selector"),
-            &job["selector"],
-            detail,
-        ));
-    }
-    if job["manualSelector"] == true {
-        let field = format!("{path}.manualSelector");
-        errors.push(FieldError::not_supported(field, &json!(true), &["nil", "false"]));
-    }
-    numbers_of_job(job, path, errors);
-    completion(job, path, errors);
-    template(
-        &job["template"],
-        &format!("{path}.template"),
-        &["OnFailure", "Never"],
-        errors,
-    );
-}
-
-fn template(template: &Value, field: &str, restarts: &[&str], errors: &mut Vec<FieldError>) {
-    if let Some(labels) = template.pointer("/metadata/labels") {
-        errors.extend(validate_labels(labels, &format!("{field}.labels")));
-    }
-    if let Some(annotations) = template.pointer("/metadata/annotations") {
-        errors.extend(validate_annotations(annotations, &format!("{field}.annotations")));
-    }
-    pod_spec(&template["spec"], Of::Template, &format!("{field}.spec"), errors);
-    let restart = text(template, "/spec/restartPolicy");
-    if !restarts.contains(&restart) {
-        errors.push(FieldError::not_supported(
-            format!("{field}.spec.restartPolicy"),
-            &json!(restart),
-            restarts,
-        ));
-    }
-}
-
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const ANNOTATIONS: &str = "metadata.annotations";
+    let annotations = &new["metadata"]["annotations"];
+    let before = old.map(|it| &it["metadata"]["annotations"]);
+    if let Some(before) = before {
+        pod_annotations::kept(annotations, before, ANNOTATIONS, errors);
+    }
     // What was stored once may stay: its status is still to be written.
+    if before != Some(annotations) {
+        pod_annotations::annotations(annotations, before, &new["spec"], ANNOTATIONS, errors);
+    }
     if old.is_none_or(|it| it["spec"] != new["spec"]) {
         pod_spec(&new["spec"], Of::Pod, "spec", errors);
     }
@@ -542,6 +415,7 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             let detail = "cannot be set until all schedulingGates have been cleared";
             errors.push(FieldError::forbidden("spec.nodeName", detail));
         }
+        pod_annotations::as_fields(annotations, &new["spec"], "spec", errors);
         return;
     };
     // Images, deadlines and added tolerations may change; the rest of a pod may not.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 /// The converter of the one built-in resource that is served in two versions.
 pub(crate) struct Autoscalers;
 
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// Where the older version keeps the metrics that it has no field for.
+pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -122,7 +123,7 @@ fn note(notes: &mut Map<String, Value>, key: &str, list: Vec<Value>) {
     }
 }
 
-/// The JSON in an annotation, which goes; one that holds no JSON stays where it is.
+/// The JSON in an annotation, which goes, even if it holds no JSON.
 fn take(object: &mut Value, key: &str) -> Value {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return Value::Null;
@@ -130,15 +131,16 @@ fn take(object: &mut Value, key: &str) -> Value {
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
         return Value::Null;
     };
-    let found = annotations.get(key).and_then(Value::as_str).map(serde_json::from_str);
-    let Some(Ok(value)) = found else {
+    let Some(found) = annotations.remove(key) else {
         return Value::Null;
     };
-    annotations.remove(key);
     if annotations.is_empty() {
         metadata.remove("annotations");
     }
-    value
+    found
+        .as_str()
+        .and_then(|it| serde_json::from_str(it).ok())
+        .unwrap_or_default()
 }
 
 /// Members that are there, under other names: pairs of a pointer into the source and a pointer in the result.

@@ -96,7 +96,11 @@ fn respell(
 /// What cannot be read though its fields have the right types, as server-side apply tells it.
 fn told(config: &Value, status: Status) -> Status {
     match pipeline::unreadable(&status) {
-        Some(why) => managed::not_read(config, why),
+        // What is converted here is a value alone, which knows no field around it.
+        Some(why) => match (why.find(" Go struct field "), why.find(" of type ")) {
+            (Some(from), Some(to)) => managed::not_read(config, &format!("{} Go value{}", &why[..from], &why[to..])),
+            _ => managed::not_read(config, why),
+        },
         None => status,
     }
 }

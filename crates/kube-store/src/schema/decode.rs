@@ -78,7 +78,7 @@ impl Reader<'_> {
             _ => {}
         }
         if schema.int_or_string {
-            return int_or_string(value);
+            return self.int_or_string(value);
         }
         match (schema.ty, &mut *value) {
             (Type::Any, _) => Ok(()),
@@ -222,18 +222,27 @@ impl Reader<'_> {
         }
     }
 
+    fn int_or_string(&self, value: &Value) -> Result<(), String> {
+        let found = match value {
+            Value::String(_) => return Ok(()),
+            Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => return Ok(()),
+            Value::Number(number) => format!("number {number}"),
+            other => go_kind(other).to_owned(),
+        };
+        Err(self.mismatch_of(&found, "int32", "int32"))
+    }
+
     fn mismatch(&self, found: &str, schema: &Schema) -> String {
+        self.mismatch_of(found, &root_type(schema, self.kind), &go_type(schema))
+    }
+
+    /// The text of a type error, for the object as a whole or for one of its fields.
+    fn mismatch_of(&self, found: &str, whole: &str, field: &str) -> String {
         if self.fields.is_empty() {
-            return format!(
-                "json: cannot unmarshal {found} into Go value of type {}",
-                root_type(schema, self.kind)
-            );
+            return format!("json: cannot unmarshal {found} into Go value of type {whole}");
         }
         let (owner, fields) = (&self.struct_name, self.fields.join("."));
-        format!(
-            "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {}",
-            go_type(schema)
-        )
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {field}")
     }
 }
 
@@ -277,20 +286,6 @@ fn time(value: &mut Value, normalise: fn(&str) -> Result<String, String>) -> Res
         }
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
-            go_kind(other)
-        )),
-    }
-}
-
-fn int_or_string(value: &Value) -> Result<(), String> {
-    match value {
-        Value::String(_) => Ok(()),
-        Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => Ok(()),
-        Value::Number(number) => Err(format!(
-            "json: cannot unmarshal number {number} into Go value of type int32"
-        )),
-        other => Err(format!(
-            "json: cannot unmarshal {} into Go value of type int32",
             go_kind(other)
         )),
     }
@@ -412,7 +407,7 @@ mod tests {
             ),
             (
                 json!({"spec": {"port": true}}),
-                "json: cannot unmarshal bool into Go value of type int32",
+                "json: cannot unmarshal bool into Go struct field ConfigMap.spec.port of type int32",
             ),
             (json!({"bytes": {"a": "!"}}), "illegal base64 data at input byte 0"),
             (json!({"bytes": {"a": "x"}}), "illegal base64 data at input byte 0"),

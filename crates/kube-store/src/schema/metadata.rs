@@ -233,7 +233,7 @@ pub fn validate_metadata(
         );
     }
     let mut warnings = Vec::new();
-    for finalizer in finalizers(meta) {
+    for (at, finalizer) in finalizers(meta).enumerate() {
         // The last is what Kubernetes itself puts on every CustomResourceDefinition.
         const STANDARD: [&str; 4] = [
             "orphan",
@@ -246,7 +246,8 @@ pub fn validate_metadata(
         }
         if builtin {
             let text = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid("metadata.finalizers", &json!(finalizer), text));
+            let field = format!("metadata.finalizers[{at}]");
+            errors.push(FieldError::invalid(field, &json!(finalizer), text));
         } else {
             warnings.push(format!(
                 "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
@@ -537,7 +538,7 @@ mod tests {
             ),
             (
                 json!({"name": "a", "finalizers": ["foo"]}),
-                r#"metadata.finalizers: Invalid value: "foo": name is neither a standard finalizer name nor is it fully qualified"#,
+                r#"metadata.finalizers[0]: Invalid value: "foo": name is neither a standard finalizer name nor is it fully qualified"#,
             ),
             (
                 json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}),

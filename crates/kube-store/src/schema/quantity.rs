@@ -244,9 +244,50 @@ pub fn milli(text: &str) -> Option<i128> {
     i128::try_from(number).ok()?.checked_mul(by)
 }
 
+/// The sum of two canonical quantities, in the form of the first unless that is nothing. `None` if one is no quantity, or
+/// they are so far apart that the smaller does not count.
+pub fn sum(one: &str, other: &str) -> Option<String> {
+    /// More digits than this nobody writes; a sum of them would take as many.
+    const APART_MAX: i64 = 64;
+    let (one, other) = (Text::scan(one).ok()?, Text::scan(other).ok()?);
+    let ((first, high), (second, low)) = (one.number(), other.number());
+    if first.sign() == Sign::NoSign || second.sign() == Sign::NoSign {
+        let (number, ten, form) = if first.sign() == Sign::NoSign {
+            (second, low, other.form)
+        } else {
+            (first, high, one.form)
+        };
+        return written(number, ten, form);
+    }
+    let ten = high.min(low);
+    if high - ten > APART_MAX || low - ten > APART_MAX {
+        return None;
+    }
+    let raised = |number: BigInt, from: i64| number * BigInt::from(10).pow((from - ten) as u32);
+    written(raised(first, high) + raised(second, low), ten, one.form)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_keep_the_form_of_the_first() {
+        let table = [
+            ("1", "500m", Some("1500m")),
+            ("1Gi", "512Mi", Some("1536Mi")),
+            ("1G", "24", Some("1000000024")),
+            ("0", "1Gi", Some("1Gi")),
+            ("1", "0", Some("1")),
+            ("1k", "1Ki", Some("2024")),
+            ("1", "-1", Some("0")),
+            ("1e2000000000", "1", None),
+            ("x", "1", None),
+        ];
+        for (one, other, want) in table {
+            assert_eq!(sum(one, other).as_deref(), want, "{one} + {other}");
+        }
+    }
 
     #[test]
     fn quantities_are_written_in_canonical_form() {

@@ -597,12 +597,7 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
         }
     }
     if seen.len() > FIELDS_MAX {
-        let text = format!("Too many: {}: must have at most {FIELDS_MAX} items", seen.len());
-        errors.push(FieldError {
-            reason: "FieldValueTooMany",
-            field: path.to_owned(),
-            detail: text,
-        });
+        errors.push(FieldError::too_many(path, seen.len(), FIELDS_MAX));
     }
 }
 

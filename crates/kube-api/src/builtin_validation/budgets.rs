@@ -1,0 +1,86 @@
+//! How many pods may be missing at a time.
+
+use super::{
+    changed, int_or_percent, invalid_shown, non_negative, not_more_than_all, scheduling::label_selector, supported,
+};
+use kube_store::status::FieldError;
+use serde_json::Value;
+
+/// Errors of a PodDisruptionBudget.
+pub(super) fn disruption_budget(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if changed(new, old, "/spec") {
+        let spec = &new["spec"];
+        let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
+        let policy = &spec["unhealthyPodEvictionPolicy"];
+        if !least.is_null() && !most.is_null() {
+            let shown = format!(
+                r#"{{"MinAvailable":{least},"Selector":{},"MaxUnavailable":{most},"UnhealthyPodEvictionPolicy":{policy}}}"#,
+                spec["selector"]
+            );
+            let detail = "minAvailable and maxUnavailable cannot be both set";
+            errors.push(invalid_shown("spec", &shown, detail));
+        }
+        for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
+            int_or_percent(value, field, errors);
+            not_more_than_all(value, field, errors);
+        }
+        if changed(new, old, "/spec/selector") {
+            label_selector(&spec["selector"], "spec.selector", errors);
+        }
+        if !policy.is_null() {
+            let known = ["AlwaysAllow", "IfHealthyBudget"];
+            supported(policy, "spec.unhealthyPodEvictionPolicy", &known, errors);
+        }
+    }
+    if old.is_some() && changed(new, old, "/status") {
+        for counter in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            non_negative(new, &format!("/status/{counter}"), &format!("status.{counter}"), errors);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut errors = Vec::new();
+        disruption_budget(new, old, &mut errors);
+        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+    }
+
+    #[test]
+    fn a_budget_bounds_one_side() {
+        let budget = |spec: Value| said(&json!({"spec": spec}), None);
+        let selector = json!({"matchLabels": {"a": "b"}});
+        let good = json!({"minAvailable": "50%", "selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"});
+        assert_eq!(budget(good), Vec::<String>::new());
+        assert_eq!(
+            budget(json!({"minAvailable": 1, "maxUnavailable": 1, "selector": selector})),
+            [
+                "spec: Invalid value: {\"MinAvailable\":1,\"Selector\":{\"matchLabels\":{\"a\":\"b\"}},\"MaxUnavailable\":1,\
+                 \"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be both set"
+            ]
+        );
+        assert_eq!(budget(json!({"minAvailable": "half"})).len(), 1);
+        assert_eq!(
+            budget(json!({"maxUnavailable": "101%", "unhealthyPodEvictionPolicy": "X"})),
+            [
+                "spec.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%",
+                "spec.unhealthyPodEvictionPolicy: Unsupported value: \"X\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
+            ]
+        );
+        let old = json!({"spec": {"selector": {"matchLabels": {"a b": "c"}}}});
+        assert!(said(&old, None)[0].starts_with("spec.selector.matchLabels: Invalid value: \"a b\": name part"));
+        // What was stored once may stay.
+        let mut new = old.clone();
+        new["spec"]["minAvailable"] = json!(1);
+        assert_eq!(said(&new, Some(&old)), Vec::<String>::new());
+        new["status"] = json!({"currentHealthy": -1});
+        assert_eq!(
+            said(&new, Some(&old)),
+            ["status.currentHealthy: Invalid value: -1: must be greater than or equal to 0"]
+        );
+    }
+}
