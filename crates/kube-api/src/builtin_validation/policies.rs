@@ -1,11 +1,14 @@
-//! Ingresses, network policies, disruption budgets and autoscalers: what charts get wrong.
+//! Ingresses and their classes, network policies and priority classes: what charts get wrong.
 
 use super::{
     PROTOCOLS, addresses::range, containers::port_or_name, immutable, label, list, port_errors,
     scheduling::label_selector, subdomain, supported, text,
 };
 use crate::pod_admission::SYSTEM_PRIORITIES;
-use kube_store::{schema::metadata::subdomain_errors, status::FieldError};
+use kube_store::{
+    schema::metadata::{subdomain_errors, wildcard_errors},
+    status::FieldError,
+};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
@@ -28,7 +31,11 @@ pub(super) fn ingress(new: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(format!("{field}.host"), &json!(host), detail));
         }
         if !host.is_empty() {
-            let found = subdomain_errors(host.strip_prefix("*.").unwrap_or(host));
+            let found = if host.contains('*') {
+                wildcard_errors(host)
+            } else {
+                subdomain_errors(host)
+            };
             errors.extend(
                 found
                     .iter()
@@ -133,7 +140,10 @@ pub(super) fn ingress_class(new: &Value, old: Option<&Value>, errors: &mut Vec<F
 
 fn backend(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
     match (value["service"].is_object(), value["resource"].is_object()) {
-        (false, false) => errors.push(FieldError::required(field, "resource or service backend is required")),
+        (false, false) => {
+            let detail = "resource or service backend is required";
+            errors.push(FieldError::invalid(field, &json!(""), detail));
+        }
         (true, true) => errors.push(FieldError::invalid(
             field,
             &json!(""),

@@ -63,6 +63,23 @@ pub fn label_errors(text: &str) -> Vec<String> {
     errors
 }
 
+/// What is wrong with a name that stands for all names below a DNS-1123 subdomain.
+pub fn wildcard_errors(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 253 {
+        errors.push(too_long(253));
+    }
+    let below = text.strip_prefix("*.");
+    if !below.is_some_and(|it| whole!(SUBDOMAIN, it)) {
+        errors.push(format!(
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case \
+             alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation \
+             is '\\*\\.{SUBDOMAIN}')"
+        ));
+    }
+    errors
+}
+
 /// What is wrong with a DNS-1035 label.
 pub fn label_1035_errors(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
