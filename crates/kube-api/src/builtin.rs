@@ -127,7 +127,8 @@ const EXTENSIONS: (&str, &str) = ("", "api-extensions");
 pub const ROWS: &[Row] = &[
     row("", "v1", "configmaps", "ConfigMap", N, ("cm", ""), PLAIN),
     row("", "v1", "endpoints", "Endpoints", N, ("ep", ""), UPSERT),
-    row("", "v1", "events", "Event", N, ("ev", ""), UPSERT),
+    // Named after what they are of, whatever its name is; the newer face is stricter.
+    row("", "v1", "events", "Event", N, ("ev", ""), Traits { name_rule: NameRule::PathSegment, ..UPSERT }),
     row("", "v1", "limitranges", "LimitRange", N, ("limits", ""), UPSERT),
     row("", "v1", "namespaces", "Namespace", C, ("ns", ""),
         Traits { name_rule: NameRule::Label, status: true, returns_deleted: true, no_delete_collection: true, ..PLAIN }),
@@ -159,7 +160,8 @@ pub const ROWS: &[Row] = &[
     row("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", N, ("hpa", "all"), STATUS),
     row("batch", "v1", "cronjobs", "CronJob", N, ("cj", "all"), WORKLOAD),
     row("batch", "v1", "jobs", "Job", N, ("", "all"), WORKLOAD),
-    row("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", C, ("csr", ""), STATUS),
+    row("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", C, ("csr", ""),
+        Traits { name_rule: NameRule::PathSegment, ..STATUS }),
     row("networking.k8s.io", "v1", "ingressclasses", "IngressClass", C, NONE, GENERATION),
     row("networking.k8s.io", "v1", "ingresses", "Ingress", N, ("ing", ""), WORKLOAD),
     row("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", N, ("netpol", ""), GENERATION),

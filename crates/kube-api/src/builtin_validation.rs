@@ -13,6 +13,7 @@ mod csi;
 mod endpoints;
 mod environment;
 mod events;
+mod gates;
 mod jobs;
 mod nodes;
 mod pod_annotations;

@@ -327,7 +327,6 @@ pub fn prepare_update(old: &Value, mut new: Value, face: Face, now: jiff::Timest
         }
         return Ok(new);
     }
-    new["metadata"] = old["metadata"].clone();
     if !new["status"].is_object() {
         new["status"] = json!({});
     }
@@ -338,12 +337,29 @@ pub fn prepare_update(old: &Value, mut new: Value, face: Face, now: jiff::Timest
             None => drop(new["status"].as_object_mut().and_then(|it| it.remove("certificate"))),
         }
     }
+    if face == Face::Status {
+        keep_decisions(old, &mut new);
+    }
     fill_times(old, &mut new, now);
     let errors = check_update(old, &new, face);
     if errors.is_empty() {
         Ok(new)
     } else {
         Err(Status::invalid(KIND, GROUP, name(old), &errors))
+    }
+}
+
+/// Who signs does not say anew why a request was approved or denied, or when.
+fn keep_decisions(old: &Value, new: &mut Value) {
+    let Some(list) = new["status"]["conditions"].as_array_mut() else {
+        return;
+    };
+    for condition in list.iter_mut() {
+        let decides = condition["type"] == "Approved" || condition["type"] == "Denied";
+        let before = conditions(old).iter().find(|it| it["type"] == condition["type"]);
+        if let Some(before) = before.filter(|_| decides) {
+            *condition = before.clone();
+        }
     }
 }
 

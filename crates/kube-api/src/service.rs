@@ -20,6 +20,11 @@ const RANGE_SIZE: u32 = 1 << 16;
 pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     if let Some(old) = old {
         drop_of_other_type(value, old);
+        // Where its load balancer was, nobody is told any more.
+        let balanced = value["spec"]["type"] == "LoadBalancer";
+        if call.subresource.is_empty() && !balanced && !value["status"]["loadBalancer"].is_null() {
+            value["status"]["loadBalancer"] = json!({});
+        }
     }
     allocate_address(call, value, old)?;
     let mut taken = taken_ports(call);
@@ -176,8 +181,10 @@ fn allocate_node_ports(
     };
     let before: Vec<Value> = old.map(|it| ports(it).to_vec()).unwrap_or_default();
     if !wants(value) {
-        // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere.
-        let had = old.is_some_and(wants);
+        // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere. A load balancer
+        // that wants no more of them keeps those it has.
+        let is_outside = |it: &Value| matches!(it["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+        let had = old.is_some_and(is_outside) && !is_outside(value);
         for port in ports_mut(value) {
             if had
                 && before.iter().any(|it| it["nodePort"] == port["nodePort"])

@@ -1,7 +1,7 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, claims, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all,
+    changed, claims, gates, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all,
     pod_annotations,
     pods::{Of, pod_spec, template},
     scheduling::label_selector,
@@ -418,6 +418,10 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         pod_annotations::as_fields(annotations, &new["spec"], "spec", errors);
         return;
     };
+    let gated = !list(old, "/spec/schedulingGates").is_empty();
+    if gated {
+        gates::narrowed(&new["spec"], &old["spec"], errors);
+    }
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
@@ -429,6 +433,9 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         if let Some(map) = spec.as_object_mut() {
             for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
                 map.remove(key);
+            }
+            if gated {
+                gates::remove_changeable(map);
             }
             // A negative one, which was stored once, counts as 1 wherever it is read.
             if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {

@@ -347,3 +347,17 @@ fn a_requester_has_the_groups_it_had() {
         ("system:anonymous", vec!["system:unauthenticated".to_owned()])
     );
 }
+
+#[test]
+fn who_signs_leaves_a_decision_as_it_was_and_may_label_the_request() {
+    let now = jiff::Timestamp::now();
+    let condition = |reason: &str| json!({"type": "Approved", "status": "True", "reason": reason, "lastUpdateTime": "2026-01-01T00:00:00Z"});
+    let mut old = client();
+    old["status"] = json!({"conditions": [condition("First")]});
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({"a": "b"});
+    new["status"]["conditions"] = json!([condition("Changed")]);
+    let written = prepare_update(&old, new, Face::Status, now).unwrap();
+    assert_eq!(written["metadata"]["labels"], json!({"a": "b"}));
+    assert_eq!(written["status"]["conditions"][0]["reason"], "First");
+}

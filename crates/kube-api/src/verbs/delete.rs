@@ -317,6 +317,10 @@ pub(crate) fn check_preconditions(call: &Call<'_>, current: &Object, options: &D
 
 /// A policy that is named replaces the two finalizers of garbage collection.
 fn set_propagation(call: &Call<'_>, new: &mut Value, options: &DeleteOptions) {
+    // Nothing belongs to an Event.
+    if call.resource.kind == "Event" && call.resource.is_builtin() {
+        return;
+    }
     let propagation = match options.propagation {
         Some(it) => it,
         // These keep what was done before there was garbage collection.

@@ -133,6 +133,67 @@ async fn what_cannot_be_read_is_told_before_what_it_would_replace() {
 }
 
 #[tokio::test]
+async fn a_service_that_is_balanced_no_more_forgets_where_it_was() {
+    let world = World::new().await;
+    let ports = json!([{"name": "x", "port": 80}]);
+    let service = json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": ports}});
+    let (code, made) = world.post(SERVICES, &service).await;
+    assert_eq!(code, 201, "{made}");
+    let path = format!("{SERVICES}/s");
+    let at = json!({"status": {"loadBalancer": {"ingress": [{"ip": "1.1.1.1"}]}}});
+    assert_eq!(world.merge(&format!("{path}/status"), at.clone()).await.0, 200);
+    // Numbers that are used stay; only no more are given.
+    let none = json!({"spec": {"allocateLoadBalancerNodePorts": false}});
+    let (code, kept) = world.merge(&path, none).await;
+    assert_eq!((code, &kept["spec"]["ports"]), (200, &made["spec"]["ports"]), "{kept}");
+    assert_eq!(kept["status"]["loadBalancer"]["ingress"][0]["ip"], "1.1.1.1");
+    let (code, plain) = world.merge(&path, json!({"spec": {"type": "ClusterIP"}})).await;
+    assert_eq!((code, &plain["status"]["loadBalancer"]), (200, &json!({})), "{plain}");
+    assert_eq!(world.merge(&format!("{path}/status"), at).await.0, 422);
+}
+
+#[tokio::test]
+async fn a_pod_behind_gates_may_still_be_narrowed() {
+    let world = World::new().await;
+    let pod = |name: &str, gates: Value| {
+        let containers = json!([{"name": "c", "image": "i"}]);
+        json!({"metadata": {"name": name}, "spec": {"containers": containers, "schedulingGates": gates}})
+    };
+    let narrower = json!({"spec": {"nodeSelector": {"a": "1"}}});
+    for (name, gates, want) in [("gated", json!([{"name": "x"}]), 200), ("free", json!([]), 422)] {
+        assert_eq!(world.post(PODS, &pod(name, gates)).await.0, 201);
+        let (code, answer) = world.merge(&format!("{PODS}/{name}"), narrower.clone()).await;
+        assert_eq!(code, want, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_item_without_its_key_can_be_applied_where_go_has_one() {
+    let world = World::new().await;
+    let config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}], "imagePullSecrets": [{}],
+    }});
+    let path = format!("{PODS}/p?fieldManager=m");
+    let (code, answer) = world.ask(Method::PATCH, &path, APPLY, &config).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+#[tokio::test]
+async fn an_event_is_named_after_what_it_is_of() {
+    let world = World::new().await;
+    let event = json!({"metadata": {"name": "system:x.18a"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}});
+    let path = "/api/v1/namespaces/default/events";
+    let (code, answer) = world.post(path, &event).await;
+    assert_eq!(code, 201, "{answer}");
+    // Nothing belongs to it, so that nothing has to go first.
+    let options = json!({"propagationPolicy": "Foreground"});
+    let one = format!("{path}/system:x.18a");
+    let (code, answer) = world.ask(Method::DELETE, &one, "application/json", &options).await;
+    assert_eq!((code, &answer["status"]), (200, &json!("Success")), "{answer}");
+    assert_eq!(world.get(&one).await.0, 404);
+}
+
+#[tokio::test]
 async fn events_are_found_by_who_reported_them_under_both_names() {
     let world = World::new().await;
     let event = json!({

@@ -180,13 +180,16 @@ impl<'a> List<'a> {
                     .to_owned());
                 };
                 let default = |key: &String| match items {
-                    At::Node(schema) => schema.properties.get(key)?.default.as_ref(),
+                    At::Node(schema) => {
+                        let field = schema.properties.get(key)?;
+                        field.default.clone().or_else(|| zero_of_go(schema, key, field))
+                    }
                     _ => None,
                 };
                 let mut values = Vec::with_capacity(keys.len());
                 for key in keys {
-                    if let Some(value) = map.get(key).or_else(|| default(key)) {
-                        values.push((key.as_str().into(), value.clone()));
+                    if let Some(value) = map.get(key).cloned().or_else(|| default(key)) {
+                        values.push((key.as_str().into(), value));
                     }
                 }
                 if values.is_empty() {
@@ -313,6 +316,18 @@ pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
         set.push(element, node);
     }
     set
+}
+
+/// What a key is of a struct of a built-in kind that does not say it: Go's structs always have it, and their published schemas
+/// say so by a default.
+fn zero_of_go(schema: &Schema, key: &String, field: &Schema) -> Option<Value> {
+    let name = schema.name.as_deref()?;
+    let always = schema.required.contains(key) || name.ends_with(".LocalObjectReference");
+    match field.ty {
+        Type::String if always => Some("".into()),
+        Type::Integer if always => Some(0.into()),
+        _ => None,
+    }
 }
 
 /// What keeps `config` from being applied: undeclared fields, values of other types and items that cannot be told apart. One text per error.
