@@ -439,6 +439,14 @@ fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> FieldEr
     }
 }
 
+/// What a check says, a text for each error.
+#[cfg(test)]
+fn said(check: impl FnOnce(&mut Vec<FieldError>)) -> Vec<String> {
+    let mut errors = Vec::new();
+    check(&mut errors);
+    errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+}
+
 #[cfg(test)]
 mod pod_tests;
 #[cfg(test)]

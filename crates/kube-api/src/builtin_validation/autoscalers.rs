@@ -333,9 +333,7 @@ mod tests {
     }
 
     fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        autoscaler(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| autoscaler(new, old, it))
     }
 
     fn wrong(more: Value) -> Vec<String> {

@@ -45,9 +45,7 @@ mod tests {
     use serde_json::json;
 
     fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        disruption_budget(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| disruption_budget(new, old, it))
     }
 
     #[test]

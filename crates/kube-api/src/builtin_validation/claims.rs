@@ -182,9 +182,7 @@ mod tests {
     use super::*;
 
     fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        claim(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| claim(new, old, it))
     }
 
     /// A claim of an amount with more in its specification.

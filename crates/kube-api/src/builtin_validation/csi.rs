@@ -188,9 +188,7 @@ mod tests {
     type Check = fn(&Value, Option<&Value>, &mut Vec<FieldError>);
 
     fn said(check: Check, new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| check(new, old, it))
     }
 
     #[test]

@@ -176,12 +176,7 @@ fn shown(key: &str, value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn said(check: impl Fn(&mut Vec<FieldError>)) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(&mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
-    }
+    use crate::builtin_validation::said;
 
     #[test]
     fn an_event_with_a_time_says_who_did_what() {

@@ -542,9 +542,7 @@ mod tests {
     }
 
     fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        job(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| job(new, old, it))
     }
 
     fn wrong(more: Value) -> Vec<String> {

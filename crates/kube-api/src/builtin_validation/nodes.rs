@@ -84,9 +84,7 @@ mod tests {
     use super::*;
 
     fn said(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        node(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| node(new, old, it))
     }
 
     #[test]

@@ -169,12 +169,7 @@ pub(super) fn as_fields(annotations: &Value, spec: &Value, place: &str, errors: 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn said(check: impl Fn(&mut Vec<FieldError>)) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(&mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
-    }
+    use crate::builtin_validation::said;
 
     #[test]
     fn annotations_that_kubernetes_reads_are_checked() {

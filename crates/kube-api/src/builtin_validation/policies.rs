@@ -287,12 +287,7 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn said(check: impl Fn(&mut Vec<FieldError>)) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(&mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
-    }
+    use crate::builtin_validation::said;
 
     #[test]
     fn an_ingress_says_where_each_path_goes() {

@@ -358,9 +358,7 @@ mod tests {
     }
 
     fn limit_errors(list: Value) -> Vec<String> {
-        let mut errors = Vec::new();
-        limits(&json!({"spec": {"limits": list}}), &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| limits(&json!({"spec": {"limits": list}}), it))
     }
 
     #[test]

@@ -51,9 +51,7 @@ mod tests {
     use super::*;
 
     fn said(new: Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        runtime_class(&new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| runtime_class(&new, old, it))
     }
 
     #[test]

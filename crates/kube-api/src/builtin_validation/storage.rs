@@ -332,9 +332,7 @@ mod tests {
     use super::*;
 
     fn said(check: fn(&Value, Option<&Value>, &mut Vec<FieldError>), new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(new, old, &mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+        crate::builtin_validation::said(|it| check(new, old, it))
     }
 
     /// A volume of 1 GiB with one member more, or without one.

@@ -129,12 +129,7 @@ pub(super) fn system(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn said(check: impl Fn(&mut Vec<FieldError>)) -> Vec<String> {
-        let mut errors = Vec::new();
-        check(&mut errors);
-        errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
-    }
+    use crate::builtin_validation::said;
 
     #[test]
     fn processes_of_the_host_are_in_its_network() {
