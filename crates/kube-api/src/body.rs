@@ -66,10 +66,10 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
     };
     match media {
         "" | "application/json" => {
-            let value = serde_json::from_slice(bytes).map_err(|it| unrecognized(it.to_string()))?;
-            if options.field_validation != FieldValidation::Ignore {
+            let (value, repeats) = duplicates::parse(bytes).map_err(|it| unrecognized(it.to_string()))?;
+            if repeats && options.field_validation != FieldValidation::Ignore {
                 let twice = duplicates::duplicates(bytes);
-                if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
+                if options.field_validation == FieldValidation::Strict {
                     let text = decode::strict_error(&[], &twice);
                     let (kind, version) = (&call.resource.kind, &call.version);
                     return Err(Status::bad_request(decode::cannot_be_handled(kind, version, &text)));
@@ -80,12 +80,9 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
             Ok(value)
         }
         "application/yaml" => {
-            let value = parse_yaml(bytes).map_err(unrecognized)?;
-            if options.field_validation != FieldValidation::Ignore {
-                let twice: Vec<String> = duplicate_lines(bytes)
-                    .into_iter()
-                    .map(|(line, key)| format!("line {line}: key {key:?} already set in map"))
-                    .collect();
+            let (value, may_repeat) = read_yaml(bytes).map_err(unrecognized)?;
+            if may_repeat && options.field_validation != FieldValidation::Ignore {
+                let twice = repeated_keys(bytes);
                 if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
                     let text = format!(
                         "strict decoding error: yaml: unmarshal errors:\n  {}",
@@ -116,14 +113,12 @@ pub fn parse_object(call: &mut Call<'_>, bytes: &[u8], media: &str, options: &Wr
 /// # Errors
 /// 400 for what cannot be read, and for a key that is there twice when validation is strict.
 pub fn parse_applied(call: &mut Call<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
-    let config = parse_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")))?;
-    if options.field_validation == FieldValidation::Ignore {
+    let read = read_yaml(bytes).map_err(|it| Status::bad_request(format!("error decoding YAML: {it}")));
+    let (config, may_repeat) = read?;
+    if !may_repeat || options.field_validation == FieldValidation::Ignore {
         return Ok(config);
     }
-    let twice: Vec<String> = duplicate_lines(bytes)
-        .into_iter()
-        .map(|(line, key)| format!("line {line}: key {key:?} already set in map"))
-        .collect();
+    let twice = repeated_keys(bytes);
     if !twice.is_empty() && options.field_validation == FieldValidation::Strict {
         return Err(Status::bad_request(format!(
             "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
@@ -161,15 +156,29 @@ fn unsupported() -> Status {
 
 /// YAML as Kubernetes clients write it: one document, bounded aliases; of a key that is given twice the last counts.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Value, String> {
+    read_yaml(bytes).map(|(value, _)| value)
+}
+
+/// The value, and whether the text may give a key twice.
+fn read_yaml(bytes: &[u8]) -> Result<(Value, bool), String> {
     // Every JSON text is a YAML text of the same meaning, clients mostly send JSON, and that is read five times as fast. What
     // only looks like it, such as a map in flow style, is YAML's to read.
     if bytes.trim_ascii_start().starts_with(b"{")
-        && let Ok(value) = serde_json::from_slice(bytes)
+        && let Ok(read) = duplicates::parse(bytes)
     {
-        return Ok(value);
+        return Ok(read);
     }
     let text = std::str::from_utf8(bytes).map_err(|it| it.to_string())?;
-    serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|it| it.to_string())
+    let value = serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|it| it.to_string())?;
+    Ok((value, true))
+}
+
+/// What is said of the keys that a text of YAML gives twice.
+fn repeated_keys(bytes: &[u8]) -> Vec<String> {
+    duplicate_lines(bytes)
+        .into_iter()
+        .map(|(line, key)| format!("line {line}: key {key:?} already set in map"))
+        .collect()
 }
 
 fn yaml_options() -> serde_saphyr::Options {
@@ -276,6 +285,26 @@ mod tests {
         );
         assert_eq!(parse_yaml(b"{}\n# a word").unwrap(), json!({}));
         assert!(parse_yaml(b"{\"a\": ").is_err());
+    }
+
+    #[test]
+    fn repeated_keys_are_told_with_their_line_however_they_are_written() {
+        let table = [
+            (
+                "{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}",
+                true,
+                Some("line 2: key \"c\""),
+            ),
+            ("{\"a\": 1, \"b\": [{\"a\": 1}, {\"a\": 1}]}", false, None),
+            ("{a: 1, b: {a: 1, a: 2}}", true, Some("line 1: key \"a\"")),
+            ("a: 1\nb:\n- a: 1\n- a: 1\n", true, None),
+            ("a: 1\na: 2\n", true, Some("line 2: key \"a\"")),
+        ];
+        for (text, may_repeat, said) in table {
+            assert_eq!(read_yaml(text.as_bytes()).unwrap().1, may_repeat, "{text}");
+            let want: Vec<String> = said.iter().map(|it| format!("{it} already set in map")).collect();
+            assert_eq!(repeated_keys(text.as_bytes()), want, "{text}");
+        }
     }
 
     #[test]
