@@ -33,6 +33,7 @@ mod windows;
 mod workloads;
 
 pub(crate) use addresses::plain_bits;
+pub(crate) use pod_annotations::containers;
 pub(crate) use services::health_checked;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -445,6 +446,12 @@ fn said(check: impl FnOnce(&mut Vec<FieldError>)) -> Vec<String> {
     let mut errors = Vec::new();
     check(&mut errors);
     errors.iter().map(|it| format!("{}: {}", it.field, it.detail)).collect()
+}
+
+/// The same of a check of whole objects.
+#[cfg(test)]
+fn said_of(check: fn(&Value, Option<&Value>, &mut Vec<FieldError>), new: &Value, old: Option<&Value>) -> Vec<String> {
+    said(|it| check(new, old, it))
 }
 
 #[cfg(test)]

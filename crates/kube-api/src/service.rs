@@ -27,7 +27,12 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         }
     }
     allocate_address(call, value, old)?;
-    let mut taken = taken_ports(call);
+    // All Services are read for this, so only for one that has numbers on the nodes.
+    let mut taken = if has_node_ports(value) || health_checked(value) {
+        taken_ports(call)
+    } else {
+        HashSet::new()
+    };
     allocate_node_ports(call, value, old, &mut taken)?;
     allocate_health_port(call, value, old, &mut taken)
 }
@@ -87,6 +92,15 @@ fn ports_mut(value: &mut Value) -> impl Iterator<Item = &mut Value> {
         .flatten()
 }
 
+/// Whether each port of a Service is given a number on the nodes.
+fn has_node_ports(value: &Value) -> bool {
+    match value["spec"]["type"].as_str() {
+        Some("NodePort") => true,
+        Some("LoadBalancer") => value["spec"]["allocateLoadBalancerNodePorts"] != false,
+        _ => false,
+    }
+}
+
 /// The numbers that other Services have on the nodes.
 fn taken_ports(call: &Call<'_>) -> HashSet<i64> {
     let (objects, _) = call.server.store.list("services", "");
@@ -109,6 +123,10 @@ fn free_port(taken: &HashSet<i64>) -> Option<i64> {
     (0..count)
         .map(|it| low + (it + start) % count)
         .find(|it| !taken.contains(it))
+}
+
+fn none_free(call: &Call<'_>, field: &str) -> Status {
+    refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"))
 }
 
 /// Why a number that is asked for is not given.
@@ -156,11 +174,7 @@ fn allocate_health_port(
             }
             asked
         }
-        (None, None) => {
-            let field = "spec.healthCheckNodePort";
-            let none = || refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"));
-            free_port(taken).ok_or_else(none)?
-        }
+        (None, None) => free_port(taken).ok_or_else(|| none_free(call, "spec.healthCheckNodePort"))?,
     };
     taken.insert(given);
     value["spec"]["healthCheckNodePort"] = given.into();
@@ -174,13 +188,8 @@ fn allocate_node_ports(
     old: Option<&Value>,
     taken: &mut HashSet<i64>,
 ) -> Result<(), Status> {
-    let wants = |value: &Value| match value["spec"]["type"].as_str() {
-        Some("NodePort") => true,
-        Some("LoadBalancer") => value["spec"]["allocateLoadBalancerNodePorts"] != false,
-        _ => false,
-    };
     let before: Vec<Value> = old.map(|it| ports(it).to_vec()).unwrap_or_default();
-    if !wants(value) {
+    if !has_node_ports(value) {
         // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere. A load balancer
         // that wants no more of them keeps those it has.
         let is_outside = |it: &Value| matches!(it["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
@@ -217,10 +226,7 @@ fn allocate_node_ports(
                 Some(why) => return Err(refuse(call, FieldError::invalid(field, &number.into(), why))),
                 None => number,
             },
-            None => {
-                let none = || refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"));
-                free_port(taken).ok_or_else(none)?
-            }
+            None => free_port(taken).ok_or_else(|| none_free(call, &field))?,
         };
         taken.insert(number);
         allocated.insert(number);

@@ -184,16 +184,11 @@ pub(super) fn capacity(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    type Check = fn(&Value, Option<&Value>, &mut Vec<FieldError>);
-
-    fn said(check: Check, new: &Value, old: Option<&Value>) -> Vec<String> {
-        crate::builtin_validation::said(|it| check(new, old, it))
-    }
+    use crate::builtin_validation::said_of;
 
     #[test]
     fn a_driver_asks_for_tokens_of_a_useful_life() {
-        let asked = |spec: Value| said(driver, &json!({"spec": spec}), None);
+        let asked = |spec: Value| said_of(driver, &json!({"spec": spec}), None);
         let good = json!({"tokenRequests": [{"audience": "a", "expirationSeconds": 600}, {}], "serviceAccountTokenInSecrets": true});
         assert_eq!(asked(good), Vec::<String>::new());
         assert_eq!(
@@ -219,7 +214,7 @@ mod tests {
             ]
         );
         let stored = json!({"spec": {"nodeAllocatableUpdatePeriodSeconds": 5}});
-        assert_eq!(said(driver, &stored, Some(&stored)), Vec::<String>::new());
+        assert_eq!(said_of(driver, &stored, Some(&stored)), Vec::<String>::new());
     }
 
     #[test]
@@ -227,7 +222,7 @@ mod tests {
         let on = |drivers: Value| json!({"spec": {"drivers": drivers}});
         let good =
             on(json!([{"name": "Ex.io", "nodeID": "n", "topologyKeys": ["ex.io/zone"], "allocatable": {"count": 1}}]));
-        assert_eq!(said(node, &good, None), Vec::<String>::new());
+        assert_eq!(said_of(node, &good, None), Vec::<String>::new());
         let wrong = on(json!([
             {"name": "a", "nodeID": "", "topologyKeys": ["c", "c"], "allocatable": {"count": -1}},
             {"name": "a", "nodeID": "x"},
@@ -238,26 +233,26 @@ mod tests {
             "spec.drivers[0]: Duplicate value: \"c\"",
             "spec.drivers[1].name: Duplicate value: \"a\"",
         ];
-        assert_eq!(said(node, &wrong, None), want);
+        assert_eq!(said_of(node, &wrong, None), want);
         let grown =
             on(json!([{"name": "Ex.io", "nodeID": "n", "topologyKeys": ["ex.io/zone"], "allocatable": {"count": 9}}]));
-        assert_eq!(said(node, &grown, Some(&good)), Vec::<String>::new());
+        assert_eq!(said_of(node, &grown, Some(&good)), Vec::<String>::new());
         let moved = on(json!([{"name": "Ex.io", "nodeID": "m"}]));
         let want = r#"spec.drivers: Invalid value: {"Name":"Ex.io","NodeID":"m","TopologyKeys":null,"Allocatable":null}: field is immutable"#;
-        assert_eq!(said(node, &moved, Some(&good)), [want]);
+        assert_eq!(said_of(node, &moved, Some(&good)), [want]);
     }
 
     #[test]
     fn room_is_of_a_class_and_not_below_nothing() {
         let room = |class: &str, amount: &str| json!({"storageClassName": class, "capacity": amount});
-        assert_eq!(said(capacity, &room("c", "0"), None), Vec::<String>::new());
+        assert_eq!(said_of(capacity, &room("c", "0"), None), Vec::<String>::new());
         assert_eq!(
-            said(capacity, &room("c", "-1"), None),
+            said_of(capacity, &room("c", "-1"), None),
             ["capacity: Invalid value: \"-1\": must be greater than or equal to 0"]
         );
-        assert_eq!(said(capacity, &room("", "1"), None).len(), 1);
+        assert_eq!(said_of(capacity, &room("", "1"), None).len(), 1);
         assert_eq!(
-            said(capacity, &room("d", "1"), Some(&room("c", "1"))),
+            said_of(capacity, &room("d", "1"), Some(&room("c", "1"))),
             ["storageClassName: Invalid value: \"d\": field is immutable"]
         );
     }

@@ -229,12 +229,7 @@ fn hints(hints: &Value, place: &str, errors: &mut Vec<FieldError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    type Check = fn(&Value, Option<&Value>, &mut Vec<FieldError>);
-
-    fn said(check: Check, new: &Value, old: Option<&Value>) -> Vec<String> {
-        crate::builtin_validation::said(|it| check(new, old, it))
-    }
+    use crate::builtin_validation::said_of;
 
     #[test]
     fn endpoints_are_addresses_that_can_be_reached() {
@@ -276,8 +271,8 @@ mod tests {
             ),
         ];
         for (new, want) in table {
-            assert_eq!(said(endpoints, &new, None), want, "{new}");
-            assert_eq!(said(endpoints, &new, Some(&new)), Vec::<String>::new());
+            assert_eq!(said_of(endpoints, &new, None), want, "{new}");
+            assert_eq!(said_of(endpoints, &new, Some(&new)), Vec::<String>::new());
         }
     }
 
@@ -324,8 +319,8 @@ mod tests {
             ),
         ];
         for (new, want) in table {
-            assert_eq!(said(slice, &new, None), want, "{new}");
-            assert_eq!(said(slice, &new, Some(&new)), Vec::<String>::new());
+            assert_eq!(said_of(slice, &new, None), want, "{new}");
+            assert_eq!(said_of(slice, &new, Some(&new)), Vec::<String>::new());
         }
     }
 }

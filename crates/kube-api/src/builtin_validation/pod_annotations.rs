@@ -14,7 +14,7 @@ const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";
 
 /// The containers of a pod and their places.
-pub(super) fn containers<'p>(spec: &'p Value, place: &str) -> impl Iterator<Item = (&'p Value, String)> {
+pub(crate) fn containers<'p>(spec: &'p Value, place: &str) -> impl Iterator<Item = (&'p Value, String)> {
     ["initContainers", "containers", "ephemeralContainers"]
         .into_iter()
         .flat_map(move |kind| {

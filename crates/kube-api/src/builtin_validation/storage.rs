@@ -330,10 +330,7 @@ pub(super) fn attachment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn said(check: fn(&Value, Option<&Value>, &mut Vec<FieldError>), new: &Value, old: Option<&Value>) -> Vec<String> {
-        crate::builtin_validation::said(|it| check(new, old, it))
-    }
+    use crate::builtin_validation::said_of;
 
     /// A volume of 1 GiB with one member more, or without one.
     fn disk(key: &str, value: Value) -> Value {
@@ -403,10 +400,10 @@ mod tests {
             ),
         ];
         for (new, want) in table {
-            assert_eq!(said(volume, &new, None), want, "{new}");
+            assert_eq!(said_of(volume, &new, None), want, "{new}");
             // What was stored once may stay, but for what is not of its specification.
             if new["metadata"]["annotations"].is_null() {
-                assert_eq!(said(volume, &new, Some(&new)), Vec::<String>::new(), "{new}");
+                assert_eq!(said_of(volume, &new, Some(&new)), Vec::<String>::new(), "{new}");
             }
         }
     }
@@ -424,20 +421,20 @@ mod tests {
             disk("nodeAffinity", json!({"required": {"nodeSelectorTerms": terms}}))
         };
         let old = on("failure-domain.beta.kubernetes.io/zone", "a");
-        let change = |new: &Value| said(volume, new, Some(&old)).len();
+        let change = |new: &Value| said_of(volume, new, Some(&old)).len();
         assert_eq!(change(&old), 0);
         assert_eq!(change(&on("topology.kubernetes.io/zone", "a")), 0);
         assert_eq!(change(&on("topology.kubernetes.io/zone", "b")), 1);
         assert_eq!(change(&on("topology.kubernetes.io/region", "a")), 1);
         let anywhere = disk("nodeAffinity", Value::Null);
-        assert_eq!(said(volume, &old, Some(&anywhere)), Vec::<String>::new());
+        assert_eq!(said_of(volume, &old, Some(&anywhere)), Vec::<String>::new());
     }
 
     #[test]
     fn a_class_says_each_place_once() {
         let topologies = |terms: Value| {
             let new = json!({"provisioner": "p", "allowedTopologies": terms});
-            said(class, &new, None)
+            said_of(class, &new, None)
         };
         let place = "allowedTopologies[0].matchLabelExpressions";
         let zone = |zones: Value| json!({"key": "zone", "values": zones});

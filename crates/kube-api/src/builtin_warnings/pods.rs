@@ -4,7 +4,7 @@ use super::{
     addresses, annotation, claim, deprecated_annotations, fraction_of_bytes, keys, node_label, node_term, paths,
     removed_volumes,
 };
-use crate::builtin_validation::{at, list, text};
+use crate::builtin_validation::{at, containers, list, text};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
@@ -80,7 +80,7 @@ pub(super) fn pod(pod: &Value, place: &str, warnings: &mut Vec<String>) {
     if at(spec, "/securityContext/seccompProfile").is_none() && annotation(pod, SECCOMP).is_some() {
         warnings.push(no_seccomp(place, SECCOMP));
     }
-    let containers = containers(spec, &field(""));
+    let containers: Vec<_> = containers(spec, &format!("{place}spec")).collect();
     for (container, place_of) in &containers {
         of_container(pod, container, place, place_of, warnings);
     }
@@ -107,16 +107,6 @@ pub(super) fn pod(pod: &Value, place: &str, warnings: &mut Vec<String>) {
 
 fn no_seccomp(place: &str, key: &str) -> String {
     format!("{place}metadata.annotations[{key}]: non-functional in v1.27+; use the \"seccompProfile\" field instead")
-}
-
-/// The containers of all kinds, with where they are.
-fn containers<'v>(spec: &'v Value, place: &str) -> Vec<(&'v Value, String)> {
-    let of = |kind: &str| {
-        let all = list(spec, &format!("/{kind}")).iter().enumerate();
-        all.map(|(index, it)| (it, format!("{place}{kind}[{index}]")))
-            .collect::<Vec<_>>()
-    };
-    [of("initContainers"), of("containers"), of("ephemeralContainers")].concat()
 }
 
 /// What is named twice, or not at all.
@@ -191,9 +181,10 @@ fn of_container(pod: &Value, container: &Value, place: &str, place_of: &str, war
             fraction_of_bytes(&container["resources"][which][resource], &field, warnings);
         }
     }
-    let mut known = HashSet::new();
-    for (index, variable) in list(container, "/env").iter().enumerate() {
-        let name = text(variable, "/name");
+    let variables = list(container, "/env");
+    let mut known = HashSet::with_capacity(variables.len());
+    for (index, variable) in variables.iter().enumerate() {
+        let name = variable["name"].as_str().unwrap_or_default();
         if known.insert(name) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Values of another type than the schema's, told as `structured-merge-diff` tells them: in Go's words for values.
 
 use super::typed::At;
-use crate::schema::Type;
+use crate::{patch::go_format, schema::Type};
 use serde_json::Value;
 
 /// What is wrong with the type of a value, and of nothing below it.
@@ -14,7 +14,7 @@ pub(super) fn mistyped(value: &Value, at: At<'_>) -> Option<String> {
     }
     let scalar = !value.is_object() && !value.is_array();
     if schema.format.as_deref() == Some("quantity") {
-        return (!scalar).then(|| format!("expected any scalar, got &{{{}}}", plain(value)));
+        return (!scalar).then(|| format!("expected any scalar, got &{{{}}}", go_format(value)));
     }
     // A map of which nothing is said may be anything.
     let described = !schema.properties.is_empty() || schema.additional.is_some();
@@ -26,9 +26,9 @@ pub(super) fn mistyped(value: &Value, at: At<'_>) -> Option<String> {
         Type::Integer | Type::Number if !value.is_number() => {
             Some(format!("expected numeric (int or float), got {}", type_name(value)))
         }
-        Type::Boolean if !value.is_boolean() => Some(format!("expected boolean, got &{{{}}}", plain(value))),
-        Type::Object if described && !value.is_object() => Some(format!("expected map, got &{{{}}}", plain(value))),
-        Type::Array if !value.is_array() => Some(format!("expected list, got &{{{}}}", plain(value))),
+        Type::Boolean if !value.is_boolean() => Some(format!("expected boolean, got &{{{}}}", go_format(value))),
+        Type::Object if described && !value.is_object() => Some(format!("expected map, got &{{{}}}", go_format(value))),
+        Type::Array if !value.is_array() => Some(format!("expected list, got &{{{}}}", go_format(value))),
         _ => None,
     }
 }
@@ -43,20 +43,6 @@ fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// `%v`
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(it) => it.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let members = map.iter().map(|(key, it)| format!("{key}:{}", plain(it)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
-        }
-        other => other.to_string(),
     }
 }
 
