@@ -96,7 +96,7 @@ fn is_true(definition: &Value, condition: &str) -> bool {
     conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }
 
-/// Checks and defaults of a changed definition; its names are looked at again.
+/// Checks and defaults of a changed definition.
 ///
 /// # Errors
 /// 422 with one cause per rule that it breaks.
@@ -113,7 +113,6 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
         if !errors.is_empty() {
             return Err(call.invalid(&call.name, &errors));
         }
-        accept(call, new);
         return Ok(());
     }
     structural::default_crd(new);
@@ -121,10 +120,14 @@ pub fn prepare_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(
     if !errors.is_empty() {
         return Err(call.invalid(&call.name, &errors));
     }
-    if old["spec"] != new["spec"] {
+    Ok(())
+}
+
+/// Looks at the names of a changed definition again; any write to its status has it done.
+pub fn settle_update(call: &Call<'_>, old: &Value, new: &mut Value) {
+    if call.subresource == "status" || old["spec"] != new["spec"] {
         accept(call, new);
     }
-    Ok(())
 }
 
 /// A version in which objects may be stored must stay, and this list says which those are.

@@ -9,6 +9,7 @@ use crate::{
     identity::Attributes,
     pipeline,
     pod_admission::{self, PRIORITY_CLASSES, SYSTEM_PRIORITIES},
+    server::Inner,
     service,
 };
 use kube_store::status::{FieldError, Status};
@@ -203,7 +204,23 @@ pub fn complete_create(call: &Call<'_>, value: &mut Value) {
     }
 }
 
-/// What must be allocated after everything else was checked.
+/// Keeps others from taking what this write may take, and only one may have: addresses of Services and names of definitions.
+///
+/// It is held until the write is decided; see also `taken_when_published`.
+pub async fn allocating<'s>(server: &'s Inner, call: &Call<'_>) -> Option<tokio::sync::MutexGuard<'s, ()>> {
+    match call.id().as_ref() {
+        SERVICES | CRDS => Some(server.allocating.lock().await),
+        _ => None,
+    }
+}
+
+/// Whether what a write takes shows to others only when it is published: names are looked for in the registry, which is
+/// brought up to date then.
+pub fn taken_when_published(call: &Call<'_>) -> bool {
+    call.id().as_ref() == CRDS
+}
+
+/// What must be allocated after everything else was checked, by who holds what `allocating` gave.
 ///
 /// # Errors
 /// 422 when an address is taken or none is left.
@@ -223,6 +240,19 @@ pub fn finish_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Statu
         }
         _ => Ok(()),
     }
+}
+
+/// Allocates for a changed object after everything else was checked, by who holds what `allocating` gave.
+///
+/// # Errors
+/// 422 when something that it was given before that has been given to another one meanwhile.
+pub fn settle_update(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Status> {
+    match call.id().as_ref() {
+        SERVICES => service::allocate(call, new, Some(old))?,
+        CRDS => crd::settle_update(call, old, new),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Server-owned content of a changed object.

@@ -234,6 +234,9 @@ pub async fn write_update(
     kinds::check_allowed(call, Some(old), &new)?;
     ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
+    let server = call.server.clone();
+    let allocating = kinds::allocating(&server, call).await;
+    kinds::settle_update(call, old, &mut new)?;
     set_generation(call, old, &mut new);
     kinds::finish_update(call, &mut new);
     let name = call.name.clone();
@@ -261,6 +264,7 @@ pub async fn write_update(
         .commit(&id, call.store_namespace(), &name, expect, |revision| {
             (!remove).then(|| Object::encode(&id, new, revision))
         });
+    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
     let (revision, object) = match committed {
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
@@ -268,6 +272,7 @@ pub async fn write_update(
         Err(Refused::Changed | Refused::Exists) => return Ok(None),
     };
     call.server.durable(revision).await?;
+    drop(allocating);
     let answer = match (object, answered) {
         (Some(object), _) => answer(call, &object).await?,
         (None, Some(value)) => Answer::Value(value),

@@ -101,6 +101,8 @@ pub struct Inner {
     /// Lists that are walked page by page.
     pub snapshots: Snapshots,
     pub stop: CancellationToken,
+    /// Held while something is taken that only one may have (see `kinds::allocating`).
+    pub allocating: tokio::sync::Mutex<()>,
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
     /// What others of the process show, by the beginning of its path.
@@ -251,6 +253,7 @@ impl Server {
             fair: Fair::new(options.limits),
             snapshots: Snapshots::default(),
             stop: CancellationToken::new(),
+            allocating: tokio::sync::Mutex::default(),
             pod_logs: parking_lot::RwLock::default(),
             pages: parking_lot::RwLock::default(),
             address: options.address,

@@ -5,6 +5,7 @@ use kube_store::status::{FieldError, Status};
 use rand::RngExt;
 use serde_json::{Value, json};
 use std::{
+    cell::OnceCell,
     collections::{HashMap, HashSet},
     net::Ipv4Addr,
 };
@@ -13,7 +14,8 @@ use std::{
 const RANGE: u32 = 0x0a00_0000;
 const RANGE_SIZE: u32 = 1 << 16;
 
-/// Gives a Service its address, or keeps the one it has.
+/// Gives a Service its address and its numbers on the nodes, or keeps those it has. The caller holds `Inner::allocating` until
+/// what is given is decided.
 ///
 /// # Errors
 /// 422 when the address that is asked for is taken, outside the range, or another one than before.
@@ -27,11 +29,10 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
         }
     }
     allocate_address(call, value, old)?;
-    // All Services are read for this, so only for one that has numbers on the nodes.
-    let mut taken = if has_node_ports(value) || health_checked(value) {
-        taken_ports(call)
-    } else {
-        HashSet::new()
+    let mut taken = TakenPorts {
+        call,
+        others: OnceCell::new(),
+        own: HashSet::new(),
     };
     allocate_node_ports(call, value, old, &mut taken)?;
     allocate_health_port(call, value, old, &mut taken)
@@ -101,28 +102,43 @@ fn has_node_ports(value: &Value) -> bool {
     }
 }
 
-/// The numbers that other Services have on the nodes.
-fn taken_ports(call: &Call<'_>) -> HashSet<i64> {
-    let (objects, _) = call.server.store.list("services", "");
-    let others = objects
-        .iter()
-        .filter(|it| *it.namespace != *call.namespace || *it.name != *call.name);
-    let mut taken = HashSet::new();
-    for other in others {
-        let value = other.value();
-        taken.extend(ports(&value).iter().filter_map(|it| it["nodePort"].as_i64()));
-        taken.extend(value["spec"]["healthCheckNodePort"].as_i64());
+/// The numbers on the nodes that cannot be given.
+struct TakenPorts<'c, 's> {
+    call: &'c Call<'s>,
+    /// Those of other Services. All of them are read for it, so only when a number is to be given.
+    others: OnceCell<HashSet<i64>>,
+    /// Those that this Service has been given.
+    own: HashSet<i64>,
+}
+
+impl TakenPorts<'_, '_> {
+    fn contains(&self, number: i64) -> bool {
+        self.own.contains(&number) || self.others.get_or_init(|| self.read()).contains(&number)
     }
-    taken
+
+    fn read(&self) -> HashSet<i64> {
+        let call = self.call;
+        let objects = call.server.store.list_newest("services");
+        let others = objects
+            .iter()
+            .filter(|it| *it.namespace != *call.namespace || *it.name != *call.name);
+        let mut taken = HashSet::new();
+        for other in others {
+            let value = other.value();
+            taken.extend(ports(&value).iter().filter_map(|it| it["nodePort"].as_i64()));
+            taken.extend(value["spec"]["healthCheckNodePort"].as_i64());
+        }
+        taken
+    }
 }
 
 /// A number on the nodes that nobody has, anywhere in their range.
-fn free_port(taken: &HashSet<i64>) -> Option<i64> {
+fn free_port(taken: &TakenPorts<'_, '_>) -> Option<i64> {
     let (low, count) = (NODE_PORTS.start(), NODE_PORTS.end() - NODE_PORTS.start() + 1);
     let start = rand::rng().random_range(0..count);
     (0..count)
         .map(|it| low + (it + start) % count)
-        .find(|it| !taken.contains(it))
+        .find(|it| !taken.contains(*it))
 }
 
 fn none_free(call: &Call<'_>, field: &str) -> Status {
@@ -130,10 +146,10 @@ fn none_free(call: &Call<'_>, field: &str) -> Status {
 }
 
 /// Why a number that is asked for is not given.
-fn refused_port(number: i64, taken: &HashSet<i64>) -> Option<&'static str> {
+fn refused_port(number: i64, taken: &TakenPorts<'_, '_>) -> Option<&'static str> {
     if !NODE_PORTS.contains(&number) {
         Some("provided port is not in the valid range. The range of valid ports is 30000-32767")
-    } else if taken.contains(&number) {
+    } else if taken.contains(number) {
         Some("provided port is already allocated")
     } else {
         None
@@ -145,7 +161,7 @@ fn allocate_health_port(
     call: &Call<'_>,
     value: &mut Value,
     old: Option<&Value>,
-    taken: &mut HashSet<i64>,
+    taken: &mut TakenPorts<'_, '_>,
 ) -> Result<(), Status> {
     let number = |value: &Value| value["spec"]["healthCheckNodePort"].as_i64().filter(|it| *it != 0);
     let before = old.filter(|it| health_checked(it)).and_then(number);
@@ -176,7 +192,7 @@ fn allocate_health_port(
         }
         (None, None) => free_port(taken).ok_or_else(|| none_free(call, "spec.healthCheckNodePort"))?,
     };
-    taken.insert(given);
+    taken.own.insert(given);
     value["spec"]["healthCheckNodePort"] = given.into();
     Ok(())
 }
@@ -186,7 +202,7 @@ fn allocate_node_ports(
     call: &Call<'_>,
     value: &mut Value,
     old: Option<&Value>,
-    taken: &mut HashSet<i64>,
+    taken: &mut TakenPorts<'_, '_>,
 ) -> Result<(), Status> {
     let before: Vec<Value> = old.map(|it| ports(it).to_vec()).unwrap_or_default();
     if !has_node_ports(value) {
@@ -228,7 +244,7 @@ fn allocate_node_ports(
             },
             None => free_port(taken).ok_or_else(|| none_free(call, &field))?,
         };
-        taken.insert(number);
+        taken.own.insert(number);
         allocated.insert(number);
         if let Some(of) = port["port"].as_i64() {
             shared.entry(of).or_insert(number);
@@ -268,7 +284,7 @@ fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> 
         set(value, "None");
         return Ok(());
     }
-    let (objects, _) = call.server.store.list("services", "");
+    let objects = call.server.store.list_newest("services");
     let taken: HashSet<Ipv4Addr> = objects
         .iter()
         .filter_map(|it| it.value()["spec"]["clusterIP"].as_str()?.parse().ok())

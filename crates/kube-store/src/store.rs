@@ -197,6 +197,21 @@ impl Store {
         (objects, inner.published)
     }
 
+    /// The newest decided states of all objects of a resource, published or not and in no order: what a writer must not collide
+    /// with.
+    pub fn list_newest(&self, resource: &str) -> Vec<Arc<Object>> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(resource) else {
+            return Vec::new();
+        };
+        let settled = table
+            .visible
+            .iter()
+            .filter(|(key, _)| !table.pending.contains_key(*key));
+        let pending = table.pending.values().filter_map(|(_, it)| it.as_ref());
+        settled.map(|(_, it)| it).chain(pending).cloned().collect()
+    }
+
     /// All published objects of all resources, and the revision they show.
     pub fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
         let inner = self.inner.read();

@@ -114,6 +114,8 @@ async fn create_named(
     pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();
+    let server = call.server.clone();
+    let allocating = kinds::allocating(&server, call).await;
     kinds::finish_create(call, &mut value)?;
     if options.dry_run {
         if call
@@ -141,6 +143,7 @@ async fn create_named(
         .commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
             Some(Object::encode(&id, value, revision))
         });
+    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
     let (revision, object) = committed.map_err(|refused| match refused {
         Refused::TooLarge => call.too_large(),
         Refused::Exists | Refused::Changed | Refused::Missing => {
@@ -148,6 +151,7 @@ async fn create_named(
         }
     })?;
     call.server.durable(revision).await?;
+    drop(allocating);
     let answer = match object {
         Some(object) => pipeline::answer(call, &object).await?,
         None => Answer::Value(Value::Object(Map::new())),

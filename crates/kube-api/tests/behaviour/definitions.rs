@@ -1,9 +1,11 @@
 //! CustomResourceDefinitions that change, meet and go, and what becomes of their objects and of who watches them.
 
 use super::world::{APPLY, PATIENCE, World};
+use futures::future::join_all;
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
@@ -97,6 +99,26 @@ async fn a_name_that_is_taken_takes_nothing_from_a_definition_that_serves() {
         })
         .await;
     assert_eq!(settled["status"]["acceptedNames"]["shortNames"], json!(["w", "g"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_is_given_to_one_definition_however_many_ask_at_the_same_time() {
+    let data = tempfile::tempdir().unwrap();
+    let world = Arc::new(World::kept_in(data.path()).await);
+    for turn in 0..5 {
+        let kind = format!("Widget{turn}");
+        let make = |at: usize| {
+            let wanted = definition(&format!("w{turn}x{at}s"), &kind, json!([version("v1", true, true)]));
+            let world = world.clone();
+            tokio::spawn(async move { made(&world, &wanted).await })
+        };
+        let all = join_all((0..8).map(make)).await;
+        let all: Vec<Value> = all.into_iter().map(Result::unwrap).collect();
+        let with = |of: &str, wanted: (&str, &str)| all.iter().filter(|it| condition(it, of) == wanted).count();
+        assert_eq!(with("NamesAccepted", ("True", "NoConflicts")), 1, "{all:?}");
+        assert_eq!(with("NamesAccepted", ("False", "ListKindConflict")), 7, "{all:?}");
+        assert_eq!(with("Established", ("True", "InitialNamesAccepted")), 1, "{all:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Rules of built-in kinds that show over several requests.
 
 use super::world::{APPLY, PATIENCE, World};
+use futures::future::join_all;
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::{spawn, task::JoinError};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -90,6 +93,41 @@ async fn numbers_on_the_nodes_are_shared_by_protocols_and_kept() {
     let cluster = json!({"spec": {"externalTrafficPolicy": "Cluster"}});
     let (code, plain) = world.merge(&path, cluster).await;
     assert_eq!((code, plain["spec"].get("healthCheckNodePort")), (200, None), "{plain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_given_once_however_many_ask_at_the_same_time() {
+    let data = tempfile::tempdir().unwrap();
+    let world = Arc::new(World::kept_in(data.path()).await);
+    let counts = |codes: Vec<Result<(u16, Value), JoinError>>| {
+        let codes: Vec<(u16, Value)> = codes.into_iter().map(Result::unwrap).collect();
+        let of = |wanted: u16| codes.iter().filter(|(code, _)| *code == wanted).count();
+        (of(200) + of(201), of(422))
+    };
+    for turn in 0..10 {
+        let service = |at: usize, more: Value| {
+            let mut service = json!({"metadata": {"name": format!("s-{turn}-{at}")}, "spec": more});
+            service["spec"]["ports"] = json!([{"port": 80}]);
+            service
+        };
+        let address = json!({"clusterIP": format!("10.0.200.{turn}")});
+        let make = |service: Value| {
+            let world = world.clone();
+            spawn(async move { world.post(SERVICES, &service).await })
+        };
+        let made = join_all((0..8).map(|at| make(service(at, address.clone())))).await;
+        assert_eq!(counts(made), (1, 7), "an address");
+
+        let made = join_all((8..16).map(|at| make(service(at, json!({}))))).await;
+        assert_eq!(counts(made), (8, 0));
+        let number = json!({"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 31000 + turn}]}});
+        let change = |at: usize| {
+            let (world, number) = (world.clone(), number.clone());
+            spawn(async move { world.merge(&format!("{SERVICES}/s-{turn}-{at}"), number).await })
+        };
+        let changed = join_all((8..16).map(change)).await;
+        assert_eq!(counts(changed), (1, 7), "a number on the nodes");
+    }
 }
 
 #[tokio::test]

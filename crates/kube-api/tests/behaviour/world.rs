@@ -26,6 +26,17 @@ impl World {
         Self { server }
     }
 
+    /// One whose writes are shown only when they are on disk.
+    pub async fn kept_in(data: &std::path::Path) -> Self {
+        let options = Options {
+            data_dir: Some(data.to_owned()),
+            ..Options::default()
+        };
+        Self {
+            server: Server::open(options).await.unwrap(),
+        }
+    }
+
     pub async fn open(&self, method: Method, path: &str, media: &str, body: &Value) -> http::Response<Body> {
         let body = match body {
             Value::Null => String::new(),
