@@ -6,6 +6,11 @@ use num_bigint::{BigInt, Sign};
 const WRONG: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
+const LONG: &str = "quantities must be no more than 1024 characters";
+
+/// The longest text that is read. Upstream has no such limit, but what an exact number costs grows with the square of its
+/// digits, and three megabytes of them would keep a core for long.
+const LENGTH_MAX: usize = 1024;
 
 /// The finest power of ten that is kept.
 const NANO: i64 = -9;
@@ -37,6 +42,9 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     fn scan(text: &'a str) -> Result<Self, String> {
+        if text.len() > LENGTH_MAX {
+            return Err(LONG.to_owned());
+        }
         let (negative, body) = match text.as_bytes().first() {
             Some(b'-') => (true, &text[1..]),
             Some(b'+') => (false, &text[1..]),
@@ -122,13 +130,13 @@ impl<'a> Text<'a> {
         let mut ten = self.ten - self.fraction.len() as i64;
         let mut number = BigInt::parse_bytes(digits.as_bytes(), 10).unwrap_or_default() << self.two;
         if ten < NANO {
-            // A power with more digits than the number has leaves less than one.
             let by = u32::try_from(NANO - ten).unwrap_or(u32::MAX);
-            number = if u64::from(by) > number.bits() && number.sign() != Sign::NoSign {
-                BigInt::from(1)
+            // The power may have a thousand million digits, which nothing and what is less than one do not need.
+            if u64::from(by) > number.bits() {
+                number = BigInt::from(u8::from(number.sign() != Sign::NoSign));
             } else {
-                divide_up(&number, &BigInt::from(10).pow(by))
-            };
+                number = divide_up(&number, &BigInt::from(10).pow(by));
+            }
             ten = NANO;
         }
         (if self.negative { -number } else { number }, ten)
@@ -147,7 +155,7 @@ fn divide_up(value: &BigInt, by: &BigInt) -> BigInt {
 ///
 /// # Errors
 ///
-/// In upstream's words when the text is no quantity.
+/// In upstream's words when the text is no quantity, and in ours when it is longer than 1024 characters.
 pub fn canonical(text: &str) -> Result<String, String> {
     let text = text.trim();
     let it = Text::scan(text)?;
@@ -394,10 +402,32 @@ mod tests {
     }
 
     #[test]
+    fn nothing_costs_nothing_whatever_its_power() {
+        for (text, want) in [
+            ("0e-999029022", Some("0")),
+            ("0e999029022", Some("0")),
+            ("-0.0E-2147483648", Some("0")),
+            ("1e-999029022", Some("1e-9")),
+            ("E-999029022", None),
+        ] {
+            assert_eq!(canonical(text).ok().as_deref(), want, "{text}");
+            assert_eq!(
+                in_thousandths(want.unwrap_or_default()).is_some(),
+                want == Some("1e-9"),
+                "{text}"
+            );
+            assert_eq!(milli(text), want.map(|it| i128::from(it != "0")).or(Some(0)), "{text}");
+        }
+        assert_eq!(sum("0e-999029022", "1").as_deref(), Some("1"));
+    }
+
+    #[test]
     fn what_is_no_quantity_is_refused() {
         for text in ["", "abc", "1.2.3", "1X", "1 Gi", "1é", ".e-10", "1e+", "1e4294967297"] {
             assert!(canonical(text).is_err(), "{text}");
         }
+        assert_eq!(canonical(&"7".repeat(LENGTH_MAX)).map(|it| it.len()), Ok(LENGTH_MAX));
+        assert_eq!(canonical(&"7".repeat(LENGTH_MAX + 1)), Err(LONG.to_owned()));
         assert_eq!(canonical("1Mx"), Err(WRONG.to_owned()));
         assert_eq!(canonical("1GiGi"), Err("unable to parse quantity's suffix".to_owned()));
     }
