@@ -15,9 +15,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ocm-api", &[]),
     // machine
     ("ocm-reconcile", &["ocm-api"]),
+    ("go-regex", &[]),
+    ("resource-quantity", &[]),
     ("safe-cel", &[]),
-    ("kube-store", &["safe-cel"]),
-    ("gotemplate", &[]),
+    ("kube-store", &["safe-cel", "go-regex", "resource-quantity"]),
+    ("gotemplate", &["go-regex"]),
     // stranger
     (
         "ocm-addon-sdk",

@@ -1,5 +1,4 @@
-//! Regular expressions. Go's and Rust's are both RE2's, but Go's classes `\d`, `\w`, `\s` and `\b` know ASCII only, and
-//! inside brackets Rust reads some characters as operators; patterns are rewritten for that.
+//! Regular expressions, as Go reads them.
 
 use regex::{NoExpand, Regex};
 
@@ -99,7 +98,7 @@ fn compile(pattern: &Value) -> Result<Regex, String> {
 
 /// A pattern as Go reads it.
 pub(crate) fn go_regex(pattern: &str) -> Result<Regex, String> {
-    Regex::new(&translate(pattern)).map_err(|error| {
+    go_regex::compile(pattern).map_err(|error| {
         let told = error.to_string();
         let told = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
         let from = |it: char| &pattern[pattern.find(it).unwrap_or(0)..];
@@ -137,84 +136,4 @@ fn split(pattern: &Regex, text: &str, count: i64) -> Vec<String> {
         parts.push(text[start..].to_owned());
     }
     parts
-}
-
-/// A pattern of Go's as one of Rust's.
-fn translate(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len() + 16);
-    let mut chars = pattern.chars().peekable();
-    let mut in_class = false;
-    let mut class_start = false;
-    while let Some(it) = chars.next() {
-        let starts = std::mem::take(&mut class_start);
-        match it {
-            '\\' => match chars.next() {
-                Some('d') => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
-                Some('w') => out.push_str(if in_class { "0-9A-Za-z_" } else { "[0-9A-Za-z_]" }),
-                Some('s') => out.push_str(if in_class { r"\t\n\f\r " } else { r"[\t\n\f\r ]" }),
-                Some('D') => out.push_str("[^0-9]"),
-                Some('W') => out.push_str("[^0-9A-Za-z_]"),
-                Some('S') => out.push_str(r"[^\t\n\f\r ]"),
-                Some('b') if !in_class => out.push_str(r"(?-u:\b)"),
-                Some('Q') if !in_class => {
-                    let mut literal = String::new();
-                    while let Some(it) = chars.next() {
-                        if it == '\\' && chars.peek() == Some(&'E') {
-                            chars.next();
-                            break;
-                        }
-                        literal.push(it);
-                    }
-                    out.push_str(&regex::escape(&literal));
-                }
-                Some(other) => {
-                    out.push('\\');
-                    out.push(other);
-                }
-                None => out.push('\\'),
-            },
-            '[' if !in_class => {
-                in_class = true;
-                class_start = true;
-                out.push('[');
-                if chars.peek() == Some(&'^') {
-                    chars.next();
-                    out.push('^');
-                }
-            }
-            ']' if in_class && starts => out.push_str(r"\]"),
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            '[' if chars.peek() == Some(&':') => {
-                // [:alpha:] inside a class stays as it is.
-                out.push('[');
-                for it in chars.by_ref() {
-                    out.push(it);
-                    if it == ']' {
-                        break;
-                    }
-                }
-            }
-            '[' | '&' | '~' if in_class => {
-                out.push('\\');
-                out.push(it);
-            }
-            '{' if !in_class => {
-                let rest: String = chars.clone().take_while(|it| *it != '}').collect();
-                let closed = chars.clone().any(|it| it == '}');
-                let (low, high) = rest.split_once(',').unwrap_or((&rest, ""));
-                let counts = closed && !low.is_empty() && low.bytes().chain(high.bytes()).all(|it| it.is_ascii_digit());
-                // In Go a brace that counts nothing is a brace, except behind \p and the like, which was passed above.
-                let after_property = out.ends_with("\\p") || out.ends_with("\\P") || out.ends_with("\\x");
-                if !counts && !after_property {
-                    out.push('\\');
-                }
-                out.push('{');
-            }
-            it => out.push(it),
-        }
-    }
-    out
 }

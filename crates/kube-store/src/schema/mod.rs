@@ -11,7 +11,6 @@ pub mod metadata;
 pub mod object_meta;
 pub mod parse;
 pub mod prune;
-pub mod quantity;
 mod rule_types;
 pub mod rules;
 pub mod structural;
@@ -19,6 +18,7 @@ mod structural_values;
 pub mod timestamps;
 pub mod validate;
 
+pub use resource_quantity as quantity;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 

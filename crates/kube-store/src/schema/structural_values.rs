@@ -1,9 +1,7 @@
 //! The schema nodes of a CustomResourceDefinition: structural rules, defaults, list types, patterns and CEL rules.
 
 use super::{
-    Rule, Schema, formats,
-    parse::go_regex,
-    prune, rule_types,
+    Rule, Schema, formats, prune, rule_types,
     rules::{self, nested_loops},
     tell, validate,
 };
@@ -316,7 +314,7 @@ impl Judge<'_> {
         }
         let pattern = text(map, "pattern");
         if !pattern.is_empty()
-            && let Err(error) = go_regex(pattern)
+            && let Err(error) = go_regex::compile(pattern)
         {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");

@@ -1,7 +1,11 @@
 //! Resource quantities (`1500m`, `1Gi`) in the canonical form that Kubernetes answers.
 //! Upstream: apimachinery `resource.Quantity`; the number is kept exactly, never as a float.
 
+mod exact;
+
 use num_bigint::{BigInt, Sign};
+
+pub use exact::Quantity;
 
 const WRONG: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
