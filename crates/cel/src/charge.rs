@@ -1,14 +1,17 @@
 //! Puts what pays into an expression: every round of a macro, everything that is made, and what the engine copies to look
 //! at it.
 
+use std::sync::Arc;
+
 use kube_cel::cel::{
     Context, ExecutionError, FunctionContext, IdedExpr, Value,
-    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
+    objects::OptionalValue,
 };
 
 use crate::{
     check::{call, for_each_child},
-    purse,
+    functions, purse, values,
 };
 
 /// Before the first round of a macro.
@@ -17,6 +20,14 @@ const BEGIN: &str = "@begin";
 const TICK: &str = "@tick";
 /// The same for a macro that makes a list: the engine copies what is there in every round.
 const TICK_LIST: &str = "@tickList";
+/// Around a round of `all` or `exists`: what goes wrong there may not matter.
+const KEEP: &str = "@keep";
+/// Around their result: it did matter, unless a round decided.
+const SETTLE: &str = "@settle";
+/// Around a field or an item that may not be there: what has none of either is no error.
+const OPTIONALLY: &str = "@optionally";
+/// Whether an optional value is there.
+const PRESENT: &str = "@present";
 /// Pays for the size of its argument.
 const SIZED: &str = "@sized";
 /// Pays for each character of its argument.
@@ -27,14 +38,6 @@ const PAIRS: &str = "@pairs";
 const SHORT: &str = "@short";
 /// Takes no format with a precision that would make much out of nothing.
 const FORMAT: &str = "@format";
-/// Takes no number with an exponent that would.
-const QUANTITY: &str = "@quantity";
-/// Replaces characters that the engine would cut in two.
-const ASCII: &str = "@ascii";
-
-/// Takes no number whose negative is none: the engine negates it all the same.
-const NEGATABLE: &str = "@negatable";
-
 /// What multiplies its arguments' sizes takes only short ones: it would be paid for after it was made.
 const MULTIPLIERS: &[&str] = &["replace", "join", "format"];
 /// What makes a value of each character.
@@ -84,6 +87,22 @@ fn wrap(name: &str, it: &mut IdedExpr) {
     *it = call(name, vec![std::mem::take(it)]);
 }
 
+/// Lets the rounds of `all` and `exists` go on after an error, as long as nothing is decided.
+fn wrap_rounds(it: &mut ComprehensionExpr, number: usize) {
+    let decides = |it: &IdedExpr| matches!(&it.expr, Expr::Call(it) if [operators::LOGICAL_AND, operators::LOGICAL_OR].contains(&it.func_name.as_str()));
+    if !matches!(it.accu_init.expr, Expr::Literal(LiteralValue::Boolean(_))) || !decides(&it.loop_step) {
+        return;
+    }
+    let so_far = IdedExpr {
+        id: 0,
+        expr: Expr::Ident(it.accu_var.clone()),
+    };
+    let step = std::mem::take(&mut it.loop_step);
+    it.loop_step = call(KEEP, vec![step, literal(number), so_far]);
+    let result = std::mem::take(&mut it.result);
+    it.result = call(SETTLE, vec![result, literal(number), it.accu_init.clone()]);
+}
+
 fn wrap_loop(name: &str, it: &mut IdedExpr, number: usize) {
     *it = call(name, vec![std::mem::take(it), literal(number)]);
 }
@@ -92,16 +111,34 @@ fn wrap_loop(name: &str, it: &mut IdedExpr, number: usize) {
 /// `.?` it takes for `.`.
 fn index(it: &mut IdedExpr) {
     match &mut it.expr {
-        Expr::Select(select) if !select.test => {
+        Expr::Select(select) if !select.test || is_optional(&select.operand) => {
             let field = IdedExpr {
                 id: 0,
                 expr: Expr::Literal(LiteralValue::String(select.field.as_str().into())),
             };
             let operand = std::mem::take(&mut *select.operand);
-            *it = call(operators::INDEX, vec![operand, field]);
+            *it = if select.test {
+                let found = call(operators::OPT_INDEX, vec![operand, field]);
+                call(PRESENT, vec![call(OPTIONALLY, vec![found])])
+            } else {
+                call(operators::INDEX, vec![operand, field])
+            };
         }
         Expr::Call(it) if it.func_name == operators::OPT_SELECT => it.func_name = operators::OPT_INDEX.to_owned(),
         _ => {}
+    }
+}
+
+/// Whether it looks for something that may not be there, or within that.
+fn is_optional(it: &IdedExpr) -> bool {
+    match &it.expr {
+        Expr::Select(it) => is_optional(&it.operand),
+        Expr::Call(it) => match it.func_name.as_str() {
+            operators::OPT_INDEX | operators::OPT_SELECT | OPTIONALLY => true,
+            operators::INDEX | SIZED => it.args.first().is_some_and(is_optional),
+            _ => false,
+        },
+        _ => false,
     }
 }
 
@@ -149,7 +186,7 @@ impl Charger {
             Expr::Comprehension(it) => {
                 let number = self.loops;
                 self.loops += 1;
-                let makes_list = matches!(it.accu_init.expr, Expr::List(_));
+                let makes_list = matches!(it.accu_init.expr, Expr::List(_) | Expr::Map(_));
                 self.charge(&mut it.iter_range, around);
                 self.charge(&mut it.accu_init, around);
                 self.names.extend([it.accu_var.clone(), it.iter_var.clone()]);
@@ -162,6 +199,7 @@ impl Charger {
                 for part in [&mut it.loop_cond, &mut it.loop_step, &mut it.result] {
                     self.charge(part, Some(own));
                 }
+                wrap_rounds(it, number);
                 wrap_loop(BEGIN, &mut it.accu_init, number);
                 wrap_loop(if makes_list { TICK_LIST } else { TICK }, &mut it.loop_cond, number);
                 false
@@ -178,11 +216,27 @@ impl Charger {
                 }
                 call.args.iter_mut().for_each(|it| self.charge(it, around));
                 guard_call(call);
-                let is_function = call.func_name.starts_with(|it: char| it.is_ascii_alphabetic());
-                is_function || call.func_name == operators::ADD && !appends
+                let ours = match call.func_name.as_str() {
+                    operators::EQUALS => Some(values::EQUAL),
+                    operators::NOT_EQUALS => Some(values::DIFFERENT),
+                    operators::IN => Some(values::CONTAINED),
+                    operators::ADD if !appends => Some(values::ADD),
+                    operators::SUBSTRACT => Some(values::SUBTRACT),
+                    _ => None,
+                };
+                match (ours, call.args.len()) {
+                    (Some(ours), 2) => call.func_name = ours.to_owned(),
+                    (None, 1) if call.func_name == operators::NEGATE => call.func_name = values::NEGATE.to_owned(),
+                    _ => {}
+                }
+                call.func_name.starts_with(|it: char| it.is_ascii_alphabetic())
             }
         };
         index(it);
+        let is_index = matches!(&it.expr, Expr::Call(it) if [operators::OPT_INDEX, operators::INDEX].contains(&it.func_name.as_str()));
+        if is_index && is_optional(it) {
+            wrap(OPTIONALLY, it);
+        }
         if makes {
             wrap(SIZED, it);
         }
@@ -221,13 +275,7 @@ fn guard_call(call: &mut CallExpr) {
     }
     let with = match name {
         "format" => FORMAT,
-        "quantity" | "isQuantity" => QUANTITY,
         "distinct" => PAIRS,
-        operators::NEGATE => NEGATABLE,
-        "validate" => {
-            call.args.iter_mut().for_each(|it| wrap(ASCII, it));
-            return;
-        }
         _ if TEARERS.contains(&name) => LONG,
         _ => return,
     };
@@ -249,6 +297,43 @@ pub fn add_functions(root: &mut Context<'static>) {
     root.add_function(TICK_LIST, |ftx: &FunctionContext| {
         pay(ftx, 1 + purse::round(number(ftx)) / 10)?;
         argument(ftx)
+    });
+    root.add_function(KEEP, |ftx: &FunctionContext| {
+        argument(ftx).or_else(|error| {
+            purse::keep(number(ftx), error);
+            let so_far = ftx.args.get(2).ok_or_else(ExecutionError::missing_argument_or_target)?;
+            ftx.ptx.resolve(so_far)
+        })
+    });
+    root.add_function(SETTLE, |ftx: &FunctionContext| {
+        let value = argument(ftx)?;
+        let undecided = ftx.args.get(2).ok_or_else(ExecutionError::missing_argument_or_target)?;
+        match purse::kept(number(ftx)) {
+            Some(error) if ftx.ptx.resolve(undecided)? == value => Err(error),
+            _ => Ok(value),
+        }
+    });
+    root.add_function(OPTIONALLY, |ftx: &FunctionContext| {
+        let answer = argument(ftx);
+        let (Err(ExecutionError::NoSuchOverload), Some(expression)) = (&answer, ftx.args.first()) else {
+            return answer;
+        };
+        // Either the operand has no parts, or there is no operand, or nothing to look for.
+        let Expr::Call(CallExpr { args, .. }) = &expression.expr else {
+            return answer;
+        };
+        for it in args {
+            // Said in another way, the same error lets those around not look for it again.
+            ftx.ptx.resolve(it).map_err(|_| failed("", "no such overload"))?;
+        }
+        Ok(Value::Opaque(Arc::new(OptionalValue::none())))
+    });
+    root.add_function(PRESENT, |ftx: &FunctionContext| {
+        let Value::Opaque(it) = argument(ftx)? else {
+            return Err(ExecutionError::NoSuchOverload);
+        };
+        let optional: Option<&OptionalValue> = it.downcast_ref();
+        Ok(Value::Bool(optional.is_some_and(|it| it.value().is_some())))
     });
     root.add_function(SIZED, |ftx: &FunctionContext| {
         let value = argument(ftx)?;
@@ -286,36 +371,10 @@ pub fn add_functions(root: &mut Context<'static>) {
             _ => Ok(value),
         }
     });
-    root.add_function(QUANTITY, |ftx: &FunctionContext| {
-        let value = argument(ftx)?;
-        let too_big = |text: &str| {
-            let exponent = text.rsplit(['e', 'E']).next().unwrap_or_default();
-            text.len() > 100 || exponent.len() < text.len() && exponent.trim_start_matches(['+', '-']).len() > 3
-        };
-        match &value {
-            Value::String(text) if too_big(text) => Err(failed("quantity", "the number is too big")),
-            _ => Ok(value),
-        }
-    });
-    root.add_function(NEGATABLE, |ftx: &FunctionContext| match argument(ftx)? {
-        Value::Int(i64::MIN) => Err(failed("-", "integer overflow")),
-        value => Ok(value),
-    });
-    root.add_function(ASCII, |ftx: &FunctionContext| {
-        let value = argument(ftx)?;
-        match &value {
-            // No format that the engine knows takes either.
-            Value::String(text) if !text.is_ascii() => Ok(text
-                .chars()
-                .map(|it| if it.is_ascii() { it } else { '\u{1}' })
-                .collect::<String>()
-                .into()),
-            _ => Ok(value),
-        }
-    });
 }
 
-fn argument(ftx: &FunctionContext) -> Result<Value, ExecutionError> {
+/// The first argument. What the engine extracts itself loses the error that there was.
+pub fn argument(ftx: &FunctionContext) -> Result<Value, ExecutionError> {
     let expression = ftx
         .args
         .first()
@@ -343,12 +402,26 @@ pub fn pay(_: &FunctionContext, cost: u64) -> Result<(), ExecutionError> {
     }
 }
 
-fn size(value: &Value) -> u64 {
+/// Whether copying a value takes longer than looking at it.
+pub fn is_composite(value: &Value) -> bool {
+    /// So much of a text is copied in no time.
+    const SHORT: usize = 100;
+    match value {
+        Value::List(_) | Value::Map(_) => true,
+        Value::String(it) => it.len() > SHORT,
+        Value::Bytes(it) => it.len() > SHORT,
+        _ => false,
+    }
+}
+
+/// What a value costs who copies it.
+pub fn size(value: &Value) -> u64 {
     match value {
         Value::List(items) => 1 + items.iter().map(size).sum::<u64>(),
         Value::Map(it) => 1 + it.map.values().map(size).sum::<u64>(),
         Value::String(text) => 1 + text.len() as u64 / 10,
         Value::Bytes(bytes) => 1 + bytes.len() as u64 / 10,
+        Value::Opaque(it) => 1 + functions::length(&**it) as u64 / 10,
         _ => 1,
     }
 }

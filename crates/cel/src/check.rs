@@ -8,23 +8,10 @@ use kube_cel::cel::{
     common::ast::{CallExpr, EntryExpr, Expr},
 };
 
-use crate::CompileError;
+use crate::{CompileError, functions};
 
-/// Functions of our engine that Kubernetes' does not have, and that make much out of nothing.
-const REFUSED: &[&str] = &["lists.range"];
-/// Names of types, which are values too.
-const TYPES: &[&str] = &[
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bool",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-];
+/// Functions of the engine that Kubernetes does not have.
+const REFUSED: [&str; 4] = ["isIPv4", "isIPv6", "isCIDRv4", "isCIDRv6"];
 
 /// Checks a whole expression over these variables.
 pub fn check(root: &Context<'_>, text: &str, expression: &IdedExpr, variables: &[&str]) -> Result<(), CompileError> {
@@ -52,7 +39,7 @@ impl Checker<'_> {
             Expr::Unspecified => Err(CompileError("the expression is empty".to_owned())),
             Expr::Struct(it) => Err(self.undeclared(&it.type_name)),
             Expr::Literal(_) => Ok(()),
-            Expr::Ident(name) if scope.contains(name) || TYPES.contains(&name.as_str()) => Ok(()),
+            Expr::Ident(name) if scope.contains(name) || functions::is_type(name) => Ok(()),
             Expr::Ident(name) => Err(self.undeclared(name)),
             Expr::Select(select) => self.check(&select.operand, scope),
             Expr::List(it) => it.elements.iter().try_for_each(|it| self.check(it, scope)),

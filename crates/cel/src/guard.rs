@@ -136,7 +136,7 @@ fn unreadable(text: &str, at: usize) -> CompileError {
     ))
 }
 
-fn is_name(byte: u8) -> bool {
+pub fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
@@ -145,7 +145,7 @@ fn is_quoted_name(byte: u8) -> bool {
 }
 
 /// Whether the quote at `at` belongs to a raw string: an `r` is before it that begins a word, or follows a `b` that does.
-fn is_raw(bytes: &[u8], at: usize) -> bool {
+pub fn is_raw(bytes: &[u8], at: usize) -> bool {
     let word = bytes[..at].iter().rev().take_while(|it| is_name(**it)).count();
     let word = &bytes[at - word..at];
     // A longer word is a name, and the lexer takes the longest token: the string after it is not raw.
@@ -153,7 +153,7 @@ fn is_raw(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Where the string that begins at `at` ends; `None` when it does not, or has an escape that the lexer does not know.
-fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+pub fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let quote = bytes[at];
     let raw = is_raw(bytes, at);
     let long = bytes[at..].starts_with(&[quote; 3]);

@@ -4,9 +4,11 @@
 //! kube-cel gives the language and Kubernetes' functions. It has no checker, no cost counter and no bound on its stack, and
 //! it panics on what it does not know. So here
 //! - [`guard`] reads the text before the parser does, and refuses what nests too deeply;
+//! - [`literals`] writes in another way what the parser reads wrongly, and [`macros`] adds the macros that it does not know;
 //! - [`check`] refuses names, functions and constructs that do not exist;
 //! - [`charge`] lets every round of a macro, and everything that is made, pay from a [`Budget`];
-//! - [`functions`] takes the place of those functions of which one call could cost too much;
+//! - [`functions`] takes the place of those functions that answer otherwise than Kubernetes' do, or of which one call could
+//!   cost too much, and [`values`] that of the operators that compare;
 //! - the stack grows with the depth of the expression, and a panic that still happens is an error.
 
 mod charge;
@@ -14,7 +16,11 @@ mod check;
 mod functions;
 mod guard;
 mod json;
+mod literals;
+mod macros;
 mod purse;
+mod times;
+mod values;
 
 use std::{
     fmt::{self, Write},
@@ -138,6 +144,8 @@ impl Library {
     pub fn extended(add: impl FnOnce(&mut Context<'static>)) -> Self {
         let mut root = Context::default().with_all();
         functions::replace(&mut root);
+        macros::add_functions(&mut root);
+        values::add_operators(&mut root);
         charge::add_functions(&mut root);
         add(&mut root);
         Self { root }
@@ -163,11 +171,14 @@ impl Library {
             return Err(CompileError(located(text, 1, 1, message)));
         }
         guard::check(text)?;
+        let unescapable = || CompileError(located(text, 1, 1, "unable to unescape string"));
+        let prepared = literals::prepare(text).ok_or_else(unescapable)?;
         let read = || {
             let parser = Parser::default().enable_optional_syntax(true);
-            let expression = parser
-                .parse(text)
+            let mut expression = parser
+                .parse(&prepared)
                 .map_err(|errors| CompileError(syntax_errors(text, &errors)))?;
+            macros::expand(&mut expression);
             let tree = Tree {
                 depth: charge::depth(&expression),
                 expression,
@@ -320,6 +331,7 @@ fn said(error: &ExecutionError) -> String {
         It::RemainderByZero(_) => "modulus by zero".to_owned(),
         It::Overflow(..) => "integer overflow".to_owned(),
         It::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
+        It::FunctionError { function, message } if function.is_empty() => bounded(message),
         It::FunctionError { function, message } => bounded(&format_args!("{function}: {message}")),
         It::InvalidArgumentCount { expected, actual } => {
             format!("invalid argument count: expected {expected}, got {actual}")

@@ -3,6 +3,8 @@
 
 use std::cell::RefCell;
 
+use kube_cel::cel::ExecutionError;
+
 use crate::{EXPRESSION_COST_MAX, OBJECT_COST_MAX};
 
 /// What some expressions may cost together, and each of them.
@@ -40,6 +42,8 @@ struct Purse {
     broke: bool,
     /// How many rounds each macro has gone since it began.
     rounds: Vec<u64>,
+    /// What went wrong in a round of each macro, which a later round may make good.
+    errors: Vec<Option<ExecutionError>>,
 }
 
 thread_local! {
@@ -59,6 +63,7 @@ pub fn open(budget: &Budget, loops: usize) -> Opened {
         left: given,
         broke: given == 0,
         rounds: vec![0; loops],
+        errors: vec![None; loops],
     };
     Opened {
         given,
@@ -100,7 +105,24 @@ pub fn begin(of: usize) {
         if let Some(it) = purse.rounds.get_mut(of) {
             *it = 0;
         }
+        if let Some(it) = purse.errors.get_mut(of) {
+            *it = None;
+        }
     });
+}
+
+/// Something went wrong in a round of a macro; the first is kept.
+pub fn keep(of: usize, error: ExecutionError) {
+    PURSE.with_borrow_mut(|purse| {
+        if let Some(it) = purse.errors.get_mut(of) {
+            it.get_or_insert(error);
+        }
+    });
+}
+
+/// What went wrong in the rounds of a macro.
+pub fn kept(of: usize) -> Option<ExecutionError> {
+    PURSE.with_borrow_mut(|purse| purse.errors.get_mut(of).and_then(Option::take))
 }
 
 /// A macro goes one more round; how many it has gone.

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ocm-reconcile", &["ocm-api"]),
     ("go-regex", &[]),
     ("resource-quantity", &[]),
-    ("safe-cel", &[]),
+    ("safe-cel", &["go-regex", "resource-quantity"]),
     ("kube-store", &["safe-cel", "go-regex", "resource-quantity"]),
     ("gotemplate", &["go-regex"]),
     // stranger

@@ -11,7 +11,7 @@ use kube_cel::cel::{
     extractors::{Arguments, This},
 };
 use parking_lot::Mutex;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use crate::charge::{failed, pay};
 
@@ -59,24 +59,21 @@ pub fn replace(root: &mut Context<'static>) {
 
 /// The program of a pattern; pays for it, and for going through a text with it.
 fn matcher(ftx: &FunctionContext, pattern: &str, text: &str) -> Result<Regex, ExecutionError> {
-    static COMPILED: LazyLock<Mutex<VecDeque<Regex>>> = LazyLock::new(Mutex::default);
+    static COMPILED: LazyLock<Mutex<VecDeque<(String, Regex)>>> = LazyLock::new(Mutex::default);
     pay(
         ftx,
         (1 + text.len() as u64 / 10).saturating_mul(1 + pattern.len() as u64 / 4),
     )?;
-    if let Some(found) = COMPILED.lock().iter().find(|it| it.as_str() == pattern) {
-        return Ok(found.clone());
+    if let Some(found) = COMPILED.lock().iter().find(|it| it.0 == pattern) {
+        return Ok(found.1.clone());
     }
     pay(ftx, COMPILING_COST + pattern.len() as u64 * 10)?;
-    let compiled = RegexBuilder::new(pattern)
-        .size_limit(PROGRAM_BYTES_MAX)
-        .dfa_size_limit(PROGRAM_BYTES_MAX)
-        .build()
-        .map_err(|error| failed(ftx.name, &format!("error parsing regexp: {error}")))?;
+    let compiled = go_regex::compile_within(pattern, PROGRAM_BYTES_MAX)
+        .map_err(|error| failed("", &format!("error parsing regexp: {error}")))?;
     let mut kept = COMPILED.lock();
     if kept.len() == KEPT {
         kept.pop_front();
     }
-    kept.push_back(compiled.clone());
+    kept.push_back((pattern.to_owned(), compiled.clone()));
     Ok(compiled)
 }
