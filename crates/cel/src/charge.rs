@@ -43,12 +43,26 @@ const MULTIPLIERS: &[&str] = &["replace", "join", "format"];
 /// What makes a value of each character.
 const TEARERS: &[&str] = &["split", "findAll"];
 const SHORT_MAX: u64 = 2000;
+/// What looking at something again costs.
+const AGAIN_COST: u64 = 100;
+/// So many parts of an expression cost as much as a round of a macro. Kubernetes lets each of them cost that.
+const PARTS_OF_A_ROUND: usize = 5;
 
 /// How deep an expression nests.
 pub fn depth(it: &IdedExpr) -> usize {
     let mut deepest = 0;
     for_each_child(it, &mut |it| deepest = deepest.max(depth(it)));
     deepest + 1
+}
+
+/// How many parts an expression has that are computed once when it is: not those in the rounds of its macros.
+fn parts(it: &IdedExpr) -> usize {
+    if let Expr::Comprehension(it) = &it.expr {
+        return 1 + parts(&it.iter_range) + parts(&it.accu_init);
+    }
+    let mut count = 1;
+    for_each_child(it, &mut |it| count += parts(it));
+    count
 }
 
 /// Puts what pays into an expression over these variables; says how many macros it has.
@@ -103,8 +117,8 @@ fn wrap_rounds(it: &mut ComprehensionExpr, number: usize) {
     it.result = call(SETTLE, vec![result, literal(number), it.accu_init.clone()]);
 }
 
-fn wrap_loop(name: &str, it: &mut IdedExpr, number: usize) {
-    *it = call(name, vec![std::mem::take(it), literal(number)]);
+fn wrap_loop(name: &str, it: &mut IdedExpr, number: usize, cost: usize) {
+    *it = call(name, vec![std::mem::take(it), literal(number), literal(cost)]);
 }
 
 /// Makes an index of a field. The engine answers `false` for a field of what has none, and copies what it finds; and
@@ -186,6 +200,7 @@ impl Charger {
             Expr::Comprehension(it) => {
                 let number = self.loops;
                 self.loops += 1;
+                let round = 1 + (parts(&it.loop_cond) + parts(&it.loop_step)) / PARTS_OF_A_ROUND;
                 let makes_list = matches!(it.accu_init.expr, Expr::List(_) | Expr::Map(_));
                 self.charge(&mut it.iter_range, around);
                 self.charge(&mut it.accu_init, around);
@@ -200,8 +215,13 @@ impl Charger {
                     self.charge(part, Some(own));
                 }
                 wrap_rounds(it, number);
-                wrap_loop(BEGIN, &mut it.accu_init, number);
-                wrap_loop(if makes_list { TICK_LIST } else { TICK }, &mut it.loop_cond, number);
+                wrap_loop(BEGIN, &mut it.accu_init, number, 0);
+                wrap_loop(
+                    if makes_list { TICK_LIST } else { TICK },
+                    &mut it.loop_cond,
+                    number,
+                    round,
+                );
                 false
             }
             Expr::Call(call) => {
@@ -291,11 +311,11 @@ pub fn add_functions(root: &mut Context<'static>) {
         argument(ftx)
     });
     root.add_function(TICK, |ftx: &FunctionContext| {
-        pay(ftx, 1)?;
+        pay(ftx, cost(ftx))?;
         argument(ftx)
     });
     root.add_function(TICK_LIST, |ftx: &FunctionContext| {
-        pay(ftx, 1 + purse::round(number(ftx)) / 10)?;
+        pay(ftx, cost(ftx) + purse::round(number(ftx)) / 10)?;
         argument(ftx)
     });
     root.add_function(KEEP, |ftx: &FunctionContext| {
@@ -322,6 +342,8 @@ pub fn add_functions(root: &mut Context<'static>) {
         let Expr::Call(CallExpr { args, .. }) = &expression.expr else {
             return answer;
         };
+        // They are computed once more, and what is in them may be, too.
+        pay(ftx, AGAIN_COST)?;
         for it in args {
             // Said in another way, the same error lets those around not look for it again.
             ftx.ptx.resolve(it).map_err(|_| failed("", "no such overload"))?;
@@ -384,7 +406,16 @@ pub fn argument(ftx: &FunctionContext) -> Result<Value, ExecutionError> {
 
 /// The macro's number, the second argument.
 fn number(ftx: &FunctionContext) -> usize {
-    match ftx.args.get(1).map(|it| &it.expr) {
+    literal_argument(ftx, 1)
+}
+
+/// What a round costs, the third argument.
+fn cost(ftx: &FunctionContext) -> u64 {
+    literal_argument(ftx, 2) as u64
+}
+
+fn literal_argument(ftx: &FunctionContext, place: usize) -> usize {
+    match ftx.args.get(place).map(|it| &it.expr) {
         Some(Expr::Literal(LiteralValue::Int(it))) => usize::try_from(*it.inner()).unwrap_or(usize::MAX),
         _ => usize::MAX,
     }

@@ -66,7 +66,9 @@ pub fn prepare(text: &str) -> Option<Cow<'_, str>> {
             _ => {
                 signs.end(&mut edits);
                 let ends_a_value = is_name(byte) && &bytes[at..end] != b"in" || b")]}'\"`".contains(&byte);
-                signs.after_value = ends_a_value;
+                // `1.` is a number.
+                let ends_a_number = byte == b'.' && at > 0 && bytes[at - 1].is_ascii_digit();
+                signs.after_value = ends_a_value || ends_a_number;
             }
         }
         at = end;
@@ -223,6 +225,8 @@ mod tests {
             ("2--1", "2--1"),
             ("2---1", "2-  1"),
             ("a - - -b", "a -    b"),
+            ("1. - -1", "1. - -1"),
+            ("1.5e-3--1", "1.5e-3--1"),
             ("x in --y", "x in   y"),
             ("f(--a)--b", "f(  a)--b"),
             ("'--' + \"!!\"", "'--' + \"!!\""),

@@ -339,10 +339,10 @@ fn key_of(value: Value) -> Result<Key, ExecutionError> {
 
 /// A map with more entries. The engine copied it to hand it over, which is paid for.
 fn insert(ftx: &FunctionContext, map: &Value, entries: Vec<(Key, Value)>) -> Result<Value, ExecutionError> {
+    pay(ftx, size(map) / 10)?;
     let Value::Map(Map { map }) = map else {
         return Err(ExecutionError::NoSuchOverload);
     };
-    pay(ftx, 1 + map.len() as u64 / 10)?;
     let mut map: HashMap<Key, Value> = HashMap::clone(map);
     for (key, value) in entries {
         if map.contains_key(&key) {

@@ -178,7 +178,7 @@ fn a_long_list_may_be_looked_at() {
 #[test]
 fn expressions_share_a_budget_and_an_inner_one_leaves_the_outer_alone() {
     let library = Library::kubernetes();
-    let mut budget = Budget::new(1000, 1500);
+    let mut budget = Budget::new(2000, 3000);
     let expression = library.compile(
         "[1,2,3,4,5,6,7,8,9].all(x, [1,2,3,4,5,6,7,8,9].all(y, [1,2,3,4].all(z, true)))",
         &[],
@@ -219,4 +219,38 @@ fn comparing_each_item_with_each_is_paid_for() {
         assert_eq!(dear, Err(Error::Cost.to_string()), "{text}");
         assert!(ask_with(&text.replace("MANY", "some"), &object).is_ok(), "{text}");
     }
+}
+
+#[test]
+fn what_is_done_again_or_within_a_round_is_paid_for() {
+    let library = Library::kubernetes();
+    let ask = |text: &str| {
+        let expression = library.compile(text, &[]).unwrap();
+        expression.evaluate(&library.scope(), &mut Budget::new(10_000, 10_000))
+    };
+    // Each level asks for the one below it twice.
+    let mut nested = "5".to_owned();
+    for _ in 0..40 {
+        nested = format!("({nested}.?a == 1)");
+    }
+    assert_eq!(ask(&nested), Err(Error::Cost));
+    let long = vec!["a == a"; 1000].join(" && ");
+    let text = format!("[lists.range(100)].all(l, l.all(a, {long}))");
+    assert_eq!(ask(&text), Err(Error::Cost));
+}
+
+#[test]
+fn numbers_of_two_types_are_not_sorted() {
+    let near = 1_i64 << 53;
+    let mixed: Vec<Json> = (0..300)
+        .map(|it| {
+            if it % 3 == 0 {
+                json!((near + 2) as f64)
+            } else {
+                json!(near + it % 5)
+            }
+        })
+        .collect();
+    let said = ask_with("object.sort().size() > 0", &json!(mixed)).unwrap_err();
+    assert!(said.contains("must have the same type"), "{said}");
 }

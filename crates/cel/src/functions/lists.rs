@@ -8,7 +8,7 @@ use kube_cel::cel::{
     extractors::{Arguments, This},
 };
 
-use super::text;
+use super::{conversions::type_name, text};
 use crate::{
     charge::{failed, pay, size},
     macros,
@@ -168,7 +168,8 @@ fn sort(ftx: &FunctionContext, function: &str, mut pairs: Vec<(Value, Value)>) -
             return Err(failed("", "list elements must be comparable"));
         }
         for (key, _) in rest {
-            if !is_ordered(first, key) {
+            // Whole numbers and fractions together have no order that a sort can rely on: rounding makes equal what is not.
+            if type_name(first) != type_name(key) {
                 return Err(failed(
                     "",
                     &format!("{function}: list elements must have the same type"),
