@@ -39,35 +39,13 @@ pub fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, regex::Error
 pub fn translate(pattern: &str) -> Result<String, regex::Error> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
-    let mut in_class = false;
     // Whether a repetition ended here: another one cannot follow.
     let mut repeated = false;
     while let Some(it) = chars.next() {
         let after_repetition = std::mem::take(&mut repeated);
         match it {
-            '\\' => escape(&mut chars, in_class, &mut out)?,
-            '[' if !in_class => {
-                in_class = true;
-                out.push('[');
-                if chars.next_if_eq(&'^').is_some() {
-                    out.push('^');
-                }
-                if chars.next_if_eq(&']').is_some() {
-                    out.push_str(r"\]");
-                }
-            }
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            // `[:alpha:]` inside brackets is the same for both.
-            '[' if chars.peek() == Some(&':') => named_class(&mut chars, &mut out),
-            '[' | '&' | '~' if in_class => {
-                out.push('\\');
-                out.push(it);
-            }
-            '-' if in_class && chars.peek() == Some(&'-') => out.push_str(r"\-"),
-            it if in_class => out.push(it),
+            '\\' => escape(&mut chars, &mut out)?,
+            '[' => class(&mut chars, &mut out)?,
             '(' => {
                 out.push('(');
                 if let Some(it) = chars.next_if_eq(&'?') {
@@ -117,26 +95,26 @@ fn flags(rest: Peekable<Chars<'_>>) -> Result<(), regex::Error> {
     Err(wrong("invalid or unsupported Perl syntax"))
 }
 
-/// What follows a backslash.
-fn escape(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut String) -> Result<(), regex::Error> {
-    let Some(it) = chars.next() else {
-        return Err(wrong("trailing backslash at end of expression"));
-    };
-    match (it, in_class) {
-        ('d', false) => out.push_str("[0-9]"),
-        ('d', true) => out.push_str("0-9"),
-        ('w', false) => out.push_str("[0-9A-Za-z_]"),
-        ('w', true) => out.push_str("0-9A-Za-z_"),
-        ('s', false) => out.push_str(r"[\t\n\f\r ]"),
-        ('s', true) => out.push_str(r"\t\n\f\r "),
-        ('D', _) => out.push_str("[^0-9]"),
-        ('W', _) => out.push_str("[^0-9A-Za-z_]"),
-        ('S', _) => out.push_str(r"[^\t\n\f\r ]"),
-        ('b', false) => out.push_str(r"(?-u:\b)"),
-        ('B', false) => out.push_str(r"(?-u:\B)"),
-        // The beginning and the end of a word in Rust.
-        ('<' | '>', _) => out.push(it),
-        ('Q', false) => {
+/// What follows a backslash, outside of brackets.
+fn escape(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), regex::Error> {
+    let it = *chars
+        .peek()
+        .ok_or_else(|| wrong("trailing backslash at end of expression"))?;
+    if let Some(class) = perl_class(it) {
+        chars.next();
+        out.push_str(&format!("[{class}]"));
+        return Ok(());
+    }
+    match it {
+        'p' | 'P' => return property(chars, out),
+        'b' => out.push_str(r"(?-u:\b)"),
+        'B' => out.push_str(r"(?-u:\B)"),
+        'A' => out.push_str(r"\A"),
+        'z' => out.push_str(r"\z"),
+        // The end of a quotation that did not begin.
+        'E' => {}
+        'Q' => {
+            chars.next();
             let mut literal = String::new();
             while let Some(it) = chars.next() {
                 if it == '\\' && chars.next_if_eq(&'E').is_some() {
@@ -145,55 +123,174 @@ fn escape(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut String) -> 
                 literal.push(it);
             }
             out.push_str(&regex::escape(&literal));
+            return Ok(());
         }
-        // The end of a quotation that did not begin.
-        ('E', false) => {}
-        ('0', _) => {
-            let mut code = 0;
-            for _ in 0..2 {
-                code = match chars.next_if(|it| it.is_digit(8)).and_then(|it| it.to_digit(8)) {
-                    Some(digit) => code * 8 + digit,
-                    None => break,
-                };
-            }
-            out.push_str(&format!(r"\x{{{code:x}}}"));
+        _ => {
+            let code = escaped(chars)?;
+            out.push_str(&regex::escape(code.encode_utf8(&mut [0; 4])));
+            return Ok(());
         }
-        // Their braces count nothing, and are not for the eyes of the rest.
-        ('p' | 'P' | 'x', _) => {
-            out.push('\\');
-            out.push(it);
-            if let Some(brace) = chars.next_if_eq(&'{') {
-                out.push(brace);
-            }
-        }
-        (it, _) if it.is_ascii_alphanumeric() && !"aAfnrtvz".contains(it) => {
-            return Err(wrong("invalid escape sequence"));
-        }
-        (it, _) => {
-            out.push('\\');
-            out.push(it);
-        }
+    }
+    chars.next();
+    Ok(())
+}
+
+/// What a class of Perl's has in it, between brackets; ASCII only.
+fn perl_class(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'd' => "0-9",
+        'w' => "0-9A-Za-z_",
+        's' => r"\t\n\f\r ",
+        'D' => "[^0-9]",
+        'W' => "[^0-9A-Za-z_]",
+        'S' => r"[^\t\n\f\r ]",
+        _ => return None,
+    })
+}
+
+/// A class of Unicode's: a letter, or a name between braces. It is the same for both.
+fn property(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), regex::Error> {
+    out.push('\\');
+    out.extend(chars.next());
+    let first = chars.next().ok_or_else(|| wrong("invalid character class range"))?;
+    out.push(first);
+    let mut last = first;
+    while first == '{' && last != '}' {
+        last = chars.next().ok_or_else(|| wrong("invalid character class range"))?;
+        out.push(last);
     }
     Ok(())
 }
 
-/// What begins with `[:` inside brackets, as it is; or a bracket, where no `:]` ends it.
-fn named_class(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
-    /// Names are `alpha`, `^word` and the like.
-    const NAME_MAX: usize = 10;
-    let name: String = chars
-        .clone()
-        .skip(1)
-        .take(NAME_MAX)
-        .take_while(|it| *it == '^' || it.is_ascii_alphabetic())
-        .collect();
-    let ends = chars.clone().skip(1 + name.len()).take(2).eq([':', ']']);
-    if !ends {
-        out.push_str(r"\[");
-        return;
+/// The character that an escape means; what follows the backslash is next.
+fn escaped(chars: &mut Peekable<Chars<'_>>) -> Result<char, regex::Error> {
+    let invalid = || wrong("invalid escape sequence");
+    let it = chars
+        .next()
+        .ok_or_else(|| wrong("trailing backslash at end of expression"))?;
+    let code = match it {
+        'a' => 7,
+        'f' => 12,
+        'n' => 10,
+        'r' => 13,
+        't' => 9,
+        'v' => 11,
+        '0' => octal(chars, 0, 2),
+        // One digit refers to a group, which Go cannot do.
+        '1'..='7' if chars.peek().is_some_and(|it| it.is_digit(8)) => {
+            octal(chars, it.to_digit(8).unwrap_or_default(), 2)
+        }
+        'x' => {
+            let braced = chars.next_if_eq(&'{').is_some();
+            let digits: String = if braced {
+                chars.by_ref().take_while(|it| *it != '}').take(9).collect()
+            } else {
+                chars.by_ref().take(2).collect()
+            };
+            let is_number = (braced || digits.len() == 2) && digits.bytes().all(|it| it.is_ascii_hexdigit());
+            let code = is_number.then(|| u32::from_str_radix(&digits, 16).ok()).flatten();
+            code.ok_or_else(invalid)?
+        }
+        it if it.is_ascii() && !it.is_ascii_alphanumeric() => it.into(),
+        _ => return Err(invalid()),
+    };
+    char::from_u32(code).ok_or_else(invalid)
+}
+
+/// A number of so many octal digits more.
+fn octal(chars: &mut Peekable<Chars<'_>>, first: u32, more: usize) -> u32 {
+    let mut code = first;
+    for _ in 0..more {
+        match chars.next_if(|it| it.is_digit(8)).and_then(|it| it.to_digit(8)) {
+            Some(digit) => code = code * 8 + digit,
+            None => break,
+        }
     }
+    code
+}
+
+/// What stands between brackets, each character as its number: some of them are operators there in Rust.
+fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), regex::Error> {
     out.push('[');
-    out.extend(chars.by_ref().take(name.len() + 3));
+    out.extend(chars.next_if_eq(&'^'));
+    let mut first = true;
+    loop {
+        let it = *chars.peek().ok_or_else(|| wrong("missing closing ]"))?;
+        if it == ']' && !first {
+            chars.next();
+            out.push(']');
+            return Ok(());
+        }
+        first = false;
+        if it == '[' && named_class(chars, out)? {
+            continue;
+        }
+        if it == '\\' {
+            let mut after = chars.clone();
+            after.next();
+            match after.peek().map(|it| (*it, perl_class(*it))) {
+                Some((_, Some(class))) => {
+                    chars.next();
+                    chars.next();
+                    out.push_str(class);
+                    continue;
+                }
+                Some(('p' | 'P', _)) => {
+                    chars.next();
+                    property(chars, out)?;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        let low = class_char(chars)?;
+        let mut after = chars.clone();
+        let is_range = after.next() == Some('-') && after.next().is_some_and(|it| it != ']');
+        if !is_range {
+            out.push_str(&format!(r"\x{{{:x}}}", u32::from(low)));
+            continue;
+        }
+        chars.next();
+        let high = class_char(chars)?;
+        if high < low {
+            return Err(wrong("invalid character class range"));
+        }
+        out.push_str(&format!(r"\x{{{:x}}}-\x{{{:x}}}", u32::from(low), u32::from(high)));
+    }
+}
+
+fn class_char(chars: &mut Peekable<Chars<'_>>) -> Result<char, regex::Error> {
+    match chars.next() {
+        Some('\\') => escaped(chars),
+        Some(it) => Ok(it),
+        None => Err(wrong("missing closing ]")),
+    }
+}
+
+/// Whether a class with a name (`[:alpha:]`) comes next, which is the same for both. One that nobody knows is an error, and
+/// a bracket that no `:]` follows is a bracket.
+fn named_class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<bool, regex::Error> {
+    const NAMES: [&str; 14] = [
+        "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
+        "word", "xdigit",
+    ];
+    /// The longest of them, with a `^` before it.
+    const NAME_MAX: usize = 7;
+    let mut after = chars.clone().skip(1);
+    if after.next() != Some(':') {
+        return Ok(false);
+    }
+    let name: String = after.by_ref().take(NAME_MAX + 2).take_while(|it| *it != ':').collect();
+    let length = name.chars().count();
+    if chars.clone().skip(2 + length).take(2).ne([':', ']']) {
+        // Go looks for the end of a name through the whole pattern; no name is as long.
+        return Ok(false);
+    }
+    if !NAMES.contains(&name.strip_prefix('^').unwrap_or(&name)) {
+        return Err(wrong("invalid character class range"));
+    }
+    out.extend(chars.by_ref().take(length + 4));
+    Ok(true)
 }
 
 /// What stands between a brace and its end, if that is a repetition.
@@ -233,6 +330,14 @@ mod tests {
             ("^[[:^alpha:]]+$", "12", true),
             ("^[[:a]+$", "[:a", true),
             ("^[]a]+$", "]a", true),
+            (r"^[\w-.]+$", "a-b.c", true),
+            (r"^[\w-.]+$", "a,b", false),
+            ("^[+--]+$", "+,-", true),
+            (r"^[\--/]+$", "-./", true),
+            (r"^[^\W_]+$", "a1", true),
+            (r"^[\p{Lu}\pN]+$", "Ä1", true),
+            (r"^[a\x{e9}\n-]+$", "aé-", true),
+            ("^[a-z&&[^b]]+$", "a", false),
             ("^[^]a]+$", "]a", false),
             (r"^\/x$", "/x", true),
             (r"^\<x\>$", "<x>", true),
@@ -246,6 +351,7 @@ mod tests {
         }
         for pattern in [
             "(", "[a", "a**", "a*?+", "a{2}{3}", r"\", "a{1001}", "(?x)a", "(?u:a)", r"\u0061", r"\1", r"\Z", r"\C",
+            "[z-a]", "[a--]", r"[a-\d]", "[[:a:]]",
         ] {
             assert!(compile(pattern).is_err(), "{pattern}");
         }
@@ -266,7 +372,11 @@ mod tests {
     #[test]
     fn a_long_pattern_is_read_once() {
         // Each brace and each quotation is looked through to its end only, not to that of the pattern.
-        for pattern in ["{".repeat(1_000_000), r"\Qa\E".repeat(200_000), "[[:".repeat(300_000)] {
+        for pattern in [
+            "{".repeat(1_000_000),
+            r"\Qa\E".repeat(200_000),
+            format!("[{}]", "[:a".repeat(100_000)),
+        ] {
             assert!(translate(&pattern).is_ok_and(|it| it.len() >= 200_000));
         }
     }
