@@ -103,7 +103,7 @@ pub(crate) fn go_regex(pattern: &str) -> Result<Regex, String> {
         let told = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
         let from = |it: char| &pattern[pattern.find(it).unwrap_or(0)..];
         let (told, shown) = match told {
-            "unclosed character class" => ("missing closing ]", from('[')),
+            "missing closing ]" => ("missing closing ]", from('[')),
             "unclosed group" => ("missing closing )", pattern),
             "unopened group" => ("unexpected )", pattern),
             told => (told, pattern),
