@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::{
     Context, ExecutionError, FunctionContext, IdedExpr, Value,
     common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
-    objects::OptionalValue,
+    objects::{Key, OptionalValue},
 };
 
 use crate::{
@@ -449,10 +449,19 @@ pub fn is_composite(value: &Value) -> bool {
 pub fn size(value: &Value) -> u64 {
     match value {
         Value::List(items) => 1 + items.iter().map(size).sum::<u64>(),
-        Value::Map(it) => 1 + it.map.values().map(size).sum::<u64>(),
+        Value::Map(it) => {
+            let key = |it: &Key| match it {
+                Key::String(text) => text.len() as u64 / 10,
+                _ => 0,
+            };
+            1 + it.map.iter().map(|(name, value)| key(name) + size(value)).sum::<u64>()
+        }
         Value::String(text) => 1 + text.len() as u64 / 10,
         Value::Bytes(bytes) => 1 + bytes.len() as u64 / 10,
-        Value::Opaque(it) => 1 + functions::length(&**it) as u64 / 10,
+        Value::Opaque(it) => match it.downcast_ref::<OptionalValue>() {
+            Some(it) => 1 + it.value().map_or(0, size),
+            None => 1 + functions::length(&**it) as u64 / 10,
+        },
         _ => 1,
     }
 }

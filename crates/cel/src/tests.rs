@@ -234,6 +234,14 @@ fn what_is_done_again_or_within_a_round_is_paid_for() {
         nested = format!("({nested}.?a == 1)");
     }
     assert_eq!(ask(&nested), Err(Error::Cost));
+    // The engine copies keys and optional values, too.
+    for text in [
+        "[{LONG: 1}].all(m, lists.range(100).all(i, m.size() == 1))",
+        "[1].all(m, lists.range(100).all(i, optional.of(LONG).hasValue()))",
+    ] {
+        let text = text.replace("LONG", &format!("'{}'", "k".repeat(2000)));
+        assert_eq!(ask(&text), Err(Error::Cost), "{text}");
+    }
     let long = vec!["a == a"; 1000].join(" && ");
     let text = format!("[lists.range(100)].all(l, l.all(a, {long}))");
     assert_eq!(ask(&text), Err(Error::Cost));
