@@ -1,9 +1,11 @@
 //! From a request to its answer: who asks, whether they may, and which verb serves it.
 
 use crate::{
-    admission, authn, authz, backup, body,
+    admission, authz, backup, body,
     call::{Answer, Call, Written},
-    content, convert, discovery, eviction, fair,
+    content, convert,
+    credentials::{Credentials, identify},
+    discovery, eviction, fair,
     identity::{Attributes, User},
     listen::PeerCertificate,
     openapi, pages, pod_logs,
@@ -12,7 +14,7 @@ use crate::{
     respond::{self, Body, Form, Shape},
     reviews, scale,
     server::Inner,
-    shape,
+    shape, standing,
     verbs::{self, delete::DeleteOptions, patch::PatchType},
 };
 use bytes::Bytes;
@@ -45,29 +47,34 @@ where
     // Who is in the process is part of the server: were it made to wait for others, they would wait for it.
     let is_own = user.is_some();
     let answered = async {
-        let (user, flow) = identify(server, &parts.headers, peer.as_deref(), user)?;
+        let who = identify(server, &parts.headers, peer.as_deref(), user.clone())?;
         // Whether a server lives is asked most urgently when it has much to do.
         let is_urgent = is_own || matches!(route(parts.uri.path()), Route::Health(..));
         let seat = match is_urgent {
             true => None,
-            false => match server.fair.seat(&flow, fair::Kind::of(&parts.method)).await {
+            false => match server
+                .fair
+                .seat(&who.real.username, fair::Kind::of(&parts.method))
+                .await
+            {
                 Some(seat) => Some(seat),
                 None => return Ok(respond::too_many_requests()),
             },
         };
         // A watch that has begun, and an answer that is on its way, take no place of others.
         let _seat = seat;
-        answer(
+        let asked = Asked {
             server,
-            &parts.method,
-            parts.uri.path(),
-            &parts.headers,
+            method: &parts.method,
+            path: parts.uri.path(),
+            headers: &parts.headers,
             query,
-            user,
-            &form,
-            incoming,
-        )
-        .await
+            peer,
+            own: user,
+            user: who.user,
+            form: &form,
+        };
+        answer(asked, incoming).await
     };
     let mut response = answered
         .await
@@ -86,43 +93,39 @@ where
     response
 }
 
-/// Who is asking, and in whose name what is asked is counted: not that of whom they impersonate, which they choose freely.
-fn identify(
-    server: &Arc<Inner>,
-    headers: &HeaderMap,
-    peer: Option<&PeerCertificate>,
-    user: Option<User>,
-) -> Result<(User, String), Status> {
-    let user = match user {
-        Some(user) => user,
-        None => server
-            .authenticator
-            .authenticate(headers, peer, jiff::Timestamp::now())?,
-    };
-    let flow = user.username.clone();
-    let user = authn::impersonation::impersonate(user, headers, |user, attributes| server.authorize(user, attributes))?;
-    Ok((user, flow))
+/// One request.
+struct Asked<'a> {
+    server: &'a Arc<Inner>,
+    method: &'a Method,
+    path: &'a str,
+    headers: &'a HeaderMap,
+    query: Query,
+    peer: Option<Arc<PeerCertificate>>,
+    /// Who asks from within the process.
+    own: Option<User>,
+    /// Who is served.
+    user: User,
+    form: &'a Result<Form, Status>,
 }
 
-#[allow(clippy::too_many_arguments)] // The parts of one request; a struct would only rename them.
-async fn answer<B>(
-    server: &Arc<Inner>,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-    query: Query,
-    user: User,
-    form: &Result<Form, Status>,
-    incoming: B,
-) -> Result<Response<Body>, Status>
+async fn answer<B>(asked: Asked<'_>, incoming: B) -> Result<Response<Body>, Status>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Asked {
+        server,
+        method,
+        path,
+        headers,
+        form,
+        ..
+    } = asked;
     let route = route(path);
     if let Route::Resource(path_of) = route {
-        return resource(server, method, path, path_of, headers, query, user, form, incoming).await;
+        return resource(asked, path_of, incoming).await;
     }
+    let Asked { query, user, .. } = asked;
     if route == Route::Unknown
         && let Some(page) = pages::find(server, path)
     {
@@ -237,6 +240,11 @@ fn metrics(server: &Inner) -> String {
             server.store.count(&resource)
         ));
     }
+    text.push_str(&format!(
+        "# HELP apiserver_watch_authorizations_total Open watches that were asked again whether they may go on.\n\
+         # TYPE apiserver_watch_authorizations_total counter\napiserver_watch_authorizations_total {}\n",
+        server.standing.asked()
+    ));
     text
 }
 
@@ -311,22 +319,21 @@ fn wrong_method(
     }
 }
 
-#[allow(clippy::too_many_arguments)] // As `answer`.
-async fn resource<B>(
-    server: &Arc<Inner>,
-    method: &Method,
-    path_text: &str,
-    path: ResourcePath,
-    headers: &HeaderMap,
-    query: Query,
-    user: User,
-    form: &Result<Form, Status>,
-    incoming: B,
-) -> Result<Response<Body>, Status>
+async fn resource<B>(asked: Asked<'_>, path: ResourcePath, incoming: B) -> Result<Response<Body>, Status>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Asked {
+        server,
+        method,
+        path: path_text,
+        headers,
+        query,
+        user,
+        form,
+        ..
+    } = asked;
     let verb = match path.verb(method, &query) {
         Ok(verb) => verb,
         // Who may not even look does not learn which methods exist.
@@ -402,7 +409,15 @@ where
     // What was noticed on the way is told of a request that fails, too.
     let mut response = answered.unwrap_or_else(|status| respond::failure(&status, form));
     respond::warn(&mut response, &call.warnings);
-    Ok(response)
+    let goes_on = verb == "watch" || call.subresource == "log";
+    if !goes_on {
+        return Ok(response);
+    }
+    let credentials = Credentials::new(headers, asked.peer, asked.own);
+    Ok(response.map(|body| match body {
+        Body::Stream(stream) => standing::while_it_stands(server, credentials, &call.user, attributes, stream),
+        body => body,
+    }))
 }
 
 /// How long a request may take that names no shorter time. Watches and logs go on for as long as they like.

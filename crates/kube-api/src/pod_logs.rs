@@ -5,7 +5,7 @@ use crate::{
     respond::{self, Body},
 };
 use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
+use futures::stream::BoxStream;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use kube_store::status::Status;
@@ -166,7 +166,6 @@ pub async fn log(call: &Call<'_>) -> Result<Response<Body>, Status> {
         PodLogError::Internal(text) => Status::internal(text),
     })?;
     let mut response = respond::text(200, "");
-    let stop = call.server.stop.clone();
-    *response.body_mut() = Body::Stream(chunks.take_until(stop.cancelled_owned()).boxed());
+    *response.body_mut() = Body::Stream(chunks);
     Ok(response)
 }

@@ -19,6 +19,7 @@ use crate::{
     registry::Registry,
     respond::Body,
     snapshots::Snapshots,
+    standing::{self, Standing},
     tls,
     wake::Wake,
 };
@@ -98,6 +99,8 @@ pub struct Inner {
     pub pki: Arc<Pki>,
     /// Who is served when more is asked than can be done at once.
     pub fair: Fair,
+    /// Those who watch, and whether they still may.
+    pub standing: Arc<Standing>,
     /// Lists that are walked page by page.
     pub snapshots: Snapshots,
     pub stop: CancellationToken,
@@ -210,8 +213,10 @@ impl Server {
         let registry = Arc::new(ArcSwap::from_pointee(registry));
         let wake = Arc::new(Wake::default());
         let hooks = Arc::new(ArcSwap::from_pointee(Hooks::load(&store)));
+        let standing = Arc::new(Standing::default());
         let on_publish = {
             let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());
+            let standing = standing.clone();
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
@@ -229,6 +234,8 @@ impl Server {
                     let next = hooks.load().after(event);
                     hooks.store(Arc::new(next));
                 }
+                // Before anybody is told what it may not know any more.
+                standing.notice(events);
                 wake.tell(events);
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
                     // The name of a definition is the id of its resource.
@@ -251,6 +258,7 @@ impl Server {
             caller,
             pki,
             fair: Fair::new(options.limits),
+            standing: standing.clone(),
             snapshots: Snapshots::default(),
             stop: CancellationToken::new(),
             allocating: tokio::sync::Mutex::default(),
@@ -277,6 +285,8 @@ impl Server {
         let ground = Arc::new(crate::ground::ServerGround::new(&server.inner));
         let event_ttl = options.event_ttl.unwrap_or(EVENT_TTL);
         controllers::run(local, ground, event_ttl, server.inner.stop.clone());
+        let stop = server.inner.stop.clone();
+        tokio::spawn(standing::run(standing, Arc::downgrade(&server.inner), stop));
         server.inner.ready.store(true, Ordering::Release);
         Ok(server)
     }
@@ -326,6 +336,12 @@ impl Server {
     /// Whom to ask for all paths that begin so, from now on.
     pub fn set_page(&self, prefix: &str, page: Arc<dyn Page>) {
         self.inner.pages.write().push((prefix.to_owned(), page));
+    }
+
+    /// Has everybody who watches asked again whether they may: what decides that beside the roles and bindings of this server
+    /// has changed.
+    pub fn rights_changed(&self) {
+        self.inner.standing.ask_everybody();
     }
 
     /// The objects.

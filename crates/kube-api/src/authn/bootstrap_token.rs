@@ -1,5 +1,6 @@
 //! Bootstrap tokens: a short secret that lets a new cluster ask for its first certificate.
 
+use super::Terms;
 use crate::identity::User;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube_store::store::Store;
@@ -13,6 +14,18 @@ pub(super) fn is_shaped(token: &str) -> bool {
     token
         .split_once('.')
         .is_some_and(|(id, secret)| is_part(id, 6) && is_part(secret, 16))
+}
+
+/// Its Secret, which also says how long it is good: whatever has run out is deleted.
+pub(super) fn terms(token: &str) -> Terms {
+    let name = token.split_once('.').map(|(id, _)| format!("bootstrap-token-{id}"));
+    Terms {
+        until: None,
+        grounds: name
+            .map(|it| ("secrets", "kube-system".into(), it.into()))
+            .into_iter()
+            .collect(),
+    }
 }
 
 /// The user of a bootstrap token whose Secret exists, agrees and has not expired.

@@ -85,6 +85,18 @@ impl<T: Clone> Cache<T> {
     }
 }
 
+/// Resource, namespace and name of an object without which a credential is not good.
+pub type Ground = (&'static str, Box<str>, Box<str>);
+
+/// On what terms a credential is good.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// When it stops being good by itself.
+    pub until: Option<jiff::Timestamp>,
+    /// What it stops being good with, or may.
+    pub grounds: Vec<Ground>,
+}
+
 /// Finds the user of a request.
 pub struct Authenticator {
     store: Arc<Store>,
@@ -171,6 +183,24 @@ impl Authenticator {
         }
     }
 
+    /// On what terms the credential of a request is good that was found good.
+    pub fn terms(&self, headers: &HeaderMap, peer: Option<&PeerCertificate>, now: jiff::Timestamp) -> Terms {
+        if let Some(identity) = peer.and_then(|it| self.certificates.get(&it.sha256, now)) {
+            return Terms {
+                until: Some(identity.until()),
+                grounds: Vec::new(),
+            };
+        }
+        let Some(token) = bearer(headers) else {
+            return Terms::default();
+        };
+        if bootstrap_token::is_shaped(token) {
+            return bootstrap_token::terms(token);
+        }
+        let claims = self.claims(token, now);
+        claims.map(|it| service_account::terms(&it)).unwrap_or_default()
+    }
+
     /// The user of a bearer token that is meant for one of `audiences`; for this server when there are none.
     pub fn authenticate_token(&self, token: &str, audiences: &[String], now: jiff::Timestamp) -> Option<User> {
         let user = if bootstrap_token::is_shaped(token) {
@@ -187,16 +217,21 @@ impl Authenticator {
 
     /// The ServiceAccount of a token, when both are still good.
     fn service_account(&self, token: &str, audiences: &[String], now: jiff::Timestamp) -> Option<User> {
+        let claims = self.claims(token, now)?;
+        service_account::user(&self.store, &claims, token, audiences, now)
+    }
+
+    /// What a token says that this server signed.
+    fn claims(&self, token: &str, now: jiff::Timestamp) -> Option<Arc<serde_json::Value>> {
         use sha2::{Digest, Sha256};
         let hash: [u8; 32] = Sha256::digest(token).into();
         // Only the signature is remembered; everything that can end a token is looked at again, so a deleted account or
         // Secret is refused by the very next request.
-        let claims = self.tokens.get(&hash, now).or_else(|| {
+        self.tokens.get(&hash, now).or_else(|| {
             let claims = Arc::new(self.pki.existing_token_key().ok()??.verify(token)?);
             self.tokens.put(hash, claims.clone(), now);
             Some(claims)
-        })?;
-        service_account::user(&self.store, &claims, token, audiences, now)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! ServiceAccount tokens whose signature is already known to be good: time, audience, and whether the account and the
 //! object that the token is bound to still exist.
 
-use super::{CREDENTIAL_ID, service_account_user};
+use super::{CREDENTIAL_ID, Ground, Terms, service_account_user};
 use crate::{
     identity::User,
     tokens::{ISSUER, LEGACY_ISSUER},
@@ -22,6 +22,31 @@ pub(super) fn user(
         ISSUER => bound(store, claims, audiences, now),
         LEGACY_ISSUER => legacy(store, claims, token, audiences),
         _ => None,
+    }
+}
+
+/// How long a token is good, and the objects that it needs.
+pub(super) fn terms(claims: &Value) -> Terms {
+    let kubernetes = &claims["kubernetes.io"];
+    let old = |key: &str| &claims[format!("kubernetes.io/serviceaccount/{key}")];
+    let namespace = kubernetes["namespace"].as_str().or(old("namespace").as_str());
+    let namespace = namespace.unwrap_or_default();
+    let object = |resource: &'static str, namespace: &str, name: &Value| -> Option<Ground> {
+        Some((resource, namespace.into(), name.as_str()?.into()))
+    };
+    let needed = [
+        object("serviceaccounts", namespace, &kubernetes["serviceaccount"]["name"]),
+        object("serviceaccounts", namespace, old("service-account.name")),
+        object("secrets", namespace, old("secret.name")),
+        object("secrets", namespace, &kubernetes["secret"]["name"]),
+        object("pods", namespace, &kubernetes["pod"]["name"]),
+        object("nodes", "", &kubernetes["node"]["name"]),
+    ];
+    Terms {
+        until: claims["exp"]
+            .as_i64()
+            .and_then(|it| jiff::Timestamp::from_second(it).ok()),
+        grounds: needed.into_iter().flatten().collect(),
     }
 }
 

@@ -18,6 +18,11 @@ impl Identity {
     pub fn is_valid_at(&self, now: jiff::Timestamp) -> bool {
         (self.not_before..=self.not_after).contains(&now.as_second())
     }
+
+    /// The last moment.
+    pub fn until(&self) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(self.not_after).unwrap_or(jiff::Timestamp::MAX)
+    }
 }
 
 /// Checks the chain, the purpose and the time of a certificate, and reads its subject.

@@ -2,9 +2,11 @@
 
 pub mod bootstrap;
 pub mod escalation;
+mod lost;
 mod rbac;
 pub mod rule;
 
+pub use lost::Lost;
 pub use rbac::Rbac;
 
 use crate::identity::{Attributes, User};

@@ -3,7 +3,10 @@
 //! The index follows the store's log: a request that finds the store unchanged since the last look costs one read of
 //! the revision, and a changed role costs that role.
 
-use super::rule::{Rule, rules_of};
+use super::{
+    lost::Lost,
+    rule::{Rule, rules_of},
+};
 use crate::identity::{Attributes, Decision, MASTERS, User};
 use kube_store::{
     object::{Object, key},
@@ -18,14 +21,14 @@ use std::{
     },
 };
 
-const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
-const ROLES: &str = "roles.rbac.authorization.k8s.io";
-const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
-const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+pub(super) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+pub(super) const ROLES: &str = "roles.rbac.authorization.k8s.io";
+pub(super) const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
+pub(super) const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 
 /// Who a binding names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Subject {
+pub(super) enum Subject {
     User(String),
     Group(String),
     ServiceAccount { namespace: String, name: String },
@@ -52,7 +55,7 @@ impl Subject {
     }
 
     /// The key in the index: of users, or of groups.
-    fn username(&self) -> Result<String, String> {
+    pub(super) fn username(&self) -> Result<String, String> {
         match self {
             Self::User(name) => Ok(name.clone()),
             Self::ServiceAccount { namespace, name } => Ok(format!("system:serviceaccount:{namespace}:{name}")),
@@ -77,18 +80,18 @@ impl Subject {
 }
 
 #[derive(Debug)]
-struct Binding {
+pub(super) struct Binding {
     namespace: Box<str>,
     name: Box<str>,
     role_is_cluster: bool,
     role_name: String,
     /// Key of the role in `Index::roles`.
-    role_key: String,
-    subjects: Vec<Subject>,
+    pub(super) role_key: String,
+    pub(super) subjects: Vec<Subject>,
 }
 
 impl Binding {
-    fn read(object: &Object) -> Self {
+    pub(super) fn read(object: &Object) -> Self {
         let value = object.value();
         let role = &value["roleRef"];
         let role_is_cluster = object.namespace.is_empty() || role["kind"] == "ClusterRole";
@@ -267,6 +270,19 @@ impl Rbac {
     /// Whether `authorize` allows it.
     pub fn allows(&self, user: &User, asked: &Attributes) -> bool {
         matches!(self.authorize(user, asked), Decision::Allow(_))
+    }
+
+    /// Adds those whom bindings give one of the roles that allow less.
+    pub fn add_holders(&self, lost: &mut Lost) {
+        if lost.roles.is_empty() {
+            return;
+        }
+        self.refresh();
+        let index = self.index.read();
+        let roles = std::mem::take(&mut lost.roles);
+        for binding in index.bindings.values().filter(|it| roles.contains(&it.role_key)) {
+            binding.subjects.iter().for_each(|it| lost.add(it.username()));
+        }
     }
 
     /// All rules that `user` holds in `namespace`, in the order of their bindings.

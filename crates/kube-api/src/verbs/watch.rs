@@ -80,7 +80,7 @@ enum Last {
     All,
 }
 
-/// Starts a watch.
+/// Starts a watch. It does not know when the server stops, nor when whoever watches may no longer (`standing`).
 ///
 /// # Errors
 /// 400, 422 and 500 for bad options; everything later is an event in the stream.
@@ -153,12 +153,10 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         columns_sent: false,
         ended: false,
     };
-    let stop = call.server.stop.clone();
     Ok(unfold(
         state,
         |mut state| async move { state.next().await.map(|it| (it, state)) },
     )
-    .take_until(stop.cancelled_owned())
     .boxed())
 }
 

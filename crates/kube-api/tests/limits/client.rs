@@ -44,25 +44,62 @@ impl World {
         }
     }
 
-    /// One connection of a user, who is an administrator: rights are another matter than turns.
+    /// One connection of an administrator.
     pub async fn client(&self, user: &str) -> Client {
+        self.client_in(user, &[MASTERS]).await
+    }
+
+    /// One connection of a user with a certificate, in these groups.
+    pub async fn client_in(&self, user: &str, groups: &[&str]) -> Client {
         let pki = self.server.pki();
         let pair = pki
-            .issue_client_certificate(user, &[MASTERS], 3600, jiff::Timestamp::now())
+            .issue_client_certificate(user, groups, 3600, jiff::Timestamp::now())
             .unwrap();
+        let certificate = CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap();
+        self.connect(Some((certificate, key)), None).await
+    }
+
+    /// One connection of whoever holds a token.
+    pub async fn client_with(&self, token: &str) -> Client {
+        self.connect(None, Some(token.into())).await
+    }
+
+    /// Lets somebody do everything with some resources in all namespaces.
+    pub async fn allow(&self, name: &str, subject: Value, resources: &[&str]) {
+        let local = self.server.local();
+        let rules = json!([{"apiGroups": ["*"], "resources": resources, "verbs": ["*"]}]);
+        let role = json!({"metadata": {"name": name}, "rules": rules});
+        local
+            .create("clusterroles.rbac.authorization.k8s.io", "", role)
+            .await
+            .unwrap();
+        let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
+        let binding = json!({"metadata": {"name": name}, "roleRef": role_ref, "subjects": [subject]});
+        local
+            .create("clusterrolebindings.rbac.authorization.k8s.io", "", binding)
+            .await
+            .unwrap();
+    }
+
+    async fn connect(
+        &self,
+        certificate: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+        token: Option<Arc<str>>,
+    ) -> Client {
+        let pki = self.server.pki();
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(pki.ca_pem().as_bytes()).unwrap())
             .unwrap();
-        let mut config = ClientConfig::builder_with_provider(kube_api::tls::provider())
+        let config = ClientConfig::builder_with_provider(kube_api::tls::provider())
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(
-                vec![CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap(),
-            )
-            .unwrap();
+            .with_root_certificates(roots);
+        let mut config = match certificate {
+            Some((certificate, key)) => config.with_client_auth_cert(vec![certificate], key).unwrap(),
+            None => config.with_no_client_auth(),
+        };
         config.alpn_protocols = vec![b"h2".to_vec()];
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("kubernetes.default.svc").unwrap();
@@ -75,7 +112,11 @@ impl World {
             .await
             .unwrap();
         tokio::spawn(connection);
-        Client { sender }
+        Client {
+            sender,
+            token,
+            impersonated: None,
+        }
     }
 
     /// What it takes to stop the server.
@@ -99,6 +140,9 @@ type Body = BoxBody<Bytes, Infallible>;
 #[derive(Clone)]
 pub struct Client {
     sender: http2::SendRequest<Body>,
+    token: Option<Arc<str>>,
+    /// In whose name it asks, if not in its own.
+    pub impersonated: Option<String>,
 }
 
 /// The rest of a request's body. Dropping it ends the body.
@@ -108,12 +152,17 @@ impl Client {
     /// Sends a request whose body comes later.
     pub fn begin(&self, method: Method, path: &str) -> (Rest, JoinHandle<hyper::Result<Response<Incoming>>>) {
         let (rest, body) = unbounded();
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(format!("https://kubernetes.default.svc{path}"))
-            .header("content-type", "application/json")
-            .body(BoxBody::new(StreamBody::new(body)))
-            .unwrap();
+            .header("content-type", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if let Some(user) = &self.impersonated {
+            request = request.header("impersonate-user", user);
+        }
+        let request = request.body(BoxBody::new(StreamBody::new(body))).unwrap();
         let mut sender = self.sender.clone();
         let answered = tokio::spawn(async move {
             sender.ready().await?;

@@ -4,5 +4,6 @@
 mod client;
 mod extremes;
 mod fairness;
+mod revoked;
 mod shutdown;
 mod watchers;
