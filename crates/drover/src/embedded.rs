@@ -69,6 +69,7 @@ impl Embedded {
             event_ttl: settings.event_ttl,
             front_proxy: settings.front_proxy,
             conversion: vec![Arc::new(AddOnVersions)],
+            parties: Some(Arc::new(crate::parties::of)),
             ..Options::default()
         };
         let server = Server::open(options)

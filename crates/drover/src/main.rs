@@ -29,6 +29,7 @@ mod kinds;
 mod manifests;
 mod nodes;
 mod output;
+mod parties;
 mod placement_page;
 mod ports;
 mod process;

@@ -1,12 +1,10 @@
-//! Reading request bodies: size, media type, JSON or YAML.
+//! What request bodies say: media type, JSON or YAML.
 
 use crate::{
     call::{Call, FieldValidation, WriteOptions},
     protobuf,
 };
-use bytes::Bytes;
 use http::{HeaderMap, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube_store::{
     schema::{decode, duplicates},
     status::Status,
@@ -14,35 +12,7 @@ use kube_store::{
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
-use std::{collections::HashSet, time::Duration};
-
-/// Largest request body, as kube-apiserver has it.
-const BODY_BYTES_MAX: usize = 3 << 20;
-
-/// Reads the whole body.
-///
-/// # Errors
-/// 413 when it is too large, 400 when the client stops in the middle, 504 when it takes longer than `within`.
-pub async fn read<B>(body: B, within: Duration) -> Result<Bytes, Status>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let Ok(read) = tokio::time::timeout(within, Limited::new(body, BODY_BYTES_MAX).collect()).await else {
-        let message = "Timeout: request did not complete within the allotted timeout";
-        return Err(Status::new(504, "Timeout", message));
-    };
-    match read {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
-            Err(Status::new(413, "RequestEntityTooLarge", message))
-        }
-        Err(error) => Err(Status::bad_request(format!(
-            "the request body could not be read: {error}"
-        ))),
-    }
-}
+use std::collections::HashSet;
 
 /// The media type of a request, without parameters.
 pub fn media_type(headers: &HeaderMap) -> String {

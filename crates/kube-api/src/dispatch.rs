@@ -6,9 +6,13 @@ use crate::{
     content, convert,
     credentials::{Credentials, identify},
     discovery, eviction, fair,
-    identity::{Attributes, User},
+    identity::{Attributes, MASTERS, UNAUTHENTICATED, User},
+    intake::Counted,
+    kinds,
     listen::PeerCertificate,
-    openapi, pages, pod_logs,
+    openapi, pages,
+    party::Party,
+    pod_logs,
     registry::Resource,
     request::{Query, ResourcePath, Route, route},
     respond::{self, Body, Form, Shape},
@@ -21,7 +25,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use kube_store::status::Status;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -44,25 +51,14 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let audit = parts.headers.get("audit-id").cloned();
     let form = respond::negotiate(&parts.headers, &query);
-    // Who is in the process is part of the server: were it made to wait for others, they would wait for it.
     let is_own = user.is_some();
     let answered = async {
         let who = identify(server, &parts.headers, peer.as_deref(), user.clone())?;
-        // Whether a server lives is asked most urgently when it has much to do.
-        let is_urgent = is_own || matches!(route(parts.uri.path()), Route::Health(..));
-        let seat = match is_urgent {
-            true => None,
-            false => match server
-                .fair
-                .seat(&who.real.username, fair::Kind::of(&parts.method))
-                .await
-            {
-                Some(seat) => Some(seat),
-                None => return Ok(respond::too_many_requests()),
-            },
+        let rank = match who.real.is_in(MASTERS) {
+            _ if is_own => Rank::Own,
+            true => Rank::Administrator,
+            false => Rank::Client,
         };
-        // A watch that has begun, and an answer that is on its way, take no place of others.
-        let _seat = seat;
         let asked = Asked {
             server,
             method: &parts.method,
@@ -71,6 +67,8 @@ where
             query,
             peer,
             own: user,
+            party: server.parties.of(&who.real),
+            rank,
             user: who.user,
             form: &form,
         };
@@ -93,6 +91,17 @@ where
     response
 }
 
+/// What bounds somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    /// Nothing: who is in the process is part of the server. Were it made to wait for others, they would wait for it.
+    Own,
+    /// The seats, some of which are kept for it.
+    Administrator,
+    /// All bounds.
+    Client,
+}
+
 /// One request.
 struct Asked<'a> {
     server: &'a Arc<Inner>,
@@ -105,7 +114,37 @@ struct Asked<'a> {
     own: Option<User>,
     /// Who is served.
     user: User,
+    rank: Rank,
+    /// Whose share it counts in.
+    party: Party,
     form: &'a Result<Form, Status>,
+}
+
+impl Asked<'_> {
+    /// As whose its body is counted.
+    fn counted(&self, is_urgent: bool) -> Counted<'_> {
+        let party = &self.party;
+        match self.rank {
+            Rank::Own => Counted::Not,
+            Rank::Administrator => Counted::InTotal,
+            Rank::Client => Counted::Of { party, is_urgent },
+        }
+    }
+
+    /// Waits for a seat, which nobody has yet whose body is not there.
+    ///
+    /// # Errors
+    /// The answer of who does not get one.
+    async fn seat(&self, is_urgent: bool) -> Result<Option<fair::Seat>, Response<Body>> {
+        let (fair, client) = (&self.server.fair, &*self.party.client);
+        let kind = fair::Kind::of(self.method);
+        let seat = match self.rank {
+            Rank::Own => return Ok(None),
+            Rank::Client if !is_urgent => fair.seat(client, kind).await,
+            _ => fair.kept_seat(client, kind).await,
+        };
+        seat.map(Some).ok_or_else(respond::too_many_requests)
+    }
 }
 
 async fn answer<B>(asked: Asked<'_>, incoming: B) -> Result<Response<Body>, Status>
@@ -125,12 +164,28 @@ where
     if let Route::Resource(path_of) = route {
         return resource(asked, path_of, incoming).await;
     }
-    let Asked { query, user, .. } = asked;
     if route == Route::Unknown
         && let Some(page) = pages::find(server, path)
     {
-        return pages::answer(server, &*page, method, path, &user, incoming).await;
+        if asked.user.is_in(UNAUTHENTICATED) {
+            return Err(Status::unauthorized());
+        }
+        let (body, _room) = server.intake.read(incoming, asked.counted(false)).await?;
+        let _seat = match asked.seat(false).await {
+            Ok(seat) => seat,
+            Err(refused) => return Ok(refused),
+        };
+        return Ok(pages::answer(server, &*page, method, path, &asked.user, &body).await);
     }
+    // Whether a server lives is asked most urgently when it has much to do.
+    let _seat = match matches!(route, Route::Health(..)) {
+        true => None,
+        false => match asked.seat(false).await {
+            Ok(seat) => seat,
+            Err(refused) => return Ok(refused),
+        },
+    };
+    let Asked { query, user, .. } = asked;
     let verb = method.as_str().to_ascii_lowercase();
     let attributes = Attributes {
         verb,
@@ -241,6 +296,11 @@ fn metrics(server: &Inner) -> String {
         ));
     }
     text.push_str(&format!(
+        "# HELP apiserver_request_body_bytes Bytes of request bodies whose requests are not answered yet.\n\
+         # TYPE apiserver_request_body_bytes gauge\napiserver_request_body_bytes {}\n",
+        server.intake.bytes()
+    ));
+    text.push_str(&format!(
         "# HELP apiserver_watch_authorizations_total Open watches that were asked again whether they may go on.\n\
          # TYPE apiserver_watch_authorizations_total counter\napiserver_watch_authorizations_total {}\n",
         server.standing.asked()
@@ -329,29 +389,29 @@ where
         method,
         path: path_text,
         headers,
-        query,
-        user,
         form,
+        ref query,
+        ref user,
         ..
     } = asked;
-    let verb = match path.verb(method, &query) {
+    let verb = match path.verb(method, query) {
         Ok(verb) => verb,
         // Who may not even look does not learn which methods exist.
         Err(status) => {
-            let attributes = path.attributes(&method.as_str().to_ascii_lowercase(), &query, path_text);
-            if !server.may(&user, &attributes) && !user.is_in(crate::identity::AUTHENTICATED) {
-                return Err(authz::forbidden(&user, &attributes));
+            let attributes = path.attributes(&method.as_str().to_ascii_lowercase(), query, path_text);
+            if !server.may(user, &attributes) && !user.is_in(crate::identity::AUTHENTICATED) {
+                return Err(authz::forbidden(user, &attributes));
             }
             return wrong_method(server, method, &path, status);
         }
     };
     let limit = match verb {
         "watch" => DEADLINE,
-        _ => deadline(&query)?,
+        _ => deadline(query)?,
     };
-    let attributes = path.attributes(verb, &query, path_text);
-    if !server.may(&user, &attributes) {
-        return Err(authz::forbidden(&user, &attributes));
+    let attributes = path.attributes(verb, query, path_text);
+    if !server.may(user, &attributes) {
+        return Err(authz::forbidden(user, &attributes));
     }
     let found = server
         .registry
@@ -369,9 +429,28 @@ where
         .get(header::USER_AGENT)
         .and_then(|it| it.to_str().ok())
         .unwrap_or_default();
+    // Before it takes a seat: whoever holds a body back keeps nobody from one. And once all is there that it is answered with.
+    let began = Instant::now();
+    let is_urgent = &*resource.id == kinds::LEASES;
+    let (bytes, _room) = match verb {
+        "get" | "list" | "watch" => (Bytes::new(), None),
+        _ => server.intake.read(incoming, asked.counted(is_urgent)).await?,
+    };
+    let _seat = match asked.seat(is_urgent).await {
+        Ok(seat) => seat,
+        Err(refused) => return Ok(refused),
+    };
+    let credentials = || Credentials::new(headers, asked.peer.clone(), asked.own.clone());
+    // What was allowed then may have been taken away meanwhile.
+    if began.elapsed() > SINCE_ALLOWED {
+        let now = credentials().identify(server)?.user;
+        if !server.may(&now, &attributes) {
+            return Err(authz::forbidden(&now, &attributes));
+        }
+    }
     let mut call = Call {
         server,
-        user,
+        user: user.clone(),
         version: path.version,
         namespace: if resource.namespaced {
             path.namespace
@@ -380,7 +459,7 @@ where
         },
         name: path.name,
         subresource: path.subresource,
-        query,
+        query: query.clone(),
         user_agent: user_agent.to_owned(),
         now: jiff::Timestamp::now(),
         warnings: Vec::new(),
@@ -398,7 +477,6 @@ where
         "list" => within(limit, list(&call, form, headers)).await,
         _ => {
             let media = body::media_type(headers);
-            let bytes = body::read(incoming, server.fair.limits().body).await?;
             let written = within(limit.min(WRITE_DEADLINE), write(&mut call, verb, &media, bytes, form)).await;
             if written.is_err() {
                 server.shown().await;
@@ -413,12 +491,14 @@ where
     if !goes_on {
         return Ok(response);
     }
-    let credentials = Credentials::new(headers, asked.peer, asked.own);
     Ok(response.map(|body| match body {
-        Body::Stream(stream) => standing::while_it_stands(server, credentials, &call.user, attributes, stream),
+        Body::Stream(stream) => standing::while_it_stands(server, credentials(), &call.user, attributes, stream),
         body => body,
     }))
 }
+
+/// How long what authorization said counts: a right that is taken away ends within a second, however slowly somebody sends.
+const SINCE_ALLOWED: Duration = Duration::from_millis(250);
 
 /// How long a request may take that names no shorter time. Watches and logs go on for as long as they like.
 const DEADLINE: Duration = Duration::from_secs(60);

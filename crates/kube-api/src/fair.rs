@@ -1,44 +1,18 @@
 //! Who is served next when more is asked than can be done at once.
 //!
 //! Reads and writes have so many seats each, as kube-apiserver has them. Who finds none waits with the others of the same
-//! name, and a seat that becomes free goes to the name whose turn it is: a client that asks for a thousand things at once
-//! waits for itself. No name has all seats, so that one whose requests take long (a webhook that does not answer, a body
-//! that does not come) leaves some to others. Who has too many waiting is told to come back later.
+//! client, and a seat that becomes free goes to the client whose turn it is: one that asks for a thousand things at once
+//! waits for itself. No client has all seats, so that one whose requests take long (a webhook that does not answer) leaves
+//! some to others. Some more seats are kept for what must not wait for anybody: administrators, and the renewal of Leases.
+//! Who has too many waiting is told to come back later.
 
+use crate::limits::Limits;
 use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::Duration,
 };
 use tokio::sync::oneshot;
-
-/// How much is served at once, and of whom.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Reads under way at once, as kube-apiserver's `--max-requests-inflight`.
-    pub reads: usize,
-    /// Writes under way at once, as its `--max-mutating-requests-inflight`.
-    pub writes: usize,
-    /// Requests of one client that wait. More than one connection may have open, so that only who opens many is sent away.
-    pub waiting: usize,
-    /// How long one waits at most: a quarter of a request's time, as there.
-    pub wait: Duration,
-    /// How long the body of a request may take, which is a request's time there.
-    pub body: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            reads: 400,
-            writes: 200,
-            waiting: 1100,
-            wait: Duration::from_secs(15),
-            body: Duration::from_secs(60),
-        }
-    }
-}
 
 /// Which seats a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +65,11 @@ impl Lane {
         })
     }
 
+    /// A seat, if one is free for this client.
+    fn ask_at_once(self: &Arc<Self>, name: &str) -> Option<Seat> {
+        self.ask(name, 0)?.ok()
+    }
+
     /// A seat at once, or the place in the queue; `None` when the queue is full.
     fn ask(self: &Arc<Self>, name: &str, waiting_max: usize) -> Option<Result<Seat, oneshot::Receiver<Seat>>> {
         let mut state = self.state.lock();
@@ -110,6 +89,9 @@ impl Lane {
             client.waiting.retain(|it| !it.is_closed());
         }
         if client.waiting.len() >= waiting_max {
+            if client.busy == 0 && !client.has_turn {
+                state.clients.remove(&name);
+            }
             return None;
         }
         let (sender, receiver) = oneshot::channel();
@@ -195,6 +177,8 @@ pub struct Fair {
     limits: Limits,
     reads: Arc<Lane>,
     writes: Arc<Lane>,
+    kept_reads: Arc<Lane>,
+    kept_writes: Arc<Lane>,
 }
 
 impl Fair {
@@ -202,12 +186,10 @@ impl Fair {
         Self {
             reads: Lane::new(limits.reads),
             writes: Lane::new(limits.writes),
+            kept_reads: Lane::new(limits.kept),
+            kept_writes: Lane::new(limits.kept),
             limits,
         }
-    }
-
-    pub fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// Waits for a seat; `None` when too many of this client wait already, or it took too long.
@@ -216,6 +198,22 @@ impl Fair {
             Kind::Read => &self.reads,
             Kind::Write => &self.writes,
         };
+        self.wait_for(lane, name).await
+    }
+
+    /// Waits for a seat of those that are kept, if none of the others is free.
+    pub async fn kept_seat(&self, name: &str, kind: Kind) -> Option<Seat> {
+        let (lane, kept) = match kind {
+            Kind::Read => (&self.reads, &self.kept_reads),
+            Kind::Write => (&self.writes, &self.kept_writes),
+        };
+        match lane.ask_at_once(name) {
+            Some(seat) => Some(seat),
+            None => self.wait_for(kept, name).await,
+        }
+    }
+
+    async fn wait_for(&self, lane: &Arc<Lane>, name: &str) -> Option<Seat> {
         match lane.ask(name, self.limits.waiting)? {
             Ok(seat) => Some(seat),
             Err(place) => tokio::time::timeout(self.limits.wait, place).await.ok()?.ok(),
@@ -227,6 +225,7 @@ impl Fair {
 mod tests {
     use super::*;
     use futures::{FutureExt, future::BoxFuture};
+    use std::time::Duration;
 
     fn fair(seats: usize, waiting: usize) -> Fair {
         Fair::new(Limits {
@@ -298,6 +297,25 @@ mod tests {
         assert!(quiet.now_or_never().unwrap().is_some());
         assert!(fair.reads.state.lock().clients.is_empty());
         assert_eq!(fair.reads.state.lock().free, 1);
+    }
+
+    #[tokio::test]
+    async fn what_must_not_wait_has_seats_when_all_others_are_taken() {
+        let fair = Fair::new(Limits {
+            reads: 1,
+            kept: 1,
+            ..Limits::default()
+        });
+        let free = fair.kept_seat("lease", Kind::Read).await.unwrap();
+        let mut noisy = ask(&fair, "noisy");
+        let kept = fair.kept_seat("lease", Kind::Read).now_or_never().unwrap().unwrap();
+        drop(kept);
+        assert!(noisy.as_mut().now_or_never().is_none(), "it is nobody else's");
+        drop(free);
+        assert!(noisy.now_or_never().unwrap().is_some());
+        for lane in [&fair.reads, &fair.kept_reads] {
+            assert!(lane.state.lock().clients.is_empty());
+        }
     }
 
     #[tokio::test]

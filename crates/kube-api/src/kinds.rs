@@ -23,7 +23,8 @@ const CLAIMS: &str = "persistentvolumeclaims";
 const INGRESSES: &str = "ingresses.networking.k8s.io";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-const LEASES: &str = "leases.coordination.k8s.io";
+/// Id of the resource that says who is alive.
+pub const LEASES: &str = "leases.coordination.k8s.io";
 const NODES: &str = "nodes";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const CSRS: &str = "certificatesigningrequests.certificates.k8s.io";

@@ -1,14 +1,11 @@
 //! Pages beside the API: paths that another part of the process answers, behind this server's TLS and for those whom it knows.
 
 use crate::{
-    body,
-    identity::{Attributes, UNAUTHENTICATED, User},
+    identity::{Attributes, User},
     respond::{self, Body},
     server::Inner,
 };
-use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
-use kube_store::status::Status;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -39,35 +36,24 @@ pub fn find(server: &Inner, path: &str) -> Option<Arc<dyn Page>> {
 }
 
 /// Answers with the page.
-///
-/// # Errors
-/// 401 without credentials; 413 for a body that is too large.
-pub async fn answer<B>(
+pub async fn answer(
     server: &Inner,
     page: &dyn Page,
     method: &Method,
     path: &str,
     user: &User,
-    incoming: B,
-) -> Result<Response<Body>, Status>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    if user.is_in(UNAUTHENTICATED) {
-        return Err(Status::unauthorized());
-    }
-    let body = body::read(incoming, server.fair.limits().body).await?;
+    body: &[u8],
+) -> Response<Body> {
     let may = |attributes: &Attributes| server.may(user, attributes);
     let asked = Asked {
         method: method.as_str(),
         path,
-        body: &body,
+        body,
         may: &may,
     };
     let (code, value) = page.answer(asked).await;
     let mut response = respond::text(code, value.to_string());
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    Ok(response)
+    response
 }

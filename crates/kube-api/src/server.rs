@@ -8,11 +8,14 @@ use crate::{
     controllers,
     conversion::{Conversion, Converters},
     crd,
-    fair::{Fair, Limits},
+    fair::Fair,
     identity::{Attributes, Decision, User},
+    intake::Intake,
+    limits::Limits,
     listen,
     local::Local,
     pages::Page,
+    party::{Parties, PartyRule},
     persist::{self, Durability, Loaded, Redb, Storage, StorageError},
     pki::{self, Pki},
     pod_logs::PodLogs,
@@ -54,8 +57,10 @@ pub struct Options {
     pub conversion: Vec<Arc<dyn Conversion>>,
     /// Where the server will listen; `None` for in-process use only.
     pub address: Option<SocketAddr>,
-    /// How much is served at once, and of whom.
+    /// How much one client may have at once, keep, and write.
     pub limits: Limits,
+    /// Which users are one client; `None` for the general rule.
+    pub parties: Option<PartyRule>,
     /// How long a server that stops goes on serving, not ready any more, so that those who send it requests can look
     /// for another.
     pub shutdown_delay: Duration,
@@ -99,6 +104,10 @@ pub struct Inner {
     pub pki: Arc<Pki>,
     /// Who is served when more is asked than can be done at once.
     pub fair: Fair,
+    /// Bodies of requests that are on their way.
+    pub intake: Arc<Intake>,
+    /// Whose user is whose.
+    pub parties: Parties,
     /// Those who watch, and whether they still may.
     pub standing: Arc<Standing>,
     /// Lists that are walked page by page.
@@ -257,7 +266,9 @@ impl Server {
             hooks,
             caller,
             pki,
-            fair: Fair::new(options.limits),
+            fair: Fair::new(options.limits.clone()),
+            intake: Intake::new(options.limits),
+            parties: Parties(options.parties),
             standing: standing.clone(),
             snapshots: Snapshots::default(),
             stop: CancellationToken::new(),

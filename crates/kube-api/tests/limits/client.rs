@@ -216,3 +216,21 @@ pub async fn lines(response: Response<Incoming>) -> Vec<Value> {
     let lines = all.split(|it| *it == b'\n').filter(|it| !it.is_empty());
     lines.map(|it| serde_json::from_slice(it).unwrap()).collect()
 }
+
+/// A group, as a binding names it.
+pub fn group(name: &str) -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name})
+}
+
+/// What a page of metrics says of one number.
+pub async fn metric(client: &Client, name: &str) -> u64 {
+    let page = text(client.get("/metrics").await).await;
+    let line = page.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+}
+
+/// How many of something an attack uses: few, unless it is asked for more.
+pub fn size(variable: &str, few: usize) -> usize {
+    let asked = std::env::var(variable).ok();
+    asked.and_then(|it| it.parse().ok()).unwrap_or(few)
+}

@@ -1,9 +1,17 @@
 //! Seats, queues and 429.
 
-use crate::client::{CONFIGMAPS, World, config_map, send, text};
+use crate::client::{CONFIGMAPS, Client, World, config_map, group, metric, send, size, text};
 use http::Method;
-use kube_api::{Options, fair::Limits};
-use std::time::Duration;
+use kube_api::{
+    Options,
+    limits::Limits,
+    party::{Party, PartyRule},
+};
+use serde_json::json;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 fn world(limits: Limits) -> Options {
     Options {
@@ -16,28 +24,29 @@ fn world(limits: Limits) -> Options {
 async fn a_client_whose_requests_never_finish_takes_nothing_from_others_and_is_sent_away_at_last() {
     let world = World::start(world(Limits {
         writes: 4,
-        waiting: 3,
+        bodies: 6,
         ..Limits::default()
     }))
     .await;
-    let noisy = world.client("noisy").await;
-    let quiet = world.client("quiet").await;
-    // Three of four seats, and three in the queue: all wait for bodies that do not come.
-    let mut hanging: Vec<_> = (0..6).map(|_| noisy.begin(Method::POST, CONFIGMAPS)).collect();
+    world.allow("writers", group("writers"), &["configmaps"]).await;
+    let noisy = world.client_in("noisy", &["writers"]).await;
+    let quiet = world.client_in("quiet", &["writers"]).await;
+    let hanging: Vec<_> = (0..6).map(|_| noisy.begin(Method::POST, CONFIGMAPS)).collect();
     // One after the other: once one is sent away, all places were taken.
+    let mut more = Vec::new();
     let refused = loop {
-        let answer = noisy.begin(Method::POST, CONFIGMAPS);
-        let (rest, answered) = answer;
+        let (rest, answered) = noisy.begin(Method::POST, CONFIGMAPS);
         let soon = tokio::time::timeout(Duration::from_secs(1), answered).await;
         match soon {
             Ok(answered) => break answered.unwrap().unwrap(),
-            Err(_) => hanging.push((rest, tokio::spawn(std::future::pending()))),
+            Err(_) => more.push(rest),
         }
-        assert!(hanging.len() < 20, "the queue has no end");
+        assert!(more.len() < 20, "there is room without end");
     };
     assert_eq!(refused.status(), 429);
     assert_eq!(refused.headers()["retry-after"], "1");
-    assert_eq!(text(refused).await, "Too many requests, please try again later.\n");
+    let status: serde_json::Value = serde_json::from_str(&text(refused).await).unwrap();
+    assert_eq!(status["reason"], "TooManyRequests");
     // Others, and reads, and probes do not notice.
     for turn in 0..20 {
         assert_eq!(quiet.create(&format!("q{turn}")).await, 201);
@@ -45,16 +54,97 @@ async fn a_client_whose_requests_never_finish_takes_nothing_from_others_and_is_s
     assert_eq!(noisy.get(CONFIGMAPS).await.status(), 200);
     assert_eq!(noisy.get("/readyz").await.status(), 200);
     // When they finish after all, they are served.
-    for (number, (rest, _)) in hanging.iter().take(6).enumerate() {
+    for (number, (rest, _)) in hanging.iter().enumerate() {
         send(rest, &config_map(&format!("n{number}")).to_string());
     }
-    let six: Vec<_> = hanging.drain(..6).collect();
-    drop(hanging);
-    for (rest, answered) in six {
+    for (rest, answered) in hanging {
         drop(rest);
         assert_eq!(answered.await.unwrap().unwrap().status(), 201);
     }
     assert_eq!(noisy.create("at-last").await, 201);
+    world.stop().await;
+}
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+
+/// How long each of so many renewals took, the longest last.
+async fn renewals(client: &Client, count: usize) -> Vec<Duration> {
+    let mut took = Vec::with_capacity(count);
+    let mut lease =
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "two"}, "spec": {}});
+    for turn in 0..count {
+        lease["spec"]["holderIdentity"] = format!("agent{turn}").into();
+        let began = Instant::now();
+        let answer = client.ask(Method::PUT, &format!("{LEASES}/two"), Some(lease)).await;
+        took.push(began.elapsed());
+        let code = answer.status().as_u16();
+        let said = text(answer).await;
+        assert!(matches!(code, 200 | 201), "renewal {turn}: {said}");
+        lease = serde_json::from_str(&said).unwrap();
+    }
+    took.sort();
+    took
+}
+
+#[tokio::test]
+async fn half_sent_requests_of_one_cluster_keep_no_lease_of_another_from_being_renewed() {
+    const RENEWALS: usize = 200;
+    let requests = size("ATTACK_REQUESTS", 2000);
+    let rule: PartyRule = Arc::new(|user| {
+        let rest = user.username.strip_prefix("fleet:")?;
+        Some(Party::new(rest.split(':').next()?, rest))
+    });
+    let world = World::start(Options {
+        parties: Some(rule),
+        limits: Limits {
+            body_start: Duration::from_secs(60),
+            ..Limits::default()
+        },
+        ..Options::default()
+    })
+    .await;
+    world.allow("fleet", group("fleet"), &["configmaps", "leases"]).await;
+    let other = world.client_in("fleet:two:agent", &["fleet"]).await;
+    let before = renewals(&other, RENEWALS).await;
+    let gone = world.server.local();
+    let gone = gone.delete("leases.coordination.k8s.io", "default", "two", None, None);
+    gone.await.unwrap();
+    let mut half_sent = Vec::new();
+    for number in 0..requests {
+        // Two identities of one cluster, and no more on one connection than it takes.
+        if number % 500 == 0 {
+            let agent = format!("fleet:one:agent{}", number / 500 % 2);
+            let client = world.client_in(&agent, &["fleet"]).await;
+            half_sent.push((client, Vec::new()));
+        }
+        let (client, requests) = half_sent.last_mut().unwrap();
+        let (rest, answered) = client.begin(Method::POST, CONFIGMAPS);
+        send(&rest, "{\"kind\":");
+        requests.push((rest, answered));
+    }
+    // All of them are there, or sent away, before the other renews.
+    let most = Limits::default().bodies.min(requests) as u64;
+    let admin = world.client("admin").await;
+    let arrived = async {
+        while metric(&admin, "apiserver_request_body_bytes").await < most * 8 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let arrived = tokio::time::timeout(Duration::from_secs(20), arrived).await;
+    let during = renewals(&other, RENEWALS).await;
+    let p99 = |took: &[Duration]| took[took.len() * 99 / 100];
+    println!(
+        "{requests} half-sent requests: the p99 of {RENEWALS} renewals is {:?}, and {:?} without them",
+        p99(&during),
+        p99(&before)
+    );
+    // A renewal that waited for one of them would have waited for seconds.
+    assert!(p99(&during) < Duration::from_secs(2), "{:?}", p99(&during));
+    assert!(
+        arrived.is_ok(),
+        "what has come of bodies is not known before they have a seat"
+    );
+    drop(half_sent);
     world.stop().await;
 }
 

@@ -1,6 +1,6 @@
 //! Watches of those who may no longer.
 
-use crate::client::{CONFIGMAPS, Client, World, config_map, lines, text};
+use crate::client::{CONFIGMAPS, Client, World, config_map, group, lines, metric, size, text};
 use http::{Method, Response};
 use hyper::body::Incoming;
 use kube_api::{Options, local::Local};
@@ -22,10 +22,6 @@ async fn grant(local: &Local, name: &str, subject: Value) {
 
 fn user(name: &str) -> Value {
     json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
-}
-
-fn group(name: &str) -> Value {
-    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name})
 }
 
 async fn watch(client: &Client) -> Response<Incoming> {
@@ -130,13 +126,6 @@ async fn a_watch_in_the_name_of_another_ends_with_the_right_to_that_name() {
     world.stop().await;
 }
 
-/// What a page of metrics says of one number.
-async fn metric(client: &Client, name: &str) -> u64 {
-    let page = text(client.get("/metrics").await).await;
-    let line = page.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
-}
-
 #[tokio::test]
 async fn rights_of_others_end_no_watch_and_ask_about_none() {
     let world = World::start(Options::default()).await;
@@ -185,12 +174,6 @@ async fn rights_of_others_end_no_watch_and_ask_about_none() {
         ends("others", other).await;
     }
     world.stop().await;
-}
-
-/// How many of something an attack uses: few, unless it is asked for more.
-fn size(variable: &str, few: usize) -> usize {
-    let asked = std::env::var(variable).ok();
-    asked.and_then(|it| it.parse().ok()).unwrap_or(few)
 }
 
 #[tokio::test]

@@ -1,0 +1,56 @@
+//! Whose share a request to an embedded API counts in: all identities of a cluster are one client.
+
+use kube_api::{authn::service_account_of, identity::User, party::Party};
+use ocm_api::identity::SUBJECT_PREFIX;
+
+/// Who a user of OCM is counted as. An agent chooses the last part of its name, so that does not count; the ServiceAccounts of a
+/// namespace are its cluster's.
+pub fn of(user: &User) -> Option<Party> {
+    let name = user.username.as_str();
+    if let Some((namespace, _)) = service_account_of(name) {
+        return Some(Party {
+            // Clusters may join with a ServiceAccount, all with the same.
+            is_shared: true,
+            ..Party::new(namespace, name)
+        });
+    }
+    let parts: Vec<&str> = name.strip_prefix(SUBJECT_PREFIX)?.split(':').collect();
+    match parts[..] {
+        ["cluster", cluster, "addon", addon, "agent", _] => Some(Party::new(cluster, &format!("{cluster}/{addon}"))),
+        [cluster, _] => Some(Party::new(cluster, cluster)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::identity;
+
+    use super::*;
+
+    #[test]
+    fn all_identities_of_a_cluster_are_one_client_and_each_add_on_asks_for_its_own_certificates() {
+        let table = [
+            (identity::agent_user("c1", "x7k2p"), Some(("c1", "c1", false))),
+            (
+                identity::agent_user("cluster", "x7k2p"),
+                Some(("cluster", "cluster", false)),
+            ),
+            (
+                identity::addon_user("c1", "hello", "x7k2p"),
+                Some(("c1", "c1/hello", false)),
+            ),
+            (
+                identity::addon_service_account("c1", "hello"),
+                Some(("c1", "system:serviceaccount:c1:hello-agent", true)),
+            ),
+            ("system:bootstrap:abcdef".to_owned(), None),
+            ("alice".to_owned(), None),
+        ];
+        for (name, wanted) in table {
+            let party = of(&User::new(&name, &[]));
+            let said = party.as_ref().map(|it| (&*it.client, &*it.identity, it.is_shared));
+            assert_eq!(said, wanted, "{name}");
+        }
+    }
+}
