@@ -1,5 +1,11 @@
-//! What the text of a certificate request may look like, so that everybody reads the same one out of it: who approves it, which
-//! knows nothing of the API server, and the API server, which knows nothing of who approves.
+//! What a certificate request may look like, so that everybody reads the same one out of it: who approves it, which knows nothing
+//! of the API server, and the API server, which knows nothing of who approves.
+
+mod asked;
+mod signature;
+
+pub use asked::{Asked, CLIENT_USAGES, check_usages, read};
+pub use signature::is_signed_by_its_key;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
 const END: &str = "-----END CERTIFICATE REQUEST-----";

@@ -1,5 +1,8 @@
 //! What lets a cluster that nobody knows yet ask to join: an identity with hardly any rights.
-//! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs.
+//! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs. We differ
+//! in what everybody could do who has been handed such a token: upstream's reads the ConfigMaps of all namespaces, lists and
+//! watches all clusters, and puts a new one into any set. To join takes one ConfigMap, one cluster by its name, and the set
+//! `default`, which a cluster is put into that names none.
 
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ServiceAccount},
@@ -19,6 +22,13 @@ const GROUP_BINDING: &str = "open-cluster-management:bootstrap:managedcluster";
 /// The group of bootstrap tokens, the other kind of credential that clusters join with.
 const GROUP: &str = "system:bootstrappers:managedcluster";
 
+/// Where Kubernetes keeps what everybody may know.
+const PUBLIC: &str = "kube-public";
+
+fn cluster_info_reader() -> Value {
+    json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"], "verbs": ["get"]})
+}
+
 /// Who comes with such a token, as an API server names it.
 pub fn user() -> String {
     format!("system:serviceaccount:{}:{SERVICE_ACCOUNT}", namespaces::OPERATOR)
@@ -27,6 +37,8 @@ pub fn user() -> String {
 /// The objects, in the order in which they need each other.
 pub fn objects() -> Vec<Installed> {
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": CLUSTER_ROLE});
+    let account = json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespaces::OPERATOR});
+    let group = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP});
     vec![
         installed::<Namespace>(json!({"metadata": {"name": namespaces::OPERATOR}})),
         installed::<Namespace>(json!({"metadata": {"name": namespaces::HUB}})),
@@ -34,30 +46,38 @@ pub fn objects() -> Vec<Installed> {
         installed::<ClusterRole>(json!({
             "metadata": {"name": CLUSTER_ROLE},
             "rules": [
-                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
                 {
                     "apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
                     "verbs": ["create", "get", "list", "watch"],
                 },
                 {
                     "apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"],
-                    "verbs": ["get", "create", "list", "watch"],
+                    "verbs": ["get", "create"],
                 },
                 {
                     "apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclustersets/join"],
-                    "verbs": ["create"],
+                    "resourceNames": [namespaces::DEFAULT_CLUSTER_SET], "verbs": ["create"],
                 },
             ],
         })),
         installed::<ClusterRoleBinding>(json!({
             "metadata": {"name": ACCOUNT_BINDING},
             "roleRef": role_ref,
-            "subjects": [{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespaces::OPERATOR}],
+            "subjects": [account],
         })),
         installed::<ClusterRoleBinding>(json!({
             "metadata": {"name": GROUP_BINDING},
             "roleRef": role_ref,
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}],
+            "subjects": [group],
+        })),
+        installed::<Role>(json!({
+            "metadata": {"name": CLUSTER_ROLE, "namespace": PUBLIC},
+            "rules": [cluster_info_reader()],
+        })),
+        installed::<RoleBinding>(json!({
+            "metadata": {"name": CLUSTER_ROLE, "namespace": PUBLIC},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": CLUSTER_ROLE},
+            "subjects": [account, group],
         })),
     ]
 }
@@ -66,7 +86,7 @@ pub fn objects() -> Vec<Installed> {
 /// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user. The objects say
 /// that they are ours, to be renewed and taken away: on most Kubernetes somebody else has put some of these names there.
 pub fn cluster_info(kubeconfig: &str) -> Vec<Installed> {
-    let namespace = "kube-public";
+    let namespace = PUBLIC;
     let name = "open-cluster-management:cluster-info";
     let labels = json!({(MANAGED_BY): DROVER});
     vec![
@@ -76,7 +96,7 @@ pub fn cluster_info(kubeconfig: &str) -> Vec<Installed> {
         })),
         installed::<Role>(json!({
             "metadata": {"name": name, "namespace": namespace, "labels": labels},
-            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"], "verbs": ["get"]}],
+            "rules": [cluster_info_reader()],
         })),
         installed::<RoleBinding>(json!({
             "metadata": {"name": name, "namespace": namespace, "labels": labels},
@@ -99,6 +119,6 @@ mod tests {
 
     #[test]
     fn the_literals_of_this_file_are_objects_of_their_kinds() {
-        assert_eq!((objects().len(), cluster_info("").len()), (6, 3));
+        assert_eq!((objects().len(), cluster_info("").len()), (8, 3));
     }
 }

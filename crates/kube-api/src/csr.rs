@@ -124,38 +124,7 @@ impl Asked {
 
     /// Whether the request is signed with the key it asks for.
     fn is_signed_by_its_key(&self) -> bool {
-        use x509_parser::prelude::{FromDer, X509CertificationRequest};
-        let Ok((_, parsed)) = X509CertificationRequest::from_der(&self.der) else {
-            return false;
-        };
-        let signed = parsed.certification_request_info.raw;
-        let Ok(request) = CertReq::from_der(&self.der) else {
-            return false;
-        };
-        // rustls names algorithms by the inside of their DER sequence.
-        let inside = |it: &x509_cert::spki::AlgorithmIdentifierOwned| {
-            let mut der = it.oid.to_der().ok()?;
-            if let Some(parameters) = &it.parameters {
-                der.extend(parameters.to_der().ok()?);
-            }
-            Some(der)
-        };
-        let (Some(key), Some(signature)) = (inside(&self.public_key.algorithm), inside(&request.algorithm)) else {
-            return false;
-        };
-        // A signature is whole bytes; one that claims unused bits would be another encoding of the same signature.
-        let (Some(key_bits), Some(signature_bits)) = (
-            self.public_key.subject_public_key.as_bytes(),
-            request.signature.as_bytes(),
-        ) else {
-            return false;
-        };
-        let algorithms = crate::tls::provider().signature_verification_algorithms.all;
-        algorithms.iter().any(|it| {
-            it.public_key_alg_id().as_ref() == key
-                && it.signature_alg_id().as_ref() == signature
-                && it.verify_signature(key_bits, signed, signature_bits).is_ok()
-        })
+        certificate_request::is_signed_by_its_key(&self.der)
     }
 }
 

@@ -222,6 +222,8 @@ mod tests {
                 names
             };
         let bootstrap = [
+            "RoleBinding/open-cluster-management:bootstrap",
+            "Role/open-cluster-management:bootstrap",
             "ClusterRoleBinding/open-cluster-management:bootstrap:managedcluster",
             "ClusterRoleBinding/open-cluster-management:bootstrap:agent-registration",
             "ClusterRole/open-cluster-management:bootstrap",

@@ -7,50 +7,19 @@
 
 use std::collections::BTreeSet;
 
+use super::Standing;
+use crate::{Registration, Subject};
+pub use certificate_request::Asked;
+use certificate_request::check_usages;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use ocm_api::{annotations, conditions::csr, identity, labels};
-use x509_cert::{
-    der::{Decode, oid::AssociatedOid},
-    request::{CertReq, ExtensionReq},
-};
-use x509_parser::{
-    certification_request::{X509CertificationRequest, X509CertificationRequestInfo},
-    cri_attributes::ParsedCriAttribute,
-    extensions::{GeneralName, ParsedExtension},
-    oid_registry::{
-        OID_X509_COMMON_NAME, OID_X509_EXT_SUBJECT_ALT_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
-    },
-    pem::Pem,
-    prelude::FromDer,
-};
-
-use super::Standing;
-use crate::{Registration, Subject};
 
 /// What every request of an add-on's agent is named after.
 const NAME_PREFIX: &str = "addon";
 
-/// What an agent's certificate may be used for. Upstream's custom signers put `server auth` into every certificate, asked or not.
-const CLIENT_USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
+/// Upstream's custom signers put it into every certificate, asked or not.
 const SERVER_USAGE: &str = "server auth";
-
-/// What a request asks for, taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The common name.
-    pub user: String,
-    /// The organizations.
-    pub groups: BTreeSet<String>,
-    /// The organizational units.
-    pub organizational_units: BTreeSet<String>,
-    /// The alternative names; `None` stands for one that is no DNS name.
-    pub names: Vec<Option<String>>,
-    /// The subject as it was encoded.
-    pub subject_der: Vec<u8>,
-    /// The public key as it was encoded.
-    pub public_key_der: Vec<u8>,
-}
 
 /// The key `cluster/add-on` that the labels of a request name, if it is a request for an add-on at all.
 pub fn key(request: &CertificateSigningRequest) -> Option<String> {
@@ -67,87 +36,7 @@ pub fn key(request: &CertificateSigningRequest) -> Option<String> {
 
 /// Takes a request apart.
 pub fn read(request: &CertificateSigningRequest) -> Result<Asked, &'static str> {
-    if !certificate_request::is_only_one(&request.spec.request.0) {
-        return Err("it does not hold one PEM certificate request");
-    }
-    let pem = Pem::iter_from_buffer(&request.spec.request.0)
-        .next()
-        .and_then(Result::ok)
-        .filter(|it| it.label == "CERTIFICATE REQUEST")
-        .ok_or("it holds no PEM certificate request")?;
-    let (rest, parsed) =
-        X509CertificationRequest::from_der(&pem.contents).map_err(|_| "its certificate request cannot be read")?;
-    if !rest.is_empty() {
-        return Err("its certificate request cannot be read");
-    }
-    let info = &parsed.certification_request_info;
-    let mut users = Vec::new();
-    let (mut groups, mut organizational_units) = (BTreeSet::new(), BTreeSet::new());
-    for attribute in info.subject.iter().flat_map(|it| it.iter()) {
-        let value = attribute.as_str().map_err(|_| "its subject cannot be read")?.to_owned();
-        let oid = attribute.attr_type();
-        if *oid == OID_X509_COMMON_NAME {
-            users.push(value);
-        } else if *oid == OID_X509_ORGANIZATION_NAME {
-            groups.insert(value);
-        } else if *oid == OID_X509_ORGANIZATIONAL_UNIT {
-            organizational_units.insert(value);
-        } else {
-            return Err("its subject has more than names, organizations and organizational units");
-        }
-    }
-    if users.len() != 1 {
-        return Err("it does not have exactly one common name");
-    }
-    if !asks_once(&pem.contents) {
-        return Err("it asks for extensions more than once");
-    }
-    let names = names(info)?;
-    Ok(Asked {
-        user: users.swap_remove(0),
-        groups,
-        organizational_units,
-        names,
-        subject_der: info.subject.as_raw().to_vec(),
-        public_key_der: info.subject_pki.raw.to_vec(),
-    })
-}
-
-/// Whether there is at most one list of extensions. Of two, whoever signs may take the one that we have not looked at.
-fn asks_once(der: &[u8]) -> bool {
-    let Ok(request) = CertReq::from_der(der) else {
-        return false;
-    };
-    let attributes = request.info.attributes.iter();
-    let lists = attributes
-        .filter(|it| it.oid == ExtensionReq::OID)
-        .map(|it| it.values.len());
-    lists.sum::<usize>() <= 1
-}
-
-/// The alternative names, which are said once and can be read: what we cannot read a signer may.
-fn names(info: &X509CertificationRequestInfo<'_>) -> Result<Vec<Option<String>>, &'static str> {
-    let mut all = Vec::new();
-    for attribute in info.iter_attributes() {
-        let ParsedCriAttribute::ExtensionRequest(requested) = attribute.parsed_attribute() else {
-            continue;
-        };
-        let extensions = requested.extensions.iter();
-        all.extend(extensions.filter(|it| it.oid == OID_X509_EXT_SUBJECT_ALT_NAME));
-    }
-    let alternative = match all.as_slice() {
-        [] => return Ok(Vec::new()),
-        [one] => one.parsed_extension(),
-        _ => return Err("it asks for alternative names more than once"),
-    };
-    let ParsedExtension::SubjectAlternativeName(alternative) = alternative else {
-        return Err("its alternative names cannot be read");
-    };
-    let names = alternative.general_names.iter().map(|it| match it {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        _ => None,
-    });
-    Ok(names.collect())
+    certificate_request::read(&request.spec.request.0)
 }
 
 /// Whether somebody has decided already.
@@ -220,7 +109,9 @@ pub fn check(
     if asked.names.iter().any(|it| it.as_ref() != Some(&own_name)) {
         return Err(format!("it has other alternative names than {own_name}"));
     }
-    usages(request, &registration)?;
+    let usages = request.spec.usages.as_deref().unwrap_or_default();
+    let custom = matches!(registration, Registration::CustomSigner { .. });
+    check_usages(usages, if custom { &[SERVER_USAGE] } else { &[] })?;
     Ok(registration)
 }
 
@@ -272,19 +163,6 @@ fn is_agent_of(user: &str, cluster: &str) -> bool {
     let rest = user.strip_prefix(identity::SUBJECT_PREFIX);
     let parts = rest.and_then(|it| it.split_once(':'));
     parts.is_some_and(|(of, agent)| of == cluster && !agent.is_empty() && !agent.contains(':'))
-}
-
-fn usages(request: &CertificateSigningRequest, registration: &Registration) -> Result<(), String> {
-    let custom = matches!(registration, Registration::CustomSigner { .. });
-    let usages = request.spec.usages.as_deref().unwrap_or_default();
-    let allowed = |it: &str| CLIENT_USAGES.contains(&it) || custom && it == SERVER_USAGE;
-    if let Some(other) = usages.iter().find(|it| !allowed(it)) {
-        return Err(format!("it is to be used for {other}"));
-    }
-    if !usages.iter().any(|it| it == "client auth") {
-        return Err("it is not to be used by a client".to_owned());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

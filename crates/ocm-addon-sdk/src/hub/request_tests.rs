@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use certificate_request::CLIENT_USAGES;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::Api;
 use p256::{
@@ -12,13 +13,14 @@ use x509_cert::{
     der::{
         Encode, EncodePem,
         asn1::{BitString, Ia5String, OctetString},
+        oid::AssociatedOid,
         pem::LineEnding,
     },
     ext::{
         Extension,
         pkix::{SubjectAltName, name},
     },
-    request::CertReqInfo,
+    request::{CertReq, CertReqInfo, ExtensionReq},
 };
 
 use super::*;
@@ -435,6 +437,20 @@ fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
     cluster.spec.hub_accepts_client = false;
     denied.place.cluster = Arc::new(cluster);
     assert_eq!(judged(&draft(), &denied).unwrap_err(), "cluster c1 is not accepted");
+}
+
+#[test]
+fn a_request_that_is_not_signed_with_its_own_key_is_not_read() {
+    let stranger = made(&custom());
+    let signature = |it: &CertificateSigningRequest| {
+        let pem = String::from_utf8(it.spec.request.0.clone()).unwrap();
+        <CertReq as x509_cert::der::DecodePem>::from_pem(&pem).unwrap()
+    };
+    let mut forged = signature(&made(&draft()));
+    forged.signature = signature(&stranger).signature;
+    let mut request = made(&draft());
+    request.spec.request = ByteString(forged.to_pem(LineEnding::LF).unwrap().into_bytes());
+    assert_eq!(read(&request), Err("it is not signed with its own key"));
 }
 
 #[test]

@@ -6,8 +6,10 @@
 //! a cluster whose agent is alive, which upstream does for whoever holds a bootstrap credential.
 //! Upstream: ocm `pkg/registration/register/csr/hub_driver.go`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
+use super::{Caches, HubOptions};
+use crate::status;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Client, ResourceExt};
@@ -24,15 +26,6 @@ use ocm_reconcile::{
     approve::approve,
     async_trait,
 };
-use x509_parser::{
-    certification_request::X509CertificationRequest,
-    oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, Oid},
-    pem::Pem,
-    prelude::FromDer,
-};
-
-use super::{Caches, HubOptions};
-use crate::status;
 
 const MESSAGE: &str = "Auto approving Managed cluster agent certificate after SubjectAccessReview.";
 
@@ -131,37 +124,20 @@ pub fn recognise(request: &CertificateSigningRequest) -> Result<Agent, &'static 
     if request.spec.signer_name != identity::CLIENT_SIGNER {
         return Err("it is for another signer");
     }
-    if !certificate_request::is_only_one(&request.spec.request.0) {
-        return Err("it does not hold one PEM certificate request");
-    }
-    let pem = Pem::iter_from_buffer(&request.spec.request.0)
-        .next()
-        .and_then(Result::ok)
-        .filter(|it| it.label == "CERTIFICATE REQUEST")
-        .ok_or("it holds no PEM certificate request")?;
-    let (rest, parsed) =
-        X509CertificationRequest::from_der(&pem.contents).map_err(|_| "its certificate request cannot be read")?;
-    if !rest.is_empty() {
-        return Err("its certificate request cannot be read");
-    }
-    let subject = &parsed.certification_request_info.subject;
-    let values = |oid: &Oid<'_>| {
-        subject
-            .iter()
-            .flat_map(|rdn| rdn.iter())
-            .filter(|it| it.attr_type() == oid)
-            .map(|it| it.as_str().unwrap_or_default())
-            .collect::<Vec<_>>()
-    };
-    let mut organizations = values(&OID_X509_ORGANIZATION_NAME);
-    organizations.retain(|it| *it != identity::MANAGED_CLUSTERS_GROUP);
-    if organizations != [identity::cluster_group(cluster)] {
+    let asked = certificate_request::read(&request.spec.request.0)?;
+    let mut organizations = asked.groups;
+    organizations.remove(identity::MANAGED_CLUSTERS_GROUP);
+    if organizations != BTreeSet::from([identity::cluster_group(cluster)]) || !asked.organizational_units.is_empty() {
         return Err("its organizations are not exactly those of the cluster");
     }
-    let [common_name] = values(&OID_X509_COMMON_NAME)[..] else {
-        return Err("it does not have exactly one common name");
-    };
-    let rest = common_name
+    if !asked.names.is_empty() {
+        return Err("it asks for alternative names");
+    }
+    if certificate_request::check_usages(request.spec.usages.as_deref().unwrap_or_default(), &[]).is_err() {
+        return Err("its usages are not those of a client");
+    }
+    let rest = asked
+        .user
         .strip_prefix(identity::SUBJECT_PREFIX)
         .ok_or("its common name is not that of an agent")?;
     match rest.split(':').collect::<Vec<_>>()[..] {

@@ -136,6 +136,54 @@ fn only_the_exact_subject_is_recognised() {
 }
 
 #[test]
+fn alternative_names_foreign_usages_and_a_broken_signature_are_not_recognised() {
+    let exact = Subject::agent("cluster1", "a1");
+    let named = Subject {
+        dns_names: vec!["kubernetes.default.svc".to_owned()],
+        ..exact.clone()
+    };
+    assert_eq!(
+        recognise(&request("cluster1", &named, "bootstrap")),
+        Err("it asks for alternative names")
+    );
+    let unit = Subject {
+        organizational_units: vec!["north".to_owned()],
+        ..exact.clone()
+    };
+    assert!(recognise(&request("cluster1", &unit, "bootstrap")).is_err());
+
+    let honest = request("cluster1", &exact, "bootstrap");
+    for usages in [
+        vec!["client auth", "server auth"],
+        vec!["digital signature"],
+        vec!["any"],
+        vec![],
+    ] {
+        let mut foreign = honest.clone();
+        foreign.spec.usages = Some(usages.into_iter().map(str::to_owned).collect());
+        assert_eq!(recognise(&foreign), Err("its usages are not those of a client"));
+    }
+
+    let mut broken = honest;
+    broken.spec.request.0 = with_another_signature(&broken.spec.request.0);
+    assert_eq!(recognise(&broken), Err("it is not signed with its own key"));
+}
+
+fn with_another_signature(pem: &[u8]) -> Vec<u8> {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let (begin, end) = (
+        "-----BEGIN CERTIFICATE REQUEST-----\n",
+        "-----END CERTIFICATE REQUEST-----\n",
+    );
+    let text = String::from_utf8(pem.to_vec()).unwrap();
+    let body: String = text.lines().filter(|it| !it.starts_with('-')).collect();
+    let mut der = BASE64_STANDARD.decode(body).unwrap();
+    // The last byte is of the signature's second number.
+    *der.last_mut().unwrap() ^= 1;
+    format!("{begin}{}\n{end}", BASE64_STANDARD.encode(der)).into_bytes()
+}
+
+#[test]
 fn of_two_requests_in_one_text_none_is_recognised() {
     let honest = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
     let text = |it: &CertificateSigningRequest| String::from_utf8(it.spec.request.0.clone()).unwrap();
