@@ -31,7 +31,7 @@ use kube::{
     client::{Body, ConfigExt},
 };
 use rand::RngExt;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tracing::debug;
 
@@ -135,6 +135,15 @@ fn name_ourselves<B>(mut request: Request<B>) -> Request<B> {
 fn stack(config: &Config) -> Result<Stack, ConnectionError> {
     install_crypto_provider();
     let mut tls = config.rustls_client_config().map_err(ConnectionError::Credential)?;
+    if let Some(bundle) = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs) {
+        let bundle = bundle.iter().cloned().map(CertificateDer::from);
+        let provider = tls.crypto_provider();
+        let verifier = match &config.root_cert_file {
+            Some(path) => server_certificate::verifier_of_file(path, bundle, provider),
+            None => server_certificate::verifier(bundle, provider),
+        };
+        tls.dangerous().set_certificate_verifier(verifier);
+    }
     tls.resumption = rustls::client::Resumption::in_memory_sessions(8);
     let speak = Speak {
         h2: sender(config, tls.clone(), true)?,

@@ -11,18 +11,18 @@ use p256::{
     SecretKey,
     ecdsa::{DerSignature, SigningKey},
     elliptic_curve::Generate,
-    pkcs8::LineEnding,
+    pkcs8::{EncodePublicKey, LineEnding},
 };
 use x509_cert::{
     attr::AttributeTypeAndValue,
     builder::{self, Builder},
     der::{
-        self, Decode, Encode, EncodePem,
+        self, Decode, DecodePem, Encode, EncodePem,
         asn1::{Any, Ia5String, ObjectIdentifier, PrintableStringRef, SetOfVec, Utf8StringRef},
     },
     ext::pkix::{SubjectAltName, name::GeneralName},
     name::{Name, RdnSequence, RelativeDistinguishedName},
-    request::RequestBuilder,
+    request::{CertReq, RequestBuilder},
 };
 
 const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
@@ -85,8 +85,34 @@ impl From<builder::Error> for CsrError {
 
 /// Makes a new P-256 key and a request for `subject`.
 pub fn new_key_and_request(subject: &Subject) -> Result<KeyAndRequest, CsrError> {
-    let key = SecretKey::generate();
-    let signer = SigningKey::from(&key);
+    request_for(&SecretKey::generate(), subject)
+}
+
+/// A request for `subject` with a key that there is already; nothing when it is no PEM of a P-256 key.
+pub fn request_with_key(key_pem: &str, subject: &Subject) -> Option<Result<KeyAndRequest, CsrError>> {
+    let key = SecretKey::from_pem(key_pem).ok()?;
+    Some(request_for(&key, subject))
+}
+
+/// Whether this PEM request asks for a certificate of `subject` for the key.
+pub fn asks_for(request_pem: &[u8], key_pem: &str, subject: &Subject) -> bool {
+    let found = CertReq::from_pem(request_pem).ok();
+    let Some((found, key)) = found.zip(SecretKey::from_pem(key_pem).ok()) else {
+        return false;
+    };
+    let Ok(public_key) = key.public_key().to_public_key_der() else {
+        return false;
+    };
+    name(subject).is_ok_and(|it| it == found.info.subject)
+        && found
+            .info
+            .public_key
+            .to_der()
+            .is_ok_and(|it| it == public_key.as_bytes())
+}
+
+fn request_for(key: &SecretKey, subject: &Subject) -> Result<KeyAndRequest, CsrError> {
+    let signer = SigningKey::from(key);
     let mut builder = RequestBuilder::new(name(subject)?)?;
     if !subject.dns_names.is_empty() {
         let names = subject.dns_names.iter();

@@ -1,6 +1,6 @@
 //! How a connection reaches its server: straight, or through a proxy that makes it a tunnel (`proxy-url` of a kubeconfig).
 //! Upstream: Go's `net/http` `Transport.Proxy`, of which http and https are here. A proxy that is spoken to over TLS has to
-//! show a certificate that the kubeconfig's CA signed, as in client-go.
+//! show a certificate that the kubeconfig's bundle vouches for, as in client-go.
 
 use std::{
     io,

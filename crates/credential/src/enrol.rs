@@ -15,7 +15,7 @@ use ocm_api::{identity, labels};
 use crate::{
     certificate::Chain,
     csr::Subject,
-    hub_secret::{Data, TLS_CRT, TLS_KEY},
+    hub_secret::{Data, PENDING_KEY, TLS_CRT, TLS_KEY},
 };
 
 /// With so many requests of one cluster, or of one add-on on it, on the hub, no more are made. Only those of its
@@ -34,7 +34,7 @@ pub fn rotated(not_before: Timestamp, not_after: Timestamp) -> String {
 }
 
 /// Everything a decision is made from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Seen {
     /// The time.
     pub now: Timestamp,
@@ -52,8 +52,8 @@ pub struct Seen {
     pub requests: usize,
 }
 
-/// A request under way. Its key is in memory only, so a restart forgets it and asks again.
-#[derive(Clone, Debug)]
+/// A request under way. Its key stands in the Secret, so that it is taken up again after a restart.
+#[derive(Clone)]
 pub struct Pending {
     /// The name the hub gave it.
     pub name: String,
@@ -163,6 +163,12 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
         };
     };
     let chain = match Chain::parse(&certificate.0) {
+        // It was issued while nobody was there to fetch it.
+        Ok(chain) if chain.is_expired(seen.now) => {
+            return Decision::Reset {
+                why: format!("the issued certificate expired at {}", chain.not_after),
+            };
+        }
         Ok(chain) if chain.belongs_to(pending.key_pem.as_bytes()) => chain,
         Ok(_) => {
             return Decision::Reset {
@@ -179,11 +185,19 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
     data.extend(seen.additional.clone());
     data.insert(TLS_CRT.to_owned(), certificate.0.clone());
     data.insert(TLS_KEY.to_owned(), pending.key_pem.clone().into_bytes());
+    data.remove(PENDING_KEY);
     Decision::Save {
         data,
         not_before: chain.not_before,
         not_after: chain.not_after,
     }
+}
+
+/// Whether nothing can come of a request any more.
+pub fn is_denied(request: &CertificateSigningRequest) -> bool {
+    let conditions = request.status.as_ref().and_then(|it| it.conditions.as_deref());
+    let mut conditions = conditions.unwrap_or_default().iter();
+    conditions.any(|it| it.type_ == "Denied" || it.type_ == "Failed")
 }
 
 /// Why a new certificate is needed, if one is.

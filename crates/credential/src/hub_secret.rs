@@ -20,6 +20,9 @@ pub const TLS_CRT: &str = "tls.crt";
 pub const TLS_KEY: &str = "tls.key";
 /// A ServiceAccount token, in place of certificate and key.
 pub const TOKEN: &str = "token";
+/// The private key of the certificate that the hub was asked for and has not issued yet, so that the request outlives a restart.
+/// It is nobody's business but the agent's.
+pub const PENDING_KEY: &str = "pending.key";
 /// A kubeconfig that names the two by relative paths.
 pub const KUBECONFIG: &str = "kubeconfig";
 /// The cluster's name.

@@ -10,6 +10,7 @@ use std::{
 
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
+    certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     core::v1::{Namespace, ServiceAccount},
 };
@@ -581,6 +582,69 @@ async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs_and_stays_there(
     let mut agent = cluster.run(&words);
     let chosen = agent.says("hub chosen");
     assert!(chosen.contains(&second.world.hub.address.to_string()), "{chosen}");
+    assert_eq!(agent.stops(), Some(0));
+    stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_waits_at_its_second_hub_waits_there_after_a_restart_with_the_same_request() {
+    let stop = CancellationToken::new();
+    let second = Bare::new().await;
+    hub::start(second.client(), hub::Options::default(), stop.clone())
+        .await
+        .unwrap();
+    let cluster = Bare::new().await;
+    // Nobody listens at the first.
+    let gone = second.folder.path().join("gone");
+    let text = std::fs::read_to_string(&second.kubeconfig).unwrap();
+    let port = second.world.hub.address.port();
+    std::fs::write(&gone, text.replace(&format!(":{port}"), ":1")).unwrap();
+    let directory = cluster.folder.path().join("hub").display().to_string();
+    let words = [
+        "registration",
+        "agent",
+        "--feature-gates=MultipleHubs=true",
+        &format!("--bootstrap-kubeconfigs={}", gone.display()),
+        &format!("--bootstrap-kubeconfigs={}", second.kubeconfig),
+        "--spoke-cluster-name=edge",
+        "--hub-kubeconfig-dir",
+        &directory,
+        "--disable-leader-election",
+    ];
+    let requests: Api<CertificateSigningRequest> = Api::all(second.client());
+    let names = async || -> Vec<String> {
+        let all = requests.list(&Default::default()).await.unwrap().items;
+        all.iter().filter_map(|it| it.metadata.name.clone()).collect()
+    };
+    let mut asked = Vec::new();
+    for _ in 0..2 {
+        let mut agent = cluster.run(&words);
+        agent.says("awaiting acceptance: the certificate signing request");
+        let now = names().await;
+        assert!(asked.is_empty() || asked == now, "{asked:?}, and then {now:?}");
+        asked = now;
+        assert_eq!(agent.stops(), Some(0));
+    }
+    assert_eq!(asked.len(), 1);
+
+    let approval = json!({"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Admin"}]}});
+    requests
+        .patch_approval(&asked[0], &PatchParams::default(), &Patch::Merge(&approval))
+        .await
+        .unwrap();
+    let clusters: Api<ManagedCluster> = Api::all(second.client());
+    let accept = json!({"spec": {"hubAcceptsClient": true}});
+    clusters
+        .patch("edge", &PatchParams::default(), &Patch::Merge(&accept))
+        .await
+        .unwrap();
+    let mut agent = cluster.run(&words);
+    wait::until(&clusters, "edge", "joined", |it| {
+        it.is_some_and(|it| objects::is_true(it, "ManagedClusterJoined"))
+    })
+    .await;
+    assert_eq!(names().await, asked);
+    assert!(!std::path::Path::new(&directory).join("pending.key").exists());
     assert_eq!(agent.stops(), Some(0));
     stop.cancel();
 }

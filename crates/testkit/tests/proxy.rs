@@ -24,6 +24,8 @@ struct Proxy {
     tunnels: Arc<AtomicUsize>,
     /// Its own authority, when it is spoken to over TLS.
     ca: String,
+    /// Its own certificate.
+    own: String,
 }
 
 impl Proxy {
@@ -58,6 +60,7 @@ impl Proxy {
             url: format!("{scheme}://user:secret@{address}"),
             tunnels,
             ca: pki.ca_pem().to_owned(),
+            own: pem(&serving.chain[0]),
         }
     }
 }
@@ -90,6 +93,13 @@ fn through(site: &Site, url: &str, ca: &str) -> KubeconfigSource {
     let both = format!("{}{ca}", site.server.pki().ca_pem());
     cluster.certificate_authority_data = Some(base64(both.as_bytes()));
     KubeconfigSource::Inline(serde_saphyr::to_string(&kubeconfig).unwrap())
+}
+
+fn pem(certificate: &[u8]) -> String {
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        base64(certificate)
+    )
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -126,6 +136,31 @@ async fn an_api_server_is_reached_through_a_plain_proxy_and_one_over_tls() {
         assert!(namespaces(&source).await.unwrap() > 0);
         assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 1, "over TLS: {over_tls}");
     }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_proxy_over_tls_is_known_by_its_own_certificate_too() {
+    let site = Site::start().await.unwrap();
+    let (proxy, other) = (Proxy::start(true).await, Proxy::start(true).await);
+    let source = through(&site, &proxy.url, &proxy.own);
+    assert!(namespaces(&source).await.unwrap() > 0);
+    assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 1);
+    let why = namespaces(&through(&site, &other.url, &proxy.own)).await.unwrap_err();
+    assert!(why.contains("invalid peer certificate"), "{why}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let KubeconfigSource::Inline(text) = source else {
+        panic!("it is a text");
+    };
+    std::fs::write(&path, text).unwrap();
+    let stop = CancellationToken::new();
+    let client = ocm_addon_sdk::agent::hub_client(&path, &stop).await.unwrap();
+    let found = Api::<Namespace>::all(client).list(&Default::default()).await.unwrap();
+    assert!(!found.items.is_empty());
+    assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 2);
+    stop.cancel();
     site.stop().await;
 }
 

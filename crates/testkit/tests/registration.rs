@@ -78,6 +78,10 @@ impl World {
     }
 
     fn join_with(&self, name: &str, kubeconfig: String) -> Agent {
+        self.join_reached_at(name, kubeconfig, &[])
+    }
+
+    fn join_reached_at(&self, name: &str, kubeconfig: String, urls: &[&str]) -> Agent {
         let phases = self.phases.clone();
         let (sender, sessions) = watch::channel(None);
         let cancel = self.cancel.child_token();
@@ -86,6 +90,7 @@ impl World {
             fail_fast: true,
             on_phase: Arc::new(move |it: &Phase| phases.send_modify(|all| all.push(it.to_string()))),
             sessions: sender,
+            external_server_urls: urls.iter().map(|it| (*it).to_owned()).collect(),
             ..AgentOptions::new(KubeconfigSource::Inline(kubeconfig), self.cluster.client())
         };
         let finished = tokio::spawn(registration::agent::run(options, cancel.clone()));
@@ -242,20 +247,80 @@ async fn an_agent_waits_for_both_consents_of_an_administrator() {
     world
         .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::True)
         .await;
-    let api: Api<CertificateSigningRequest> = Api::all(world.hub.client());
-    let mut request = api.list(&ListParams::default()).await.unwrap().items.remove(0);
-    request.status =
-        serde_json::from_value(json!({"conditions": [{"type": "Approved", "status": "True", "reason": "Admin"}]}))
-            .unwrap();
-    let name = request.name_any();
-    api.patch_approval(
-        &name,
-        &PatchParams::default(),
-        &Patch::Merge(json!({"status": request.status})),
-    )
-    .await
-    .unwrap();
+    decide(&world, &requests(&world).await[0].name_any(), "Approved").await;
     world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    agent.stop().await;
+}
+
+async fn requests(world: &World) -> Vec<CertificateSigningRequest> {
+    let api: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    api.list(&ListParams::default()).await.unwrap().items
+}
+
+async fn decide(world: &World, request: &str, verdict: &str) {
+    let api: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    let conditions = json!([{"type": verdict, "status": "True", "reason": "Admin"}]);
+    let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+    api.patch_approval(request, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_is_taken_up_again_after_a_restart() {
+    let world = World::start(false).await;
+    let waits = "awaiting acceptance: the certificate signing request";
+    // It has not said which agent it is, either.
+    let agent = world.join("cluster1");
+    world.phase(waits).await;
+    agent.stop().await;
+    let asked = requests(&world).await.remove(0).name_any();
+
+    world.phases.send_modify(Vec::clear);
+    let agent = world.join("cluster1");
+    world.phase(waits).await;
+    agent.stop().await;
+    let all: Vec<_> = requests(&world).await.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(all, [asked.clone()], "the same one, and no other");
+
+    // Somebody approves it while nobody waits.
+    decide(&world, &asked, "Approved").await;
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": true}}))
+        .await;
+    let mut agent = world.join("cluster1");
+    agent.session().await;
+    assert_eq!(requests(&world).await.len(), 1);
+    let keys: Vec<_> = secret(&world).await.data.unwrap().into_keys().collect();
+    assert_eq!(keys, ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"]);
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_a_request_that_was_denied_or_is_gone_is_made_anew() {
+    let world = World::start(false).await;
+    let waits = "awaiting acceptance: the certificate signing request";
+    let agent = world.join("cluster1");
+    world.phase(waits).await;
+    agent.stop().await;
+    let denied = requests(&world).await.remove(0).name_any();
+    decide(&world, &denied, "Denied").await;
+
+    world.phases.send_modify(Vec::clear);
+    let agent = world.join("cluster1");
+    world.phase(waits).await;
+    agent.stop().await;
+    let all = requests(&world).await;
+    assert_eq!(all.len(), 2);
+    let api: Api<CertificateSigningRequest> = Api::all(world.hub.client());
+    for it in all {
+        api.delete(&it.name_any(), &DeleteParams::default()).await.unwrap();
+    }
+
+    world.phases.send_modify(Vec::clear);
+    let agent = world.join("cluster1");
+    world.phase(waits).await;
+    assert_eq!(requests(&world).await.len(), 1);
     agent.stop().await;
 }
 
@@ -289,6 +354,58 @@ async fn a_denied_cluster_loses_its_session_and_gets_it_back_when_accepted_again
         .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::True)
         .await;
     agent.session().await;
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_made_anew_while_its_agent_runs_tells_again_how_it_is_reached() {
+    let world = World::start(true).await;
+    let kubeconfig = world.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
+    let agent = world.join_reached_at("cluster1", kubeconfig, &["https://here"]);
+    let urls = |it: &ManagedCluster| -> Vec<String> {
+        let configs = it.spec.managed_cluster_client_configs.iter();
+        configs.map(|it| it.url.clone()).collect()
+    };
+    let api: Api<ManagedCluster> = Api::all(world.hub.client());
+    // Without any, and with those of somebody else; accepted at once, and later.
+    for (others, accepts) in [(json!([]), true), (json!([{"url": "https://there"}]), false)] {
+        world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+        api.delete("cluster1", &DeleteParams::default()).await.unwrap();
+        gone(api.clone(), "cluster1").await;
+        let anew = json!({"metadata": {"name": "cluster1"},
+            "spec": {"hubAcceptsClient": accepts, "managedClusterClientConfigs": others}});
+        let mut wanted: Vec<_> = others.as_array().unwrap().iter().map(|it| it["url"].clone()).collect();
+        wanted.push(json!("https://here"));
+        let anew: ManagedCluster = serde_json::from_value(anew).unwrap();
+        api.create(&PostParams::default(), &anew).await.unwrap();
+        let told = world.clusters.until(|it| {
+            let cluster = it.named("cluster1")?;
+            (json!(urls(&cluster)) == json!(wanted)).then_some(())
+        });
+        tokio::time::timeout(Duration::from_secs(30), told)
+            .await
+            .expect("the client configs are told");
+    }
+
+    // What an administrator takes away from a cluster that has joined stays away.
+    world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
+    world
+        .patch("cluster1", json!({"spec": {"managedClusterClientConfigs": []}}))
+        .await;
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": false}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::False)
+        .await;
+    world
+        .patch("cluster1", json!({"spec": {"hubAcceptsClient": true}}))
+        .await;
+    world
+        .until("cluster1", managed_cluster::HUB_ACCEPTED, Status::True)
+        .await;
+    let none: Vec<String> = Vec::new();
+    assert_eq!(urls(&world.clusters.named("cluster1").unwrap()), none);
     agent.stop().await;
 }
 

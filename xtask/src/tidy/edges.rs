@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // under everything
     ("allocator", &[]),
     ("certificate-request", &[]),
+    ("server-certificate", &[]),
     // word
     ("ocm-api", &[]),
     // machine
@@ -23,10 +24,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // stranger
     (
         "ocm-addon-sdk",
-        &["ocm-api", "ocm-reconcile", "gotemplate", "certificate-request"],
+        &[
+            "ocm-api",
+            "ocm-reconcile",
+            "gotemplate",
+            "certificate-request",
+            "server-certificate",
+        ],
     ),
     // service
-    ("credential", &["ocm-api", "ocm-reconcile"]),
+    ("credential", &["ocm-api", "ocm-reconcile", "server-certificate"]),
     ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
     // domain
     ("placement", &["ocm-api", "ocm-reconcile", "safe-cel"]),
@@ -40,7 +47,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
     ),
     // process
-    ("kube-api", &["kube-store", "safe-cel", "certificate-request"]),
+    (
+        "kube-api",
+        &["kube-store", "safe-cel", "certificate-request", "server-certificate"],
+    ),
     ("kube-node", &[]),
     ("hub", DOMAIN_AND_BELOW),
     ("agent", DOMAIN_AND_BELOW),

@@ -335,12 +335,12 @@ async fn check_hub(bootstrap: &KubeconfigSource) -> Result<Kubeconfig> {
 async fn kept_bootstrap(cluster: &Client) -> Result<Option<KubeconfigSource>> {
     let secrets: Api<Secret> = Api::namespaced(cluster.clone(), namespaces::AGENT);
     let failed = "could not read what the cluster joined with before";
-    if secrets
+    let ours = secrets
         .get_opt(namespaces::HUB_KUBECONFIG_SECRET)
         .await
         .context(failed)?
-        .is_none()
-    {
+        .and_then(|it| it.data);
+    if ours.is_none_or(|it| !it.contains_key(credential::hub_secret::TLS_CRT)) {
         return Ok(None);
     }
     let kept = secrets

@@ -214,9 +214,10 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     let (of_hub, has_others) = (options.sessions.subscribe(), values.gate("MultipleHubs"));
     let patience =
         Duration::from_secs(u64::try_from(values.number("hub-connection-timeout-seconds")).unwrap_or_default());
+    let hub = options.bootstrap.clone();
     let turns = async {
         match has_others {
-            true => hub_choice::lost(of_hub, patience).await,
+            true => hub_choice::lost(hub, of_hub, patience).await,
             false => std::future::pending().await,
         }
     };

@@ -1,6 +1,7 @@
 //! Which of several hubs a cluster joins, and when it turns to another (gate MultipleHubs).
 //! Upstream: ocm `pkg/registration/spoke/registration/{hub_accept,hub_timeout}_controller.go` and
-//! `pkg/registration/register/bootstrap_kubeconfig.go`.
+//! `pkg/registration/register/bootstrap_kubeconfig.go`. We differ in one thing: there, a hub on which the cluster waits to be accepted is
+//! not chosen, so that a restart turns away from it, and from a request that somebody may be about to approve.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,7 +10,7 @@ use credential::{Connection, KubeconfigSource, Loaded};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use ocm_api::{cluster::ManagedCluster, namespaces};
+use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster::HUB_ACCEPTED, namespaces};
 use ocm_reconcile::access::{self, Attributes};
 use registration::agent::HubSession;
 use tokio::sync::watch;
@@ -91,12 +92,35 @@ async fn refusal(client: &Client, cluster: Option<&str>) -> kube::Result<Option<
         return Ok(None);
     };
     let found = Api::<ManagedCluster>::all(client.clone()).get_opt(cluster).await?;
-    let is_denied = found.is_some_and(|it| !it.spec.hub_accepts_client);
-    Ok(is_denied.then(|| "it does not accept the cluster".to_owned()))
+    Ok(found
+        .is_some_and(is_denied)
+        .then(|| "it does not accept the cluster".to_owned()))
 }
 
-/// Ends when the cluster is to turn to another hub: this one has denied it, or has not taken its heartbeat for so long.
-pub async fn lost(mut sessions: watch::Receiver<Option<HubSession>>, patience: Duration) {
+/// Whether somebody has decided against the cluster. Where nobody has decided yet, it has asked and waits.
+fn is_denied(cluster: ManagedCluster) -> bool {
+    let conditions = cluster.status.map(|it| it.conditions).unwrap_or_default();
+    !cluster.spec.hub_accepts_client && condition::find(&conditions, HUB_ACCEPTED).is_some()
+}
+
+/// Whether the hub of this kubeconfig can be reached. A proxy may answer for one that cannot, and one that does not know the
+/// credential will never let the cluster in.
+async fn answers(bootstrap: &KubeconfigSource) -> bool {
+    let Ok(loaded) = bootstrap.read().await else {
+        return false;
+    };
+    let Ok(connection) = Connection::new(&loaded.config) else {
+        return false;
+    };
+    match tokio::time::timeout(ANSWER_MAX, connection.client().apiserver_version()).await {
+        Ok(Err(kube::Error::Api(status))) => status.code < 500 && status.code != 401,
+        answer => matches!(answer, Ok(Ok(_))),
+    }
+}
+
+/// Ends when the cluster is to turn to another hub: this one has denied it, has not taken its heartbeat for so long, or, before it
+/// has let the cluster in, could not be reached for so long. It may take as long as it likes to let the cluster in.
+pub async fn lost(bootstrap: KubeconfigSource, mut sessions: watch::Receiver<Option<HubSession>>, patience: Duration) {
     let mut last = Timestamp::now();
     let mut was_let_in = false;
     let period = LOOK_AGAIN.min(patience / 4).max(Duration::from_millis(100));
@@ -107,7 +131,11 @@ pub async fn lost(mut sessions: watch::Receiver<Option<HubSession>>, patience: D
                 info!("the hub lets the cluster in no longer");
                 return;
             }
-            None => {}
+            None => {
+                if answers(&bootstrap).await {
+                    last = Timestamp::now();
+                }
+            }
             Some(session) => {
                 was_let_in = true;
                 let leases: Api<Lease> = Api::namespaced(session.client.clone(), &session.cluster);
@@ -131,5 +159,73 @@ pub async fn lost(mut sessions: watch::Receiver<Option<HubSession>>, patience: D
             changed = sessions.changed() => if changed.is_err() { return std::future::pending().await },
             () = tokio::time::sleep(period) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// A hub that tells its version so many times, and then no more.
+    async fn answering(times: usize) -> (KubeconfigSource, tokio::task::JoinHandle<()>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = tokio::spawn(async move {
+            for _ in 0..times {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    asked.push(stream.read_u8().await.unwrap());
+                }
+                let body =
+                    r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": 403}"#;
+                let head = format!("HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            }
+        });
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}],
+              clusters: [{{name: a, cluster: {{server: 'http://{address}'}}}}], users: [{{name: a, user: {{token: word}}}}]}}"
+        );
+        (KubeconfigSource::Inline(text), answers)
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_answers_is_reached_however_long_it_takes_to_let_the_cluster_in() {
+        let patience = Duration::from_millis(400);
+        // It is asked at least every hundred milliseconds, so these are three times the patience.
+        let (bootstrap, mut answers) = answering(12).await;
+        let sessions = watch::Sender::new(None);
+        let lost = lost(bootstrap, sessions.subscribe(), patience);
+        tokio::pin!(lost);
+        tokio::select! {
+            () = &mut lost => panic!("it was given up while it answered"),
+            answered = &mut answers => answered.unwrap(),
+        }
+        // Nobody listens there any more.
+        lost.await;
+    }
+
+    #[test]
+    fn a_hub_that_has_not_decided_has_not_denied() {
+        let cluster = |accepts: bool, conditions: serde_json::Value| -> ManagedCluster {
+            serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "edge"}, "spec": {"hubAcceptsClient": accepts}, "status": {"conditions": conditions}
+            }))
+            .unwrap()
+        };
+        let accepted = |status: &str| {
+            serde_json::json!([{"type": HUB_ACCEPTED, "status": status, "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+        };
+        assert!(!is_denied(cluster(false, serde_json::json!([]))));
+        assert!(!is_denied(cluster(true, accepted("False"))));
+        assert!(is_denied(cluster(false, accepted("True"))));
+        assert!(is_denied(cluster(false, accepted("False"))));
     }
 }

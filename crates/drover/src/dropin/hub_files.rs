@@ -83,8 +83,8 @@ fn write(directory: &Path, data: &hub_secret::Data, written: &hub_secret::Data) 
     let (kubeconfig, others): (Vec<_>, Vec<_>) = data.iter().partition(|(key, _)| *key == hub_secret::KUBECONFIG);
     let mut count = 0;
     for (key, value) in others.into_iter().chain(kubeconfig) {
-        // A Secret's keys are file names, without a separator.
-        if written.get(key) == Some(value) || key.contains('/') {
+        // A Secret's keys are file names, without a separator. What is still asked for is of no use to others.
+        if written.get(key) == Some(value) || key.contains('/') || key == hub_secret::PENDING_KEY {
             continue;
         }
         data_dir::replace_private(&directory.join(key), value)?;
@@ -109,7 +109,7 @@ mod tests {
                 .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
             owned.collect()
         };
-        let first = data(&[("kubeconfig", "k"), ("tls.crt", "one")]);
+        let first = data(&[("kubeconfig", "k"), ("pending.key", "p"), ("tls.crt", "one")]);
         // Somebody was there before, and has put a link where the draft of a key could be expected.
         let victim = folder.path().join("victim");
         fs::write(&victim, "mine").unwrap();

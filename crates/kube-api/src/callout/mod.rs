@@ -16,7 +16,7 @@ use hyper_util::{
 };
 use kube_store::Store;
 use parking_lot::Mutex;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -135,7 +135,8 @@ impl Caller {
         let config = ClientConfig::builder_with_provider(tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|it| it.to_string())?
-            .with_root_certificates(roots(authorities)?)
+            .dangerous()
+            .with_custom_certificate_verifier(server_certificate::verifier(bundle(authorities)?, &tls::provider()))
             .with_no_client_auth();
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(config)
@@ -154,8 +155,7 @@ impl Caller {
     }
 }
 
-fn roots(authorities: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
+fn bundle(authorities: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if authorities.is_empty() {
         // As Go does on Linux.
         let files = [
@@ -165,21 +165,18 @@ fn roots(authorities: &[u8]) -> Result<RootCertStore, String> {
         ];
         let own = std::env::var("SSL_CERT_FILE").ok();
         let files = own.iter().map(String::as_str).chain(files);
-        if let Some(pem) = files.into_iter().find_map(|it| std::fs::read(it).ok()) {
-            roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok));
-        }
-        return Ok(roots);
+        let pem = files
+            .into_iter()
+            .find_map(|it| std::fs::read(it).ok())
+            .unwrap_or_default();
+        return Ok(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect());
     }
-    for certificate in CertificateDer::pem_slice_iter(authorities) {
-        let added = certificate
-            .map_err(|it| it.to_string())
-            .and_then(|it| roots.add(it).map_err(|it| it.to_string()));
-        added.map_err(|it| format!("unable to load root certificates: {it}"))?;
+    let failed = |it: &dyn std::fmt::Display| format!("unable to load root certificates: {it}");
+    let listed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authorities).collect();
+    match listed.map_err(|it| failed(&it))? {
+        none if none.is_empty() => Err(failed(&"unable to parse bytes as PEM block")),
+        listed => Ok(listed),
     }
-    if roots.is_empty() {
-        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
-    }
-    Ok(roots)
 }
 
 /// Why there was no answer, as Go says it where people know Go's words.

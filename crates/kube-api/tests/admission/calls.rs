@@ -82,6 +82,25 @@ async fn a_service_is_found_by_slice_endpoints_or_pods() {
 }
 
 #[tokio::test]
+async fn a_webhook_is_known_by_its_own_certificate_too() {
+    let (hook, other) = (
+        Hook::new(|_, _| json!({"allowed": true})).await,
+        Hook::new(|_, _| json!({"allowed": true})).await,
+    );
+    let mut config = hook.config("/judge");
+    config["caBundle"] = hook.own_certificate().into();
+    assert_eq!(with(config.clone(), json!({})).await.map("a").await.code, 201);
+    assert_eq!(hook.seen().len(), 1);
+    config["caBundle"] = other.own_certificate().into();
+    let refused = with(config, json!({})).await.map("a").await;
+    let said = refused.body["message"].as_str().unwrap();
+    assert!(
+        said.ends_with("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn webhooks_do_not_keep_a_server_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let options = || kube_api::Options {

@@ -66,6 +66,15 @@ impl Hook {
         STANDARD.encode(self.pki.ca_pem())
     }
 
+    /// Its own certificate, which is no authority, in the place of theirs.
+    pub fn own_certificate(&self) -> String {
+        use base64::{Engine, engine::general_purpose::STANDARD};
+        let body = STANDARD.encode(&self.pki.serving().chain[0]);
+        STANDARD.encode(format!(
+            "-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"
+        ))
+    }
+
     /// Everything that came.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()

@@ -90,7 +90,7 @@ pub(super) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Cli
             bail!("there is no $KUBECONFIG");
         }
         let config = Config::incluster().context("there is no $KUBECONFIG, and no ServiceAccount of a pod either")?;
-        return Client::try_from(config).context("the ServiceAccount of the pod cannot be used");
+        return proxy::straight(&config).context("the ServiceAccount of the pod cannot be used");
     };
     client(trust.read(&path)?)
         .await

@@ -7,6 +7,7 @@
 use anyhow::{Context, Result};
 use http::Uri;
 use hyper::rt::{Read, Write};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::{
         legacy::{
@@ -19,9 +20,10 @@ use hyper_util::{
 };
 use kube::{
     Client, Config,
-    client::{Body, ConfigExt},
+    client::{Body, ConfigExt, retry::RetryPolicy},
 };
-use tower::{BoxError, Service, ServiceBuilder};
+use rustls::pki_types::{CertificateDer, ServerName};
+use tower::{BoxError, Service, ServiceBuilder, retry::RetryLayer};
 
 /// A client for the server of `config`, through the proxy that `named` or else the environment names.
 pub(super) fn client(mut config: Config, named: Option<&str>) -> Result<Client> {
@@ -29,17 +31,55 @@ pub(super) fn client(mut config: Config, named: Option<&str>) -> Result<Client> 
     config.proxy_url = None;
     let proxy = on_the_way(&config.cluster_url, named, &Matcher::from_env())?;
     let Some(proxy) = proxy else {
-        return Ok(Client::try_from(config)?);
+        return straight(&config);
     };
+    if proxy.uri().scheme_str() == Some("https") {
+        through(&config, &proxy, over_tls(&config, tcp(&config))?)
+    } else {
+        through(&config, &proxy, tcp(&config))
+    }
+}
+
+/// A client for the server of `config`, whatever the environment says of proxies.
+pub(super) fn straight(config: &Config) -> Result<Client> {
+    over(config, tcp(config))
+}
+
+fn tcp(config: &Config) -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_connect_timeout(config.connect_timeout);
-    if proxy.uri().scheme_str() == Some("https") {
-        let tls = config.rustls_https_connector_with_connector(tcp)?;
-        through(&config, &proxy, tls)
-    } else {
-        through(&config, &proxy, tcp)
+    tcp
+}
+
+/// TLS over this, which trusts whom the bundle of `config` vouches for.
+fn over_tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>>
+where
+    C: Service<Uri>,
+{
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // It can only fail when somebody else was faster, which serves as well.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     }
+    let mut tls = config.rustls_client_config()?;
+    if let Some(bundle) = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs) {
+        let bundle = bundle.iter().cloned().map(CertificateDer::from);
+        let provider = tls.crypto_provider();
+        let verifier = match &config.root_cert_file {
+            Some(path) => server_certificate::verifier_of_file(path, bundle, provider),
+            None => server_certificate::verifier(bundle, provider),
+        };
+        tls.dangerous().set_certificate_verifier(verifier);
+    }
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let builder = match &config.tls_server_name {
+        Some(name) => {
+            let name = ServerName::try_from(name.clone()).with_context(|| format!("tls-server-name {name:?}"))?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+        None => builder,
+    };
+    Ok(builder.enable_http1().wrap_connector(connector))
 }
 
 /// The proxy on the way to a server, if there is one.
@@ -84,10 +124,24 @@ where
     if let Some(authorization) = proxy.basic_auth() {
         tunnel = tunnel.with_auth(authorization.clone());
     }
-    let connector = config.rustls_https_connector_with_connector(tunnel)?;
+    over(config, tunnel)
+}
+
+fn over<C>(config: &Config, connector: C) -> Result<Client>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
+    let connector = over_tls(config, connector)?;
     let sender: HyperClient<_, Body> = HyperClient::builder(TokioExecutor::new()).build(connector);
+    let again = config
+        .default_retry
+        .then(|| RetryLayer::new(RetryPolicy::server_retry()));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
+        .option_layer(again)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)

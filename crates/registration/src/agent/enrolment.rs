@@ -2,14 +2,18 @@
 //!
 //! Root: the Secret. Reads: the cluster's certificate signing requests on the hub, and when there are too many its age. Writes: requests; the Secret. What there is
 //! to say about it, condition `ClusterCertificateRotated`, goes into the one status patch of `state.rs`.
-//! Never: a second request while one is under way.
+//! Never: a second request while one is under way, also after a restart: the key of a request stands in the Secret before the hub is
+//! asked, and the request is known by it.
 //! The rules are [`credential::enrol`]; upstream: ocm `pkg/registration/register/secret_controller.go`.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use credential::{
     Loaded,
-    csr::{KeyAndRequest, Subject, new_key_and_request},
+    csr::{self, KeyAndRequest, Subject},
     enrol::{self, Decision, Pending},
     hub_secret,
 };
@@ -26,15 +30,13 @@ use ocm_api::{
     labels,
 };
 use ocm_reconcile::{
-    Cache, Clients, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, StepId, async_trait, cache::Watching,
+    Cache, Clients, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait, cache::Watching,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Agent;
 
 const KEY: &str = "credential";
-/// The one step a plan of ours has.
-const STEP: StepId = StepId { stage: 0, step: 0 };
 /// Whoever calls [`obtain`] has decided that a certificate is needed. With the upper end of the range the rules cannot come to
 /// another mind on the way and leave the caller waiting.
 const DECIDED: f64 = enrol::THRESHOLD.end;
@@ -59,15 +61,15 @@ struct Enrolment {
     hub: Client,
     requests: Cache<CertificateSigningRequest>,
     in_session: bool,
-    // Name and key of the request under way.
-    pending: Mutex<Option<(String, String)>>,
+    // Requests of which nothing will come: those that were denied before we began, and what was issued badly.
+    given_up: Mutex<BTreeSet<String>>,
     tell: Tell,
 }
 
 /// What a plan is made from.
 pub(super) struct Seen {
     rules: enrol::Seen,
-    /// A key that nothing uses yet, should one be needed.
+    /// What to ask for, should it be needed: with the key that the Secret keeps for it, or with a new one.
     fresh: Option<KeyAndRequest>,
     secret: Option<Arc<Secret>>,
     secret_name: (String, String),
@@ -117,6 +119,8 @@ pub(super) async fn obtain(
     requests.subscribe(&queue, |_, _| [KEY.to_owned()]);
     agent.secrets.subscribe(&queue, |_, _| [KEY.to_owned()]);
     queue.add(KEY);
+    let denied = requests.list().into_iter().filter(|it| enrol::is_denied(it));
+    let denied = denied.filter_map(|it| it.metadata.name.clone()).collect();
     let enrolment = Enrolment {
         agent: agent.clone(),
         bootstrap: bootstrap.clone(),
@@ -124,7 +128,7 @@ pub(super) async fn obtain(
         hub: hub.clone(),
         requests,
         in_session,
-        pending: Mutex::new(None),
+        given_up: Mutex::new(denied),
         tell,
     };
     let clients = Clients::both(hub, agent.options.management.clone());
@@ -164,9 +168,34 @@ pub(super) fn rules(
 }
 
 impl Enrolment {
-    fn pending(&self) -> std::sync::MutexGuard<'_, Option<(String, String)>> {
-        // What is behind a poisoned lock is a pair of strings, whole or absent.
-        self.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn given_up(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        // What is behind a poisoned lock is a set of names, each whole or absent.
+        self.given_up.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The request that the hub has for this key, the latest if there are several.
+    fn pending(&self, key_pem: &str, subject: &Subject) -> Option<Pending> {
+        let given_up = self.given_up();
+        let ours = |it: &Arc<CertificateSigningRequest>| {
+            enrol::is_of_cluster(it, &self.agent.cluster)
+                && !it.metadata.name.as_ref().is_some_and(|it| given_up.contains(it))
+                && csr::asks_for(&it.spec.request.0, key_pem, subject)
+        };
+        let found = self.requests.list().into_iter().filter(ours);
+        let found = found.max_by_key(|it| it.metadata.creation_timestamp.clone())?;
+        Some(Pending {
+            name: found.metadata.name.clone().unwrap_or_default(),
+            key_pem: key_pem.to_owned(),
+            request: Some((*found).clone()),
+        })
+    }
+
+    /// A request with this key, or with a new one where there is none.
+    fn ask(key_pem: Option<&str>, subject: &Subject) -> Result<KeyAndRequest, csr::CsrError> {
+        match key_pem.and_then(|it| csr::request_with_key(it, subject)) {
+            Some(asked) => asked,
+            None => csr::new_key_and_request(subject),
+        }
     }
 }
 
@@ -177,11 +206,10 @@ impl Reconciler for Enrolment {
 
     async fn observe(&self, _: &str) -> Result<Seen, ObserveError> {
         let options = &self.agent.options;
-        let pending = self.pending().clone().map(|(name, key_pem)| Pending {
-            request: self.requests.named(&name).map(|it| (*it).clone()),
-            name,
-            key_pem,
-        });
+        let data = self.agent.data(self.refused.as_deref());
+        let key_pem = hub_secret::text(&data, hub_secret::PENDING_KEY).map(str::to_owned);
+        let subject = Subject::agent(&self.agent.cluster, &self.agent.id);
+        let pending = key_pem.as_deref().and_then(|it| self.pending(it, &subject));
         let count = |born: Option<&Time>| {
             let of_ours = |it: &Arc<CertificateSigningRequest>| {
                 enrol::is_of_cluster(it, &self.agent.cluster) && enrol::is_of_life(it, born)
@@ -197,10 +225,9 @@ impl Reconciler for Enrolment {
             let born = cluster.ok().flatten().and_then(|it| it.metadata.creation_timestamp);
             requests = count(born.as_ref());
         }
-        let data = self.agent.data(self.refused.as_deref());
         let rules = rules(&self.agent, &self.bootstrap, DECIDED, data, pending, requests);
         let fresh = match enrol::decide(&rules) {
-            Decision::Create { .. } => Some(new_key_and_request(&rules.subject)?),
+            Decision::Create { .. } => Some(Self::ask(key_pem.as_deref(), &rules.subject)?),
             _ => None,
         };
         Ok(Seen {
@@ -226,6 +253,12 @@ impl Reconciler for Enrolment {
             Decision::Create { why } => {
                 plan.remark(why);
                 if let Some(fresh) = &seen.fresh {
+                    // First the key, with the name that it was made for: whatever becomes of us then, the request is not lost.
+                    let mut kept: hub_secret::Data = seen.rules.additional.clone();
+                    kept.remove(hub_secret::KUBECONFIG);
+                    kept.insert(hub_secret::PENDING_KEY.to_owned(), fresh.key_pem.clone().into_bytes());
+                    plan.keep(Site::Cluster, seen.secret.as_deref(), &seen.secret_with(kept));
+                    plan.stage();
                     let request = enrol::request(&seen.cluster_name, &fresh.request_pem, seen.expiration_seconds);
                     plan.create(Site::Hub, &request);
                 }
@@ -234,17 +267,14 @@ impl Reconciler for Enrolment {
                 plan.wait(why);
             }
             Decision::Save { data, .. } => {
-                let (namespace, name) = seen.secret_name.clone();
-                let desired = Secret {
-                    metadata: ObjectMeta {
-                        name: Some(name),
-                        namespace: Some(namespace),
-                        ..ObjectMeta::default()
-                    },
-                    data: Some(hub_secret::encoded(data)),
-                    ..Secret::default()
+                match seen.secret.as_deref() {
+                    None => plan.keep(Site::Cluster, None, &seen.secret_with(data)),
+                    Some(secret) => {
+                        let mut new = secret.clone();
+                        new.data = Some(hub_secret::encoded(data));
+                        plan.change(Site::Cluster, secret, &new)
+                    }
                 };
-                plan.keep(Site::Cluster, seen.secret.as_deref(), &desired);
             }
             Decision::Reset { why } => {
                 plan.remark(why).look_again(AGAIN);
@@ -258,37 +288,54 @@ impl Reconciler for Enrolment {
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
         let decision = enrol::decide(&seen.rules);
+        let (namespace, name) = &seen.secret_name;
+        if let Some(secret) = outcome.latest::<Secret>(Site::Cluster, Some(namespace), name) {
+            // Otherwise the next look, before the watch has brought it, would know nothing of the key.
+            self.agent.secrets.put(secret);
+        }
         if self.in_session
             && let Some(verdict) = verdict(&decision, outcome)
         {
             self.agent.rotation.send_replace(Some(verdict));
         }
-        match (&decision, outcome.object(STEP)) {
-            (Decision::Create { .. }, Some(object)) => {
-                if let (Some(fresh), Ok(request)) =
-                    (&seen.fresh, object.clone().try_parse::<CertificateSigningRequest>())
+        match &decision {
+            Decision::Create { .. } | Decision::Save { .. } if !outcome.succeeded() => {
+                (self.tell)(Word::Hindrance(outcome.error_text()));
+            }
+            Decision::Create { .. } => {
+                let made = outcome.stages.last().and_then(|it| it.last());
+                if let Some(Ok(Done::Object(object))) = made
+                    && let Ok(request) = object.clone().try_parse::<CertificateSigningRequest>()
                 {
                     let name = request.metadata.name.clone().unwrap_or_default();
                     // Otherwise the next look, before the watch has brought it, would take the request for gone.
                     self.requests.put(request);
                     let why = format!("the certificate signing request {name} is not approved yet");
                     (self.tell)(Word::Request(why));
-                    *self.pending() = Some((name, fresh.key_pem.clone()));
                 }
             }
-            (Decision::Save { .. }, Some(object)) => {
-                if let Ok(secret) = object.clone().try_parse::<Secret>() {
-                    self.agent.secrets.put(secret);
-                }
-                *self.pending() = None;
+            Decision::Reset { .. } => {
+                let of_no_use = seen.rules.pending.as_ref().map(|it| it.name.clone());
+                self.given_up().extend(of_no_use);
             }
-            (Decision::Reset { .. }, _) => *self.pending() = None,
-            (Decision::Wait { why }, _) => (self.tell)(Word::Request(why.clone())),
-            (Decision::Refuse { why }, _) => (self.tell)(Word::Hindrance(why.clone())),
-            (Decision::Create { .. } | Decision::Save { .. }, None) => {
-                (self.tell)(Word::Hindrance(outcome.error_text()))
-            }
-            _ => {}
+            Decision::Wait { why } => (self.tell)(Word::Request(why.clone())),
+            Decision::Refuse { why } => (self.tell)(Word::Hindrance(why.clone())),
+            Decision::Save { .. } | Decision::Keep { .. } => {}
+        }
+    }
+}
+
+impl Seen {
+    fn secret_with(&self, data: hub_secret::Data) -> Secret {
+        let (namespace, name) = self.secret_name.clone();
+        Secret {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            data: Some(hub_secret::encoded(data)),
+            ..Secret::default()
         }
     }
 }
@@ -303,19 +350,19 @@ fn verdict(decision: &Decision, outcome: &Outcome) -> Option<Wanted> {
             message,
         )
     };
-    match (decision, outcome.get(STEP)) {
+    match (decision, outcome.errors().next()) {
         (
             Decision::Save {
                 not_before, not_after, ..
             },
-            Some(Ok(Done::Object(_))),
+            None,
         ) => Some(wanted(
             managed_cluster::CERTIFICATE_ROTATED,
             true,
             reason::CLIENT_CERTIFICATE_UPDATED,
             enrol::rotated(*not_before, *not_after),
         )),
-        (Decision::Create { .. }, Some(Err(error))) => Some(failed(format!("Failed to create CSR {error}"))),
+        (Decision::Create { .. }, Some((_, error))) => Some(failed(format!("Failed to create CSR {error}"))),
         (Decision::Refuse { why }, _) => Some(failed(why.clone())),
         _ => None,
     }

@@ -63,7 +63,8 @@ pub(super) fn start(agent: &Arc<Agent>, hub: Client, tell: Tell, stop: &Cancella
     ocm_reconcile::spawn(joining, Clients::hub(hub), queue, 1, stop.clone())
 }
 
-fn wanted(agent: &Agent) -> ManagedCluster {
+/// The cluster as it should be created.
+pub(super) fn wanted(agent: &Agent) -> ManagedCluster {
     let options = &agent.options;
     let client_config = |url: &String| ClientConfig {
         url: url.clone(),
@@ -122,6 +123,12 @@ impl Reconciler for Joining {
                 plan.create(Site::Hub, &seen.wanted);
                 plan
             }
+            // A cluster that has joined has an agent. Until the hub has taken us for it, we may be another with the same name.
+            Found::Present(cluster) if condition::is_true(status::conditions(cluster), managed_cluster::JOINED) => {
+                Plan::only(Note::Remark(
+                    "the cluster has joined before: its client configs are left alone".to_owned(),
+                ))
+            }
             Found::Present(cluster) => add_client_configs(cluster, &seen.wanted),
         };
         plan.look_again(seen.again);
@@ -135,14 +142,9 @@ impl Reconciler for Joining {
     }
 }
 
-// An update of the whole object, because agents may update their ManagedCluster but not patch it.
-fn add_client_configs(cluster: &ManagedCluster, wanted: &ManagedCluster) -> Plan {
+/// An update of the whole object, because agents may update their ManagedCluster but not patch it.
+pub(super) fn add_client_configs(cluster: &ManagedCluster, wanted: &ManagedCluster) -> Plan {
     let mut plan = Plan::new();
-    // A cluster that has joined has an agent. Until the hub has taken us for it, we may be another with the same name.
-    if condition::is_true(status::conditions(cluster), managed_cluster::JOINED) {
-        plan.remark("the cluster has joined before: its client configs are left alone");
-        return plan;
-    }
     let mut new = cluster.clone();
     for config in &wanted.spec.managed_cluster_client_configs {
         if !new

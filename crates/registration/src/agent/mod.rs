@@ -7,6 +7,7 @@
 mod availability;
 mod capacity;
 mod claims;
+mod client_configs;
 mod drive;
 mod enrolment;
 mod joining;

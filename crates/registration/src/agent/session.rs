@@ -18,7 +18,7 @@ use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{HubSession, PhaseSeen, drive::Agent, enrolment, lease, state};
+use super::{HubSession, PhaseSeen, client_configs, drive::Agent, enrolment, lease, state};
 use crate::status;
 
 /// How long at most until an agent that waits for its acceptance notices it.
@@ -55,6 +55,7 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     let clusters = Cache::<ManagedCluster>::start_watching(Api::all(hub.clone()), watching, stop.clone());
     let lease = lease::start(agent, hub.clone(), &clusters, &stop);
     let state = state::start(agent, hub.clone(), &loaded.server, &clusters, &stop);
+    let client_configs = client_configs::start(agent, hub.clone(), &clusters, &stop);
     let rotation = tokio::spawn(rotate(agent.clone(), bootstrap.clone(), hub.clone(), stop.clone()));
 
     let ended = tokio::select! {
@@ -67,7 +68,7 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     agent.options.sessions.send_replace(None);
     stop.cancel();
     // They end by the token; a panic in one of them was reported when it happened.
-    let _ = tokio::join!(lease.finished, state.finished, rotation);
+    let _ = tokio::join!(lease.finished, state.finished, client_configs.finished, rotation);
     ended
 }
 
