@@ -3,6 +3,7 @@
 use crate::{
     authz,
     identity::{Attributes, User},
+    party::Party,
     registry::{Resource, Version},
     request::Query,
     server::Inner,
@@ -39,6 +40,8 @@ pub struct Call<'a> {
     pub user_agent: String,
     pub now: jiff::Timestamp,
     pub warnings: Vec<String>,
+    /// In whose share the request counts; nobody's, if it is not bounded.
+    pub party: Option<Party>,
 }
 
 /// The options of a write.

@@ -202,6 +202,28 @@ pub fn prepare_create(object: &mut Value, user: &User) -> Result<(), Status> {
     Ok(())
 }
 
+/// A request is as large as a key and a name make it; what is larger is kept by nobody. `bytes_max` is what is to be signed.
+///
+/// # Errors
+/// 422 for a request that is larger, 413 for an object around it that is.
+pub fn check_size(object: &Value, bytes_max: usize) -> Result<(), Status> {
+    // Base64 has four letters for three bytes.
+    let encoded = object["spec"]["request"].as_str().map_or(0, str::len);
+    if encoded.div_ceil(4) * 3 > bytes_max + 2 {
+        let errors = [FieldError::too_long("spec.request", bytes_max)];
+        return Err(Status::invalid(KIND, GROUP, name(object), &errors));
+    }
+    let object_max = bytes_max * 4;
+    match serde_json::to_vec(object).is_ok_and(|it| it.len() > object_max) {
+        true => Err(Status::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {object_max}"),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// What is wrong with a new request.
 fn check(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];

@@ -300,6 +300,12 @@ fn metrics(server: &Inner) -> String {
          # TYPE apiserver_request_body_bytes gauge\napiserver_request_body_bytes {}\n",
         server.intake.bytes()
     ));
+    let (watches, bytes) = server.buffers.now();
+    text.push_str(&format!(
+        "# HELP apiserver_watches Open watches.\n# TYPE apiserver_watches gauge\napiserver_watches {watches}\n\
+         # HELP apiserver_watch_buffered_bytes Bytes that wait for watches to be read.\n\
+         # TYPE apiserver_watch_buffered_bytes gauge\napiserver_watch_buffered_bytes {bytes}\n",
+    ));
     text.push_str(&format!(
         "# HELP apiserver_watch_authorizations_total Open watches that were asked again whether they may go on.\n\
          # TYPE apiserver_watch_authorizations_total counter\napiserver_watch_authorizations_total {}\n",
@@ -463,6 +469,7 @@ where
         user_agent: user_agent.to_owned(),
         now: jiff::Timestamp::now(),
         warnings: Vec::new(),
+        party: (asked.rank == Rank::Client).then(|| asked.party.clone()),
         resource,
     };
     call.warnings.extend(call.served().deprecation.clone());

@@ -218,6 +218,7 @@ async fn note(call: &Call<'_>, name: &str, budget: Value) -> Result<(), Status> 
         user_agent: MANAGER.to_owned(),
         now: call.now,
         warnings: Vec::new(),
+        party: None,
         resource,
     };
     let options = WriteOptions {

@@ -27,7 +27,8 @@ pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 const NODES: &str = "nodes";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-const CSRS: &str = "certificatesigningrequests.certificates.k8s.io";
+/// Id of the resource of certificate requests.
+pub const CSRS: &str = "certificatesigningrequests.certificates.k8s.io";
 
 /// Server-owned content of a new object.
 ///
@@ -40,7 +41,10 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             value["spec"] = json!({"finalizers": with_own_finalizer(&value["spec"]["finalizers"])});
             value["status"] = json!({"phase": "Active"});
         }
-        CSRS => csr::prepare_create(value, &call.user)?,
+        CSRS => {
+            csr::check_size(value, call.server.limits.request_bytes)?;
+            csr::prepare_create(value, &call.user)?;
+        }
         PODS => pod_admission::prepare(call, value)?,
         CLAIMS => {
             claims::drop_sources(value, None);
@@ -80,6 +84,10 @@ fn with_own_finalizer(asked: &Value) -> Vec<Value> {
 
 /// Members of a Lease that candidates elect a leader by, which nobody does here.
 const OF_COORDINATED_LEASES: [&str; 2] = ["preferredHolder", "strategy"];
+
+fn json_bytes(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(0, |it| it.len())
+}
 
 /// Drops members of features that are off; what was stored once may stay.
 fn drop_members(value: &mut Value, old: Option<&Value>, parent: &str, members: &[&str]) {
@@ -289,6 +297,9 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
             match face {
                 Face::Approval => csr::check_signer_permission(old, "approve", may)?,
                 Face::Status if csr::needs_sign_permission(old, new) => csr::check_signer_permission(old, "sign", may)?,
+                Face::Main if json_bytes(new) > json_bytes(old) => {
+                    csr::check_size(new, call.server.limits.request_bytes)?
+                }
                 Face::Status | Face::Main => {}
             }
         }

@@ -1,5 +1,6 @@
 //! How much one client may have at once, keep, and write: data, which whoever embeds the server may change.
 
+use crate::rates::Rate;
 use std::time::Duration;
 
 /// The bounds of one server. Who is part of the process has none of them; administrators (`system:masters`) have the seats,
@@ -29,6 +30,34 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of all bodies. A quarter of them is kept for administrators and Leases.
     pub body_bytes_total: usize,
+    /// Certificate requests of one identity that nobody has decided. An agent asks for one at a time for itself and for each of
+    /// its add-ons.
+    pub open_requests: usize,
+    /// All that are kept of one identity: a request that was decided stays for an hour.
+    pub requests: usize,
+    /// Certificate requests of an identity that many clients share until they have one of their own, such as a bootstrap token:
+    /// a whole fleet may wait to be let in.
+    pub shared_requests: usize,
+    /// Bytes of all that are kept of one identity.
+    pub requests_bytes: usize,
+    /// Bytes of what a certificate request wants signed, whoever asks. The object around it has four times as much.
+    pub request_bytes: usize,
+    /// Events of one namespace, and their bytes, until clients write no more.
+    pub events: usize,
+    pub event_bytes: usize,
+    /// Writes of status and Events of one client in one namespace.
+    pub status_writes: Rate,
+    /// Bytes of the objects that come of them.
+    pub status_bytes: Rate,
+    /// How many times as fast those write of whom is not known that they are one client: the controllers of a fleet write for all
+    /// of it.
+    pub shared_times: usize,
+    /// Watches of one identity.
+    pub watches: usize,
+    /// Bytes that wait until the watches of one client are read.
+    pub watch_bytes: usize,
+    /// Bytes that wait until watches are read. Past it, those who have more than a little waiting lose theirs.
+    pub watch_bytes_total: usize,
 }
 
 impl Default for Limits {
@@ -45,6 +74,25 @@ impl Default for Limits {
             bodies: 1500,
             body_bytes: 32 << 20,
             body_bytes_total: 256 << 20,
+            open_requests: 100,
+            requests: 500,
+            shared_requests: 20_000,
+            requests_bytes: 64 << 20,
+            request_bytes: 16 << 10,
+            events: 10_000,
+            event_bytes: 32 << 20,
+            status_writes: Rate {
+                burst: 5000,
+                per_second: 200,
+            },
+            status_bytes: Rate {
+                burst: 64 << 20,
+                per_second: 4 << 20,
+            },
+            shared_times: 10,
+            watches: 1000,
+            watch_bytes: 32 << 20,
+            watch_bytes_total: 256 << 20,
         }
     }
 }

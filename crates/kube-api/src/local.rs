@@ -67,6 +67,7 @@ impl Local {
             user_agent: "kube-controller-manager".into(),
             now: jiff::Timestamp::now(),
             warnings: Vec::new(),
+            party: None,
             resource,
         })
     }

@@ -3,6 +3,7 @@
 
 use crate::{
     admission::{self, Admission, Change, Operation, Review},
+    bounds,
     call::{Answer, Call, WriteOptions, Written},
     content,
     conversion::Converter,
@@ -254,6 +255,11 @@ pub async fn write_update(
             answer: Answer::Value(new),
         }));
     }
+    // What goes takes no room.
+    let place = match remove {
+        true => None,
+        false => bounds::admit(call, Some(current), &new)?,
+    };
     let answered = remove.then(|| new.clone());
     convert::to_storage(&call.resource, &mut new).await?;
     let id = call.id().clone();
@@ -271,8 +277,11 @@ pub async fn write_update(
         Err(Refused::TooLarge) => return Err(call.too_large()),
         Err(Refused::Changed | Refused::Exists) => return Ok(None),
     };
+    if let Some(object) = &object {
+        bounds::charge(call, object);
+    }
     call.server.durable(revision).await?;
-    drop(allocating);
+    drop((allocating, place));
     let answer = match (object, answered) {
         (Some(object), _) => answer(call, &object).await?,
         (None, Some(value)) => Answer::Value(value),

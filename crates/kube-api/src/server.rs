@@ -4,6 +4,7 @@ use crate::{
     admission::{Admission, configuration::Hooks},
     authn::{Authenticator, TrustedProxies},
     authz::{self, Rbac},
+    buffers::Buffers,
     callout::Caller,
     controllers,
     conversion::{Conversion, Converters},
@@ -11,6 +12,7 @@ use crate::{
     fair::Fair,
     identity::{Attributes, Decision, User},
     intake::Intake,
+    kept::Kept,
     limits::Limits,
     listen,
     local::Local,
@@ -19,7 +21,9 @@ use crate::{
     persist::{self, Durability, Loaded, Redb, Storage, StorageError},
     pki::{self, Pki},
     pod_logs::PodLogs,
+    rates::Rates,
     registry::Registry,
+    reports::{self, Reports},
     respond::Body,
     snapshots::Snapshots,
     standing::{self, Standing},
@@ -107,7 +111,16 @@ pub struct Inner {
     /// Bodies of requests that are on their way.
     pub intake: Arc<Intake>,
     /// Whose user is whose.
-    pub parties: Parties,
+    pub parties: Arc<Parties>,
+    /// What clients keep here.
+    pub kept: Arc<Kept>,
+    /// How fast they write.
+    pub rates: Rates,
+    /// What waits for their watches to be read.
+    pub buffers: Arc<Buffers>,
+    /// Where it is told that they have reached a bound.
+    pub reports: Reports,
+    pub limits: Limits,
     /// Those who watch, and whether they still may.
     pub standing: Arc<Standing>,
     /// Lists that are walked page by page.
@@ -223,9 +236,12 @@ impl Server {
         let wake = Arc::new(Wake::default());
         let hooks = Arc::new(ArcSwap::from_pointee(Hooks::load(&store)));
         let standing = Arc::new(Standing::default());
+        let parties = Arc::new(Parties(options.parties));
+        let kept = Kept::new(options.limits.clone(), parties.clone(), &store);
+        let (reports, told) = reports::reports();
         let on_publish = {
             let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());
-            let standing = standing.clone();
+            let (standing, kept) = (standing.clone(), kept.clone());
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
@@ -245,6 +261,7 @@ impl Server {
                 }
                 // Before anybody is told what it may not know any more.
                 standing.notice(events);
+                kept.notice(events);
                 wake.tell(events);
                 for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
                     // The name of a definition is the id of its resource.
@@ -267,8 +284,13 @@ impl Server {
             caller,
             pki,
             fair: Fair::new(options.limits.clone()),
-            intake: Intake::new(options.limits),
-            parties: Parties(options.parties),
+            intake: Intake::new(options.limits.clone()),
+            parties,
+            kept,
+            rates: Rates::new(options.limits.clone()),
+            buffers: Buffers::new(options.limits.clone()),
+            reports,
+            limits: options.limits,
             standing: standing.clone(),
             snapshots: Snapshots::default(),
             stop: CancellationToken::new(),
@@ -297,7 +319,8 @@ impl Server {
         let event_ttl = options.event_ttl.unwrap_or(EVENT_TTL);
         controllers::run(local, ground, event_ttl, server.inner.stop.clone());
         let stop = server.inner.stop.clone();
-        tokio::spawn(standing::run(standing, Arc::downgrade(&server.inner), stop));
+        tokio::spawn(standing::run(standing, Arc::downgrade(&server.inner), stop.clone()));
+        tokio::spawn(reports::run(told, server.local(), stop));
         server.inner.ready.store(true, Ordering::Release);
         Ok(server)
     }

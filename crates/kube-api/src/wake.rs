@@ -20,9 +20,10 @@ use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-/// Events that wait for one watch. One that is further behind reads the store's log instead, so that a slow reader keeps
+/// Events, and bytes of them, that wait for one watch. One that is further behind reads the store's log instead, so that a slow reader keeps
 /// nothing alive.
 const WAITING_MAX: usize = 256;
+const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// What a watch can be found by. Whatever it wants beyond that, it looks at itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +57,7 @@ impl Scope {
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Arc<Event>>,
+    bytes: usize,
     /// The revision of the first event that found no room. The ones before it are in `events`.
     lost_from: Option<u64>,
 }
@@ -70,7 +72,8 @@ impl Mailbox {
     fn put(&self, event: &Arc<Event>) {
         let mut waiting = self.waiting.lock();
         if waiting.lost_from.is_none() {
-            if waiting.events.len() < WAITING_MAX {
+            if waiting.events.len() < WAITING_MAX && waiting.bytes < WAITING_BYTES_MAX {
+                waiting.bytes += event.object.json.len();
                 waiting.events.push_back(event.clone());
             } else {
                 waiting.lost_from = Some(event.revision);

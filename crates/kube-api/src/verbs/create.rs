@@ -2,6 +2,7 @@
 
 use crate::{
     admission::{self, Change, Operation},
+    bounds,
     call::{Answer, Call, WriteOptions, Written},
     content, convert, kinds, pipeline,
 };
@@ -135,6 +136,7 @@ async fn create_named(
             answer: Answer::Value(value),
         });
     }
+    let place = bounds::admit(call, None, &value)?;
     convert::to_storage(&call.resource, &mut value).await?;
     let id = call.id().clone();
     let committed = call
@@ -150,8 +152,11 @@ async fn create_named(
             Status::already_exists(&call.resource.plural, &call.resource.group, &name)
         }
     })?;
+    if let Some(object) = &object {
+        bounds::charge(call, object);
+    }
     call.server.durable(revision).await?;
-    drop(allocating);
+    drop((allocating, place));
     let answer = match object {
         Some(object) => pipeline::answer(call, &object).await?,
         None => Answer::Value(Value::Object(Map::new())),

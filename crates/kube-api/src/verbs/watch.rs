@@ -5,8 +5,10 @@
 //! with 410, so a slow reader costs nothing and misses nothing silently.
 
 use crate::{
+    buffers::Account,
     call::Call,
     convert,
+    rates::too_many,
     registry::Resource,
     respond::Shape,
     selection::Selection,
@@ -33,7 +35,9 @@ use tokio::time::Instant;
 
 /// Events read at once; more follow in the next turn.
 const BATCH_EVENTS: usize = 256;
-/// Bytes after which a chunk is handed to the connection.
+/// Bytes after which a chunk is handed to the connection: at first, and at most. Who reads is given larger ones; for who does
+/// not, little was made in vain.
+const CHUNK_BYTES_FIRST: usize = 16 * 1024;
 const CHUNK_BYTES: usize = 128 * 1024;
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// No watch is meant to be longer, and a clock has an end.
@@ -68,6 +72,9 @@ struct Watch {
     /// Whether a Table was sent: the columns go with the first one only.
     columns_sent: bool,
     ended: bool,
+    chunk_bytes: usize,
+    /// What waits until it is read.
+    account: Account,
 }
 
 /// How far a watch of a custom resource still goes when its definition has changed.
@@ -78,6 +85,14 @@ enum Last {
     Before(u64),
     /// The definition is gone: all that there is.
     All,
+}
+
+/// How many of the events that were there are in a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pushed {
+    All,
+    /// As many as a chunk takes.
+    Part,
 }
 
 /// Starts a watch. It does not know when the server stops, nor when whoever watches may no longer (`standing`).
@@ -109,6 +124,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         selection.fields.metadata_name(),
         &selection.labels,
     );
+    let account = open(call)?;
     // Before anything is read, so that nothing falls between.
     let registration = call.server.wake.watch(call.id(), scope);
     let (from_start, start) = match version {
@@ -152,12 +168,31 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
         end: u64::MAX,
         columns_sent: false,
         ended: false,
+        chunk_bytes: CHUNK_BYTES_FIRST,
+        account,
     };
     Ok(unfold(
         state,
-        |mut state| async move { state.next().await.map(|it| (it, state)) },
+        |mut state| async move { state.piece().await.map(|it| (it, state)) },
     )
     .boxed())
+}
+
+/// One watch more of whoever asks.
+///
+/// # Errors
+/// 429 when its identity has as many as it may.
+fn open(call: &Call<'_>) -> Result<Account, Status> {
+    let server = call.server;
+    server.buffers.open(call.party.clone()).ok_or_else(|| {
+        let most = server.limits.watches;
+        let of = call.party.as_ref().map_or("", |it| &it.identity);
+        let message = format!("the limit of open watches of {of:?} is reached: {most}; try again when some have ended");
+        if let Some(party) = &call.party {
+            server.reports.tell(party, "Watches", &message);
+        }
+        too_many(message, 5)
+    })
 }
 
 /// Checks the options of WatchList; whether initial events are wanted, if that is said.
@@ -193,6 +228,30 @@ fn check_options(call: &Call<'_>) -> Result<Option<bool>, Status> {
 }
 
 impl Watch {
+    /// The next chunk, if there is room for what waits to be read. The one before is on its way when this is asked for.
+    async fn piece(&mut self) -> Option<Bytes> {
+        self.account.hold(self.waiting());
+        let chunk = self.next().await?;
+        self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_BYTES);
+        if self.account.hold(chunk.len() + self.waiting()) {
+            return Some(chunk);
+        }
+        self.ended = true;
+        if let Some(party) = self.account.party() {
+            let message = format!(
+                "{:?} does not read its watches; one of {} has ended, because too much waits for them",
+                party.client, self.resource.id
+            );
+            self.server.reports.tell(party, "WatchBytes", &message);
+        }
+        None
+    }
+
+    /// Bytes of the list of what is still to be sent; the objects themselves are everybody's.
+    fn waiting(&self) -> usize {
+        self.initial.len() * size_of::<Arc<Object>>()
+    }
+
     /// The next chunk of events; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         let mut chunk = Vec::new();
@@ -211,7 +270,7 @@ impl Watch {
             self.prepare_initial(&mut chunk).await;
             while let Some(object) = self.initial.pop_front() {
                 self.push(&mut chunk, Change::Added, &object, object.revision);
-                if chunk.len() > CHUNK_BYTES {
+                if chunk.len() > self.chunk_bytes {
                     return Some(chunk.into());
                 }
             }
@@ -227,7 +286,7 @@ impl Watch {
             } else {
                 self.take_events(&mut chunk).await;
             }
-            if self.reading_log && !self.ended && chunk.len() <= CHUNK_BYTES {
+            if self.reading_log && !self.ended && chunk.len() <= self.chunk_bytes {
                 continue;
             }
             if !self.reading_log && !matches!(last, Last::None) {
@@ -283,9 +342,10 @@ impl Watch {
     async fn read_log(&mut self, chunk: &mut Vec<u8>) {
         match self.server.store.events(&self.resource.id, self.cursor, BATCH_EVENTS) {
             Ok(events) => {
-                self.reading_log = events.len() == BATCH_EVENTS;
+                let is_end = events.len() < BATCH_EVENTS;
                 let work = self.preparation(&events);
-                self.push_events(chunk, events, work).await;
+                let pushed = self.push_events(chunk, events, work).await;
+                self.reading_log = !is_end || pushed == Pushed::Part;
             }
             Err(compacted) => {
                 let status = Status::expired(format!(
@@ -320,7 +380,7 @@ impl Watch {
         chunk: &mut Vec<u8>,
         events: impl IntoIterator<Item = Arc<Event>>,
         work: Option<Work>,
-    ) {
+    ) -> Pushed {
         let failed = match work {
             Some(work) => work.await.err(),
             None => None,
@@ -334,11 +394,16 @@ impl Watch {
                 && self.preparation([&event]).is_some()
             {
                 self.fail(chunk, status);
-                return;
+                return Pushed::All;
             }
             self.cursor = event.revision;
             self.push_event(chunk, &event);
+            if self.reading_log && chunk.len() > CHUNK_BYTES {
+                // The rest is read again from the log, where it takes nobody's room.
+                return Pushed::Part;
+            }
         }
+        Pushed::All
     }
 
     fn preparation<'e>(&self, events: impl IntoIterator<Item = &'e Arc<Event>>) -> Option<Work> {
