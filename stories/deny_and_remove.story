@@ -52,7 +52,7 @@ manifestwork.work.open-cluster-management.io/w condition met
 wait $ drover why managedcluster/cluster1
 managedcluster/cluster1 waits for nothing.
 
-# Deleting it waits for its works to be cleaned up, and takes its permissions with it.
+# Deleting one takes its permissions with it.
 $ kubectl delete manifestwork -n cluster1 w
 manifestwork.work.open-cluster-management.io "w" deleted...
 

@@ -102,6 +102,7 @@ lease.coordination.k8s.io/drover-hub-lock
 # The hub answers the API server's webhooks: nobody puts a cluster into a set who may not join it, and the add-on kinds are
 # served in both versions.
 wait $ kubectl get validatingwebhookconfigurations -o name
+validatingwebhookconfiguration.admissionregistration.k8s.io/managedclusteraddonvalidators.admission.addon.open-cluster-management.io
 validatingwebhookconfiguration.admissionregistration.k8s.io/managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io
 validatingwebhookconfiguration.admissionregistration.k8s.io/managedclustervalidators.admission.cluster.open-cluster-management.io
 validatingwebhookconfiguration.admissionregistration.k8s.io/manifestworkreplicasetvalidators.admission.work.open-cluster-management.io

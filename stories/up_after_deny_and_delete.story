@@ -24,7 +24,7 @@ set CLUSTER=--kubeconfig=.drover/cluster2.kubeconfig
 $ kubectl patch managedcluster cluster1 --type=merge -p '{"spec":{"hubAcceptsClient":false}}'
 managedcluster.cluster.open-cluster-management.io/cluster1 patched
 
-# Deleting a cluster takes its works along, and what they made.
+# Deleting a cluster takes its works along and all its rights; its agent removes by itself what they made.
 $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/w created
 
@@ -37,7 +37,7 @@ managedcluster.cluster.open-cluster-management.io "cluster2" deleted...
 $ kubectl get manifestworks -A 2>&1
 No resources found
 
-$ kubectl $CLUSTER get configmaps -o name
+wait $ kubectl $CLUSTER get configmaps -o name
 configmap/kube-root-ca.crt
 
 stop up

@@ -79,6 +79,7 @@ async fn work(session: &HubSession, ground: &Ground, works: &Works, stop: Cancel
     let mut options = WorkAgentOptions {
         eviction_grace: works.eviction_grace,
         raw_feedback: works.raw_feedback,
+        leaving: session.leaving.clone(),
         ..WorkAgentOptions::new(session.client.clone(), ground.cluster.clone(), &session.cluster, &hash)
     };
     options.workers = works.workers.unwrap_or(options.workers);

@@ -4,7 +4,9 @@
 mod registration;
 mod work;
 
-pub use self::registration::{fill_cluster, validate_cluster, validate_set_binding};
+pub use self::registration::{
+    fill_cluster, validate_add_on, validate_cluster, validate_cluster_status, validate_set_binding,
+};
 
 use std::sync::Arc;
 

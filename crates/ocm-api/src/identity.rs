@@ -64,3 +64,46 @@ pub fn registration_role_binding(cluster: &str) -> String {
 pub fn work_role_binding(cluster: &str) -> String {
     format!("open-cluster-management:managedcluster:{cluster}:work")
 }
+
+/// Whether this is one of the identities that a hub gives out for its clusters: an agent, an agent of an add-on, or, of
+/// `cluster` itself, one that an identity provider or a token speaks for. Nobody else has users and groups of these names; the hub
+/// itself has a name that begins alike.
+pub fn is_of_cluster(cluster: &str, user: &str, groups: &[String]) -> bool {
+    let is_user = user.strip_prefix(SUBJECT_PREFIX).is_some_and(|it| it.contains(':'));
+    let is_group = |it: &String| {
+        let own = it
+            .strip_prefix(SUBJECT_PREFIX)
+            .is_some_and(|it| it == cluster || it.contains(':'));
+        own || *it == MANAGED_CLUSTERS_GROUP || *it == cluster_external_group(cluster)
+    };
+    let account = user.strip_prefix("system:serviceaccount:");
+    let account = account.and_then(|it| it.strip_prefix(cluster)?.strip_prefix(':'));
+    is_user || groups.iter().any(is_group) || account.is_some_and(|it| it.ends_with("-agent"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_a_hub_lets_in_for_a_cluster_is_known_by_its_names() {
+        let is = |user: &str, groups: &[&str]| {
+            let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
+            is_of_cluster("cluster1", user, &groups)
+        };
+        assert!(is(&agent_user("cluster1", "a"), &[]));
+        assert!(is("jane", &[&cluster_group("cluster1")]));
+        assert!(is("jane", &[MANAGED_CLUSTERS_GROUP]));
+        assert!(is("jane", &[&addon_cluster_group("cluster1", "greeter")]));
+        assert!(is("jane", &["open-cluster-management:cluster1"]));
+        assert!(is(
+            &addon_service_account("cluster1", "greeter"),
+            &["system:serviceaccounts"]
+        ));
+        assert!(!is("jane", &["system:masters", "open-cluster-management:admins"]));
+        assert!(is("jane", &[&addon_group("greeter")]));
+        assert!(!is("system:open-cluster-management:hub", &["system:masters"]));
+        assert!(!is(&addon_service_account("cluster10", "greeter"), &[]));
+        assert!(!is("system:serviceaccount:open-cluster-management-hub:drover-hub", &[]));
+    }
+}

@@ -2,8 +2,11 @@
 //!
 //! Plain functions: an embedded API server calls them in process, a webhook server wraps them in AdmissionReviews. What the
 //! requester may do is asked through a closure, so that nothing here needs a client.
-//! Upstream: ocm `pkg/registration/webhook/v1/{managedcluster_mutating,managedcluster_validating}.go`. We differ in one
-//! thing: the name of a new cluster, and of one that is to be accepted, is checked whether or not client configs are given.
+//! Upstream: ocm `pkg/registration/webhook/v1/{managedcluster_mutating,managedcluster_validating}.go`. We differ in two
+//! things: the name of a new cluster, and of one that is to be accepted, is checked whether or not client configs are given; and
+//! [`fields`] says which fields are whose, of which upstream leaves all to whoever may write the object at all.
+
+pub mod fields;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

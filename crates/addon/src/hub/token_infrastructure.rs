@@ -1,12 +1,13 @@
 //! What an add-on's agent needs on the hub when it comes with a token: a ServiceAccount, and the cluster's right to ask for
 //! its tokens.
 //!
-//! Root: ManagedClusterAddOn. Reads: the three objects. Writes: ServiceAccount, Role and RoleBinding, which belong to the
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and RoleBinding, which belong to the
 //! add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
 //! Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under the name: the cluster would
 //! be handed whatever that may do.
 //! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being deleted. The
-//! agent still needs its access to the hub to clean up after itself, so ours outlives the deletion timestamp.
+//! agent still needs its access to the hub to clean up after itself, so ours outlives the deletion timestamp. Where the cluster is
+//! denied or deleted, all of it goes at once, and with the account every token of it ends.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use ocm_api::{
     addon::{KubeClientDriver, v1alpha1::ManagedClusterAddOn, v1beta1},
+    cluster::ManagedCluster,
     condition::{self, wanted},
     conditions::managed_cluster_add_on::{self, token_infrastructure_reason as reason},
     identity, labels,
@@ -52,6 +54,8 @@ pub struct Seen {
     pub now: Timestamp,
     /// The add-on on a cluster; `None` when it is gone.
     pub addon: Option<Arc<ManagedClusterAddOn>>,
+    /// Whether its cluster is accepted, and stays.
+    pub is_let_in: bool,
     /// Its ServiceAccount.
     pub service_account: Option<Arc<ServiceAccount>>,
     /// The right to ask for its tokens.
@@ -72,7 +76,7 @@ impl TokenInfrastructure {
     }
 }
 
-/// Add-ons, and the objects when somebody changes them.
+/// Add-ons, the clusters that are accepted, denied or deleted, and the objects when somebody changes them.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.addons.subscribe(queue, |old, new| {
         let concerns = |it: &ManagedClusterAddOn| {
@@ -88,6 +92,21 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         let either = [old, new].into_iter().flatten().any(matters);
         new.or(old).filter(|_| !same && either).map(cache::key_of)
     });
+    let all = caches.clone();
+    caches.clusters.subscribe(queue, move |old, new| {
+        let Some(name) = new
+            .or(old)
+            .map(ResourceExt::name_any)
+            .filter(|_| is_let_in(old) != is_let_in(new))
+        else {
+            return Vec::new();
+        };
+        let addons = all.addons.list_in(&name);
+        let concerned = addons
+            .iter()
+            .filter(|it| it.status.as_ref().is_some_and(|it| it.kube_client_driver.is_some()));
+        concerned.map(|it| cache::key_of(&**it)).collect()
+    });
     caches
         .service_accounts
         .subscribe(queue, |old, new| new.or(old).and_then(addon_of));
@@ -100,6 +119,10 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
 fn addon_of<K: Resource>(object: &K) -> Option<String> {
     let name = object.meta().labels.as_ref()?.get(labels::ADDON_TOKEN_NAME)?;
     Some(format!("{}/{name}", object.meta().namespace.as_deref()?))
+}
+
+fn is_let_in(cluster: Option<&ManagedCluster>) -> bool {
+    cluster.is_some_and(|it| it.spec.hub_accepts_client && it.metadata.deletion_timestamp.is_none())
 }
 
 /// Whether its agent is to come with a token.
@@ -133,6 +156,7 @@ impl Reconciler for TokenInfrastructure {
         Ok(Seen {
             now: Timestamp::now(),
             addon: caches.addons.get(cluster, name),
+            is_let_in: is_let_in(caches.clusters.named(cluster).as_deref()),
             service_account: caches.service_accounts.get(cluster, &service_account_name(name)),
             role: caches.roles.get(cluster, &role_name(name)),
             role_binding: caches.role_bindings.get(cluster, &role_name(name)),
@@ -142,7 +166,7 @@ impl Reconciler for TokenInfrastructure {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(addon) = seen.addon.as_deref().filter(|it| wants_token(it)) else {
+        let Some(addon) = seen.addon.as_deref().filter(|it| wants_token(it) && seen.is_let_in) else {
             remove(seen, &mut plan);
             return plan;
         };
@@ -198,7 +222,7 @@ impl Reconciler for TokenInfrastructure {
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
-        let Some(addon) = seen.addon.as_deref().filter(|it| wants_token(it)) else {
+        let Some(addon) = seen.addon.as_deref().filter(|it| wants_token(it) && seen.is_let_in) else {
             return plan;
         };
         let in_the_way = in_the_way(seen, outcome);

@@ -17,6 +17,7 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
     Seen {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         addon: addon.map(Arc::new),
+        is_let_in: true,
         service_account: None,
         role: None,
         role_binding: None,
@@ -141,4 +142,32 @@ fn an_account_that_is_somebody_elses_is_told_and_not_taken() {
         ),
         "{told}"
     );
+}
+
+#[test]
+fn a_cluster_that_is_denied_or_deleted_takes_account_and_tokens_along() {
+    let addon = addon(Some("token"), ready());
+    let denied = Seen {
+        is_let_in: false,
+        ..with_objects(&addon)
+    };
+    let plan = printed(&denied);
+    for gone in [
+        "RoleBinding cluster1/a-token-role",
+        "Role cluster1/a-token-role",
+        "ServiceAccount cluster1/a-agent",
+    ] {
+        assert!(plan.contains(&format!("delete {gone}")), "{plan}");
+    }
+    let cluster = |spec: Value, deleted: Value| {
+        let it = json!({"metadata": {"name": "cluster1", "deletionTimestamp": deleted}, "spec": spec});
+        is_let_in(Some(&serde_json::from_value(it).unwrap()))
+    };
+    assert!(cluster(json!({"hubAcceptsClient": true}), Value::Null));
+    assert!(!cluster(json!({"hubAcceptsClient": false}), Value::Null));
+    assert!(!cluster(
+        json!({"hubAcceptsClient": true}),
+        json!("2026-01-01T00:00:00Z")
+    ));
+    assert!(!is_let_in(None));
 }

@@ -1,4 +1,4 @@
-//! Registration's rules for those who write ManagedClusters and ManagedClusterSetBindings.
+//! Registration's rules for those who write ManagedClusters, ManagedClusterSetBindings, and where an add-on runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,19 +6,25 @@ use kube_api::admission::{Admission, Operation as Verb, Review};
 use kube_store::{Store, status::Status};
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSetBinding};
 use ocm_reconcile::access;
-use registration::admission::{self, Denial, Operation, World};
+use registration::admission::{
+    self, Denial, Operation, World,
+    fields::{self, Writer},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{asked_of, refusal};
 
 const CLUSTERS: &str = "managedclusters.cluster.open-cluster-management.io";
+const ADD_ONS: &str = "managedclusteraddons.addon.open-cluster-management.io";
 const BINDINGS: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
 
 /// The names that upstream's webhooks have, which users know from their refusals.
 const CLUSTER_MUTATORS: &str = "managedclustermutators.admission.cluster.open-cluster-management.io";
 const CLUSTER_VALIDATORS: &str = "managedclustervalidators.admission.cluster.open-cluster-management.io";
 const SET_BINDING_VALIDATORS: &str = "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io";
+/// Upstream has none of these; the name follows the others'.
+const ADD_ON_VALIDATORS: &str = "managedclusteraddonvalidators.admission.addon.open-cluster-management.io";
 
 /// How long the Lease of a cluster lasts that does not say, as the kind's own default is.
 const LEASE_SECONDS: i32 = 60;
@@ -69,11 +75,31 @@ pub fn fill_cluster(object: &mut Value, old: Option<&Value>, default_sets: bool)
     Ok(())
 }
 
-/// Whether this user may write this cluster.
-pub fn validate_cluster(user: &str, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+/// Whether this writer may write this cluster.
+///
+/// # Errors
+/// 400 for what is no cluster, 403 for what the writer has no right to.
+pub fn validate_cluster(by: Writer<'_>, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
     let new: ManagedCluster = read(object)?;
-    let old = old.map(read::<ManagedCluster>).transpose()?;
-    admission::validate_managed_cluster(user, &new, operation(old.as_ref()), world)
+    let before = old.map(read::<ManagedCluster>).transpose()?;
+    admission::validate_managed_cluster(by.user, &new, operation(before.as_ref()), world)?;
+    fields::check_cluster(by, object, old, world)
+}
+
+/// Whether this writer may write this status of a cluster.
+///
+/// # Errors
+/// 403 for what the writer has no right to.
+pub fn validate_cluster_status(by: Writer<'_>, object: &Value, old: Option<&Value>) -> Result<(), Denial> {
+    old.map_or(Ok(()), |old| fields::check_status(by, object, old))
+}
+
+/// Whether this writer may have an add-on run where this object says.
+///
+/// # Errors
+/// 403 where it takes a right that the writer does not have.
+pub fn validate_add_on(by: Writer<'_>, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+    fields::check_add_on(by, object, old, world)
 }
 
 /// Whether this user may write this binding of a set.
@@ -89,11 +115,11 @@ fn operation<K>(old: Option<&K>) -> Operation<'_, K> {
 
 impl Admission for Registration {
     fn wants(&self, resource: &str) -> bool {
-        resource == CLUSTERS || resource == BINDINGS
+        [CLUSTERS, BINDINGS, ADD_ONS].contains(&resource)
     }
 
     fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status> {
-        if review.operation == Verb::Delete || !review.subresource.is_empty() || review.resource == BINDINGS {
+        if review.operation == Verb::Delete || !review.subresource.is_empty() || review.resource != CLUSTERS {
             return Ok(vec![]);
         }
         fill_cluster(object, review.old, self.default_sets)
@@ -102,21 +128,27 @@ impl Admission for Registration {
     }
 
     fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
-        if !review.subresource.is_empty() {
-            return Ok(vec![]);
-        }
         let world = Seen {
             review,
             store: self.store.get(),
         };
-        let refused = |webhook: &'static str| move |it: Denial| refusal(webhook, it.code, &it.message);
-        let user = &review.user.username;
-        if review.resource == BINDINGS {
-            validate_set_binding(user, object, review.old, &world).map_err(refused(SET_BINDING_VALIDATORS))?;
-            return Ok(vec![]);
-        }
-        validate_cluster(user, object, review.old, &world).map_err(refused(CLUSTER_VALIDATORS))?;
-        Ok(vec![])
+        let by = Writer {
+            user: &review.user.username,
+            groups: &review.user.groups,
+        };
+        let old = review.old;
+        let (webhook, said) = match (review.resource, review.subresource) {
+            (CLUSTERS, "") => (CLUSTER_VALIDATORS, validate_cluster(by, object, old, &world)),
+            (CLUSTERS, "status") => (CLUSTER_VALIDATORS, validate_cluster_status(by, object, old)),
+            (BINDINGS, "") => (
+                SET_BINDING_VALIDATORS,
+                validate_set_binding(by.user, object, old, &world),
+            ),
+            (ADD_ONS, "") => (ADD_ON_VALIDATORS, validate_add_on(by, object, old, &world)),
+            _ => return Ok(vec![]),
+        };
+        said.map(|()| vec![])
+            .map_err(|it| refusal(webhook, it.code, &it.message))
     }
 }
 

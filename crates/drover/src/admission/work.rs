@@ -50,9 +50,10 @@ impl Admission for Work {
             let said = admission::review_replica_set(rules, user, operation, object, review.old, may);
             (REPLICA_SET_WEBHOOK, said)
         } else {
+            let agents = admission::check_finalizers(user, &review.user.groups, object, review.old);
             (
                 WEBHOOK,
-                admission::review(rules, user, operation, object, review.old, may),
+                agents.and_then(|()| admission::review(rules, user, operation, object, review.old, may)),
             )
         };
         said.map(|()| vec![])

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use ::registration::admission::{self as of_clusters, World};
+use ::registration::admission::{self as of_clusters, World, fields::Writer};
 use ::work::hub::admission as of_works;
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
@@ -40,6 +40,8 @@ use crate::{admission, process};
 pub const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
 pub const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
 pub const VALIDATE_SET_BINDING: &str = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
+/// Upstream has none of these; the path follows the others'.
+pub const VALIDATE_ADD_ON: &str = "/validate-addon-open-cluster-management-io-v1beta1-managedclusteraddon";
 pub const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
 pub const VALIDATE_REPLICA_SET: &str = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
 pub const CONVERT: &str = "/convert";
@@ -272,7 +274,8 @@ impl Pages for Reviews {
     async fn answer(&self, asked: Asked) -> Answer {
         let is_ours = match &self.rules {
             Rules::Clusters { .. } => {
-                [MUTATE_CLUSTER, VALIDATE_CLUSTER, VALIDATE_SET_BINDING].contains(&asked.path.as_str())
+                let ours = [MUTATE_CLUSTER, VALIDATE_CLUSTER, VALIDATE_SET_BINDING, VALIDATE_ADD_ON];
+                ours.contains(&asked.path.as_str())
             }
             // Upstream serves this one with the gate on only; a configuration that names it wants an answer all the same.
             Rules::Works(_) => [VALIDATE_WORK, VALIDATE_REPLICA_SET].contains(&asked.path.as_str()),
@@ -313,12 +316,17 @@ impl Reviews {
             Some("UPDATE") => true,
             _ => return Ok(None),
         };
-        if request["subResource"].as_str().is_some_and(|it| !it.is_empty()) {
+        let subresource = request["subResource"].as_str().unwrap_or_default();
+        if !subresource.is_empty() && (path, subresource) != (VALIDATE_CLUSTER, "status") {
             return Ok(None);
         }
         let (object, old) = (&request["object"], Some(&request["oldObject"]).filter(|_| is_update));
-        let user = request["userInfo"]["username"].as_str().unwrap_or_default();
         let subject = subject(&request["userInfo"]);
+        let user = subject.user.as_str();
+        let by = Writer {
+            user,
+            groups: &subject.groups,
+        };
         match (&self.rules, path) {
             (Rules::Clusters { default_sets }, MUTATE_CLUSTER) => {
                 let mut filled = object.clone();
@@ -327,7 +335,9 @@ impl Reviews {
             }
             (Rules::Clusters { .. }, path) => {
                 self.ask(&subject, |world| match path {
-                    VALIDATE_CLUSTER => admission::validate_cluster(user, object, old, world),
+                    VALIDATE_CLUSTER if subresource == "status" => admission::validate_cluster_status(by, object, old),
+                    VALIDATE_CLUSTER => admission::validate_cluster(by, object, old, world),
+                    VALIDATE_ADD_ON => admission::validate_add_on(by, object, old, world),
                     _ => admission::validate_set_binding(user, object, old, world),
                 })
                 .await?;
@@ -340,6 +350,7 @@ impl Reviews {
                     of_works::Operation::Create
                 };
                 let check = if path == VALIDATE_WORK {
+                    of_works::check_finalizers(user, &subject.groups, object, old)?;
                     of_works::check
                 } else {
                     of_works::check_replica_set

@@ -73,6 +73,113 @@ async fn what_is_no_review_is_refused_with_a_status() {
     }
 }
 
+/// A review of an update by an agent of cluster1.
+fn by_agent(object: &Value, old: &Value, subresource: &str) -> Value {
+    let mut review = reviewed(object, Some(old));
+    review["request"]["subResource"] = json!(subresource);
+    review["request"]["userInfo"] = json!({
+        "username": "system:open-cluster-management:cluster1:a1",
+        "groups": ["system:open-cluster-management:cluster1", "system:open-cluster-management:managed-clusters"],
+    });
+    review
+}
+
+#[tokio::test]
+async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
+    let clusters = reviews(Rules::Clusters { default_sets: true });
+    let works = reviews(Rules::Works(of_works::Rules::default()));
+    let old = json!({
+        "apiVersion": API, "kind": "ManagedCluster",
+        "metadata": {"name": "cluster1", "labels": {"cluster.open-cluster-management.io/clusterset": "default"}},
+        "spec": {"hubAcceptsClient": true},
+        "status": {"conditions": [{"type": "HubAcceptedManagedCluster", "status": "False"}]},
+    });
+    let changed = |pointer: &str, value: Value| {
+        let mut new = old.clone();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        new.pointer_mut(parent).unwrap()[field.replace("~1", "/")] = value;
+        new
+    };
+    let hosted = changed(
+        "/metadata/annotations",
+        json!({"addon.open-cluster-management.io/hosting-cluster-name": "cluster2"}),
+    );
+    let accepted = json!([{"type": "HubAcceptedManagedCluster", "status": "True"}]);
+    let work = |finalizers: Value| {
+        json!({
+            "metadata": {"name": "w", "namespace": "cluster1", "finalizers": finalizers},
+            "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]}},
+        })
+    };
+    let mine = work(json!(["example.com/mine"]));
+    for (path, new, old, subresource, field) in [
+        (
+            VALIDATE_CLUSTER,
+            &hosted,
+            &old,
+            "",
+            "metadata.annotations[addon.open-cluster-management.io/hosting-cluster-name]",
+        ),
+        (
+            VALIDATE_CLUSTER,
+            &changed("/spec/taints", json!([{"key": "k", "effect": "NoSelect"}])),
+            &old,
+            "",
+            "spec.taints",
+        ),
+        (
+            VALIDATE_CLUSTER,
+            &changed("/status/conditions", accepted),
+            &old,
+            "status",
+            "status.conditions[HubAcceptedManagedCluster]",
+        ),
+        (VALIDATE_WORK, &mine, &work(json!([])), "", "metadata.finalizers"),
+    ] {
+        let asked = asked("POST", path, by_agent(new, old, subresource));
+        let answer = if path == VALIDATE_WORK {
+            works.answer(asked).await
+        } else {
+            clusters.answer(asked).await
+        };
+        let response = read_answer(&answer)["response"].take();
+        assert_eq!(response["status"]["code"], 403, "{field}: {response}");
+        assert_eq!(response["status"]["reason"], "Forbidden");
+        let message = response["status"]["message"].as_str().unwrap();
+        assert!(message.contains(field), "{field}: {message}");
+    }
+    let version = changed("/status/version", json!({"kubernetes": "v1.34.1"}));
+    let answer = clusters
+        .answer(asked("POST", VALIDATE_CLUSTER, by_agent(&version, &old, "status")))
+        .await;
+    assert_eq!(read_answer(&answer)["response"]["allowed"], true);
+}
+
+#[tokio::test]
+async fn where_an_add_on_runs_is_asked_of_the_hosting_clusters_namespace() {
+    // Nobody answers whether jane may, and what is not known is not allowed.
+    let reviews = reviews(Rules::Clusters { default_sets: true });
+    let add_on =
+        |annotations: Value| json!({"metadata": {"name": "a", "namespace": "cluster1", "annotations": annotations}});
+    let hosted = add_on(json!({"addon.open-cluster-management.io/hosting-cluster-name": "cluster2"}));
+    let answer = reviews
+        .answer(asked("POST", VALIDATE_ADD_ON, reviewed(&hosted, None)))
+        .await;
+    let response = read_answer(&answer)["response"].take();
+    assert_eq!(
+        (response["allowed"].clone(), response["status"]["code"].clone()),
+        (json!(false), json!(403))
+    );
+    let answer = reviews
+        .answer(asked("POST", VALIDATE_ADD_ON, reviewed(&hosted, Some(&hosted))))
+        .await;
+    assert_eq!(read_answer(&answer)["response"]["allowed"], true);
+    let answer = reviews
+        .answer(asked("POST", VALIDATE_ADD_ON, reviewed(&add_on(json!({})), None)))
+        .await;
+    assert_eq!(read_answer(&answer)["response"]["allowed"], true);
+}
+
 #[tokio::test]
 async fn a_cluster_is_filled_in_by_a_patch() {
     let reviews = reviews(Rules::Clusters { default_sets: true });

@@ -14,12 +14,14 @@ use serde_json::{Value, json};
 
 use super::Reached;
 use crate::dropin::webhooks::{
-    CONVERT, MUTATE_CLUSTER, VALIDATE_CLUSTER, VALIDATE_REPLICA_SET, VALIDATE_SET_BINDING, VALIDATE_WORK,
+    CONVERT, MUTATE_CLUSTER, VALIDATE_ADD_ON, VALIDATE_CLUSTER, VALIDATE_REPLICA_SET, VALIDATE_SET_BINDING,
+    VALIDATE_WORK,
 };
 
 /// Whom the API server sees as the author.
 const AUTHOR: &str = "drover-hub";
 const CLUSTERS: &str = "cluster.open-cluster-management.io";
+const ADD_ONS: &str = "addon.open-cluster-management.io";
 const WORKS: &str = "work.open-cluster-management.io";
 /// The kinds with two versions.
 const CONVERTED: [&str; 2] = [
@@ -27,43 +29,63 @@ const CONVERTED: [&str; 2] = [
     "managedclusteraddons.addon.open-cluster-management.io",
 ];
 
-/// One configuration: its kind, its name and its webhook's, the path, and group, version and resource of what is judged.
-type Row = (&'static str, &'static str, &'static str, [&'static str; 3]);
+/// One configuration: its kind, its name and its webhook's, the path, and group, version and resources of what is judged.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    [&'static str; 2],
+    &'static [&'static str],
+);
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     (
         VALIDATING,
         "managedclustervalidators.admission.cluster.open-cluster-management.io",
         VALIDATE_CLUSTER,
-        [CLUSTERS, "*", "managedclusters"],
+        [CLUSTERS, "*"],
+        // Upstream's names the first alone. An agent writes the other, and not all that stands there is its own.
+        &["managedclusters", "managedclusters/status"],
     ),
     (
         MUTATING,
         "managedclustermutators.admission.cluster.open-cluster-management.io",
         MUTATE_CLUSTER,
-        [CLUSTERS, "*", "managedclusters"],
+        [CLUSTERS, "*"],
+        &["managedclusters"],
     ),
     (
         VALIDATING,
         "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
         VALIDATE_SET_BINDING,
-        [CLUSTERS, "v1beta2", "managedclustersetbindings"],
+        [CLUSTERS, "v1beta2"],
+        &["managedclustersetbindings"],
+    ),
+    // Upstream has none of this kind.
+    (
+        VALIDATING,
+        "managedclusteraddonvalidators.admission.addon.open-cluster-management.io",
+        VALIDATE_ADD_ON,
+        [ADD_ONS, "*"],
+        &["managedclusteraddons"],
     ),
     (
         VALIDATING,
         "manifestworkvalidators.admission.work.open-cluster-management.io",
         VALIDATE_WORK,
-        [WORKS, "*", "manifestworks"],
+        [WORKS, "*"],
+        &["manifestworks"],
     ),
     // Upstream's server has this one, and no configuration of upstream's names it; the name follows the other's.
     (
         VALIDATING,
         "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io",
         VALIDATE_REPLICA_SET,
-        [WORKS, "*", "manifestworkreplicasets"],
+        [WORKS, "*"],
+        &["manifestworkreplicasets"],
     ),
 ];
 
@@ -130,7 +152,7 @@ fn conversion(reached: &Reached, authorities: &str) -> Value {
 }
 
 fn configuration(row: &Row, reached: &Reached, authorities: &str) -> Value {
-    let (kind, name, path, [group, version, resource]) = row;
+    let (kind, name, path, [group, version], resources) = row;
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": name, "labels": {(MANAGED_BY): DROVER}},
@@ -139,7 +161,7 @@ fn configuration(row: &Row, reached: &Reached, authorities: &str) -> Value {
             "admissionReviewVersions": ["v1", "v1beta1"],
             "clientConfig": client_config(reached, path, authorities),
             "rules": [{
-                "operations": ["CREATE", "UPDATE"], "apiGroups": [group], "apiVersions": [version], "resources": [resource],
+                "operations": ["CREATE", "UPDATE"], "apiGroups": [group], "apiVersions": [version], "resources": resources,
             }],
         }],
     })

@@ -2,10 +2,10 @@
 //!
 //! Upstream: addon-framework `pkg/utils/permission.go` and ocm `pkg/addon/templateagent/registration.go`; names, owners and
 //! labels are theirs. We differ where theirs gives away too much or flaps:
-//! - In a cluster's namespace the group of the add-on on all clusters is not bound: with it the agent on one cluster could read
-//!   what is meant for another.
-//! - Outside of it the group of the add-on on all clusters is bound alone, so that all clusters want the same binding; an
-//!   agent that is in no such group has a binding of its own there.
+//! - The group of the add-on on all clusters is never bound. In a cluster's namespace the agent on one cluster could read with it
+//!   what is meant for another; and elsewhere the rights of one cluster's agent could not be taken back without the others'.
+//! - So each agent has a binding of its own, outside of its cluster's namespace under a name that ends with the cluster's. The
+//!   roles are shared.
 
 use std::collections::BTreeMap;
 
@@ -69,8 +69,6 @@ fn add(
     subject: &Subject,
     owners: &Owners,
 ) -> Result<(), String> {
-    let everywhere = identity::addon_group(place.addon_name());
-    let shared = subject.groups.contains(&everywhere);
     let (namespace, owner) = match &permission.scope {
         Scope::Cluster => (Some(place.cluster_name()), &owners.addon),
         Scope::Namespace(namespace) => (Some(namespace.as_str()), &owners.management),
@@ -108,15 +106,14 @@ fn add(
             let holders = permission.holders.iter().map(holder);
             (permission.binding_name().to_owned(), holders.collect())
         }
-        Scope::Cluster => (permission.binding_name().to_owned(), subjects(subject, &everywhere)),
-        _ if shared => (permission.binding_name().to_owned(), vec![group(&everywhere)]),
-        _ => {
+        Scope::Cluster => (permission.binding_name().to_owned(), subjects(place, subject)),
+        Scope::Namespace(_) | Scope::Hub => {
             let cluster = place.cluster_name();
             let of_cluster = metadata.labels.get_or_insert_default();
             of_cluster.insert(labels::CLUSTER_NAME.to_owned(), cluster.to_owned());
             (
                 format!("{}:{cluster}", permission.binding_name()),
-                subjects(subject, &everywhere),
+                subjects(place, subject),
             )
         }
     };
@@ -165,16 +162,25 @@ fn labels_of(addon: &str, permission: &Permission) -> BTreeMap<String, String> {
     all
 }
 
-fn subjects(subject: &Subject, everywhere: &str) -> Vec<RbacSubject> {
-    let user = (!subject.user.is_empty()).then(|| RbacSubject {
-        kind: "User".to_owned(),
-        ..group(&subject.user)
-    });
+fn subjects(place: &Place, subject: &Subject) -> Vec<RbacSubject> {
+    let everywhere = identity::addon_group(place.addon_name());
     let groups = subject
         .groups
         .iter()
-        .filter(|it| *it != AUTHENTICATED && *it != everywhere);
-    user.into_iter().chain(groups.map(|it| group(it))).collect()
+        .filter(|it| *it != AUTHENTICATED && **it != everywhere);
+    let mut all: Vec<RbacSubject> = groups.map(|it| group(it)).collect();
+    // Who is in no group of its own, and has not said who it is, is whom the cluster's agent calls so.
+    let user = match subject.user.as_str() {
+        "" if !all.is_empty() => return all,
+        "" => identity::addon_user(place.cluster_name(), place.addon_name(), place.addon_name()),
+        user => user.to_owned(),
+    };
+    let user = RbacSubject {
+        kind: "User".to_owned(),
+        ..group(&user)
+    };
+    all.insert(0, user);
+    all
 }
 
 fn holder(it: &Holder) -> RbacSubject {
@@ -320,28 +326,44 @@ mod tests {
     }
 
     #[test]
-    fn what_all_clusters_share_is_bound_to_the_group_they_share() {
+    fn no_agent_has_a_right_that_cannot_be_taken_from_it_alone() {
         let permission = Permission::existing_cluster_role("view").in_namespace("settings");
         let all = objects(
-            &[permission, Permission::existing_cluster_role("x").on_the_whole_hub()],
+            &[
+                permission.clone(),
+                Permission::existing_cluster_role("x").on_the_whole_hub(),
+            ],
             None,
         )
         .unwrap();
+        let own = [
+            "system:open-cluster-management:cluster:cluster1:addon:greeter:agent:abcde",
+            "system:open-cluster-management:cluster:cluster1:addon:greeter",
+        ];
         let binding = &all.role_bindings[0];
-        assert_eq!(binding.metadata.name.as_deref(), Some("view"));
-        assert_eq!(
-            bound(&binding.subjects),
-            ["system:open-cluster-management:addon:greeter"]
-        );
+        assert_eq!(binding.metadata.name.as_deref(), Some("view:cluster1"));
+        assert_eq!(bound(&binding.subjects), own);
         assert_eq!(
             binding.metadata.owner_references.as_ref().unwrap()[0].kind,
             "ClusterManagementAddOn"
         );
-        assert_eq!(bound(&all.cluster_role_bindings[0].subjects).len(), 1);
+        let binding = &all.cluster_role_bindings[0];
+        assert_eq!(binding.metadata.name.as_deref(), Some("x:cluster1"));
+        assert_eq!(bound(&binding.subjects), own);
+        // Not even where it is in no other group than that of all clusters.
+        let everywhere = Subject {
+            groups: vec!["system:open-cluster-management:addon:greeter".to_owned()],
+            ..Subject::default()
+        };
+        let all = objects(&[permission], Some(everywhere)).unwrap();
+        assert_eq!(
+            bound(&all.role_bindings[0].subjects),
+            ["system:open-cluster-management:cluster:cluster1:addon:greeter:agent:greeter"]
+        );
     }
 
     #[test]
-    fn an_agent_outside_of_that_group_has_a_binding_of_its_own() {
+    fn an_agent_with_a_token_has_a_binding_of_its_own_too() {
         let subject = Subject {
             user: "system:serviceaccount:cluster1:greeter-agent".to_owned(),
             ..Subject::default()
@@ -391,7 +413,10 @@ mod tests {
 
     #[test]
     fn what_a_stranger_has_made_is_put_right_and_stays_the_strangers() {
-        let wanted = objects(&[Permission::existing_cluster_role("x").on_the_whole_hub()], None).unwrap();
+        let of_operators = Permission::existing_cluster_role("x")
+            .on_the_whole_hub()
+            .for_group("operators");
+        let wanted = objects(&[of_operators], None).unwrap();
         let wanted = &wanted.cluster_role_bindings[0];
         let mut strangers = wanted.clone();
         strangers.metadata.labels = None;

@@ -5,7 +5,8 @@
 //! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace`,
 //! `healthCheck` and the condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
 //! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
-//! that happen to have none of the names.
+//! that happen to have none of the names; a right for the agent on a cluster that is not accepted, or is deleted: what it had
+//! goes at once, whatever else is to be said of the add-on.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second turn to bind permissions to the
 //! subjects that it wrote in the first; here one turn does both.
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject as RbacSubject},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{Api, Client, Resource, ResourceExt};
@@ -23,6 +24,7 @@ use ocm_api::{
         v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
     },
     annotations,
+    cluster::ManagedCluster,
     condition::{self, wanted},
     conditions::managed_cluster_add_on::{self, registration_reason as reason},
     identity, labels,
@@ -61,8 +63,10 @@ pub struct Seen {
     pub look: Look,
     /// What is decided about it; present when it is there and has an owner.
     pub decision: Option<Decision>,
-    /// The RBAC objects that there are.
+    /// The RBAC objects that there are. Where the agent has no rights, the bindings that still give it some, as stale.
     pub current: Current,
+    /// Why the agents of the cluster have no rights; `None` where they may have some.
+    pub revoked: Option<&'static str>,
 }
 
 /// What an add-on's answers come to.
@@ -110,6 +114,34 @@ impl Registrations {
         Self {
             kept: Kept::over(&context.caches),
             context: context.clone(),
+        }
+    }
+
+    // The bindings that give the agent of an add-on on a cluster something, also one that somebody else has made under a name that
+    // the add-on asks for; those of people in the cluster's namespace stay.
+    fn bindings_of_agent(&self, key: &str) -> Current {
+        let (cluster, name) = split_key(key);
+        let addon = self.context.caches.addons.get(cluster, name);
+        let said = addon.iter().filter_map(|it| it.status.as_ref());
+        let said: Vec<&StatusSubject> = said
+            .flat_map(|it| it.registrations.iter().map(|it| &it.subject))
+            .collect();
+        let is_agents = |it: &RbacSubject| {
+            let names = [it.name.clone()];
+            said.iter().any(|of| of.user == it.name || of.groups.contains(&it.name))
+                || identity::is_of_cluster(cluster, &it.name, &names)
+                || it.namespace.as_deref() == Some(cluster)
+        };
+        let mut own = self.context.caches.role_bindings.list_in(cluster);
+        own.retain(|it| {
+            let of_addon = it.labels().get(labels::ADDON_NAME).is_some_and(|it| it == name);
+            of_addon && it.subjects.iter().flatten().any(is_agents)
+        });
+        own.extend(self.kept.role_bindings(key));
+        Current {
+            stale_role_bindings: own,
+            stale_cluster_role_bindings: self.kept.cluster_role_bindings(key),
+            ..Current::default()
         }
     }
 
@@ -370,8 +402,23 @@ impl Reconciler for Registrations {
             _ => None,
         };
         self.claim(key, &look, decision.as_ref());
-        let mut current = Current::default();
         let caches = &self.context.caches;
+        let (cluster, name) = split_key(key);
+        let revoked = match look {
+            Look::NotOurs | Look::Gone => None,
+            Look::Here(_) | Look::Waits(_) => why_revoked(caches.clusters.named(cluster).as_deref()),
+        };
+        if revoked.is_some() {
+            return Ok(Seen {
+                now: Timestamp::now(),
+                key: key.to_owned(),
+                look,
+                decision,
+                current: self.bindings_of_agent(key),
+                revoked,
+            });
+        }
+        let mut current = Current::default();
         if let Some(Permissions::Granted(objects)) = decision.as_ref().map(|it| &it.permissions) {
             let client = &self.context.client;
             current.roles = in_namespaces(client, &caches.roles, &objects.roles).await?;
@@ -380,7 +427,6 @@ impl Reconciler for Registrations {
             current.cluster_role_bindings =
                 of_the_hub(client, &caches.cluster_role_bindings, &objects.cluster_role_bindings).await?;
         }
-        let (cluster, name) = split_key(key);
         match &look {
             Look::Here(standing) => {
                 let owner = standing.place.addon.uid().unwrap_or_default();
@@ -411,22 +457,20 @@ impl Reconciler for Registrations {
             look,
             decision,
             current,
+            revoked: None,
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
+        if let Some(why) = seen.revoked {
+            delete_stale_bindings(&mut plan, &seen.current);
+            plan.wait(why);
+            return plan;
+        }
         match (&seen.look, &seen.decision) {
             (Look::NotOurs, _) => {}
-            (Look::Gone, _) => {
-                let current = &seen.current;
-                for binding in &current.stale_role_bindings {
-                    plan.delete(Site::Hub, &**binding);
-                }
-                for binding in &current.stale_cluster_role_bindings {
-                    plan.delete(Site::Hub, &**binding);
-                }
-            }
+            (Look::Gone, _) => delete_stale_bindings(&mut plan, &seen.current),
             (Look::Waits(why), _) => {
                 plan.wait(why);
             }
@@ -500,6 +544,12 @@ impl Reconciler for Registrations {
         if let Some(registrations) = &decision.registrations {
             status.registrations = registrations.clone();
         }
+        // What is said of its rights stays as it was said last, and is said anew when there are some.
+        if seen.revoked.is_some() {
+            status.namespace = place.install_namespace.clone();
+            plan.status(Site::Hub, before, &addon);
+            return plan;
+        }
         status.namespace = place.install_namespace.clone();
         let failed = |why: &str| {
             let message = format!("Failed to set permission for hub agent: {why}");
@@ -545,6 +595,25 @@ fn annotated(addon: &ManagedClusterAddOn, proof: Proof) -> ManagedClusterAddOn {
         };
     }
     new
+}
+
+/// Why the agents on a cluster have no rights on the hub.
+fn why_revoked(cluster: Option<&ManagedCluster>) -> Option<&'static str> {
+    match cluster {
+        None => Some("there is no such cluster"),
+        Some(it) if it.metadata.deletion_timestamp.is_some() => Some("its cluster is being deleted"),
+        Some(it) if !it.spec.hub_accepts_client => Some("its cluster is not accepted"),
+        Some(_) => None,
+    }
+}
+
+fn delete_stale_bindings(plan: &mut Plan, current: &Current) {
+    for binding in &current.stale_role_bindings {
+        plan.delete(Site::Hub, &**binding);
+    }
+    for binding in &current.stale_cluster_role_bindings {
+        plan.delete(Site::Hub, &**binding);
+    }
 }
 
 fn is_kept(labels: &std::collections::BTreeMap<String, String>, addon: &str) -> bool {

@@ -83,6 +83,7 @@ fn seen(add_on: Greeter, place: Place, current: Current) -> Seen {
         decision: decision(&standing),
         look: Look::Here(standing),
         current,
+        revoked: None,
     }
 }
 
@@ -322,6 +323,7 @@ fn who_judges_the_health_is_said_at_once_and_even_without_an_owner() {
             decision: decision(&standing),
             look: Look::Here(standing),
             current: Current::default(),
+            revoked: None,
         };
         let plan = concluded(&seen);
         let ocm_reconcile::Step::MergePatch { patch, .. } = &plan.stages[0][0] else {
@@ -378,6 +380,52 @@ fn an_agent_with_a_token_that_claims_to_be_another_waits() {
         );
         assert_eq!(condition_of(&concluded(&seen))["reason"], "PermissionConfigPending");
     }
+}
+
+/// A binding in the cluster's namespace that gives somebody of this name what the add-on asks for.
+fn bound(name: &str, to: &str, is_ours: bool) -> RoleBinding {
+    let mut labels = json!({"open-cluster-management.io/addon-name": "greeter"});
+    if is_ours {
+        labels[MANAGED_BY] = json!(DROVER);
+    }
+    let binding = json!({
+        "metadata": {"name": name, "namespace": "cluster1", "labels": labels},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": to}],
+    });
+    serde_json::from_value(binding).unwrap()
+}
+
+#[tokio::test]
+async fn the_agents_of_a_cluster_that_is_denied_or_deleted_have_no_rights_any_more() {
+    let cluster = |accepted: bool, deleted: Value| {
+        let it = json!({
+            "metadata": {"name": "cluster1", "deletionTimestamp": deleted}, "spec": {"hubAcceptsClient": accepted},
+        });
+        serde_json::from_value::<ManagedCluster>(it).unwrap()
+    };
+    let planned = async |of: Option<ManagedCluster>, addon: ManagedClusterAddOn| {
+        let mut context = Context::holding(Cache::holding(of), Cache::holding([addon]));
+        context.registry.add(Arc::new(FULL), false).unwrap();
+        let agents = "system:open-cluster-management:cluster:cluster1:addon:greeter";
+        context.caches.role_bindings = Cache::holding([
+            bound("ours", agents, true),
+            bound("found", agents, false),
+            bound("peoples", "operators", true),
+        ]);
+        let seen = Registrations::new(&context).observe("cluster1/greeter").await.unwrap();
+        Registrations::plan(&seen).to_string()
+    };
+    let addon = || (*place().addon).clone();
+    let gone = "hub: delete RoleBinding cluster1/found\n\
+                hub: delete RoleBinding cluster1/ours\nwaits: its cluster is";
+    let denied = planned(Some(cluster(false, Value::Null)), addon()).await;
+    assert_eq!(denied, format!("{gone} not accepted\n"));
+    let deleted = planned(Some(cluster(true, json!("2026-01-01T00:00:00Z"))), addon()).await;
+    assert_eq!(deleted, format!("{gone} being deleted\n"));
+    // Whatever else there is to wait for.
+    let missing = planned(None, addon()).await;
+    assert!(missing.contains("delete RoleBinding cluster1/ours"), "{missing}");
 }
 
 #[test]

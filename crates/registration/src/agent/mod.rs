@@ -159,6 +159,9 @@ pub struct HubSession {
     pub kubeconfig: Arc<Loaded>,
     /// The cluster's ManagedCluster as the hub has it.
     pub clusters: Cache<ManagedCluster>,
+    /// Cancelled when the hub has said that it deletes the cluster. The session goes on: it is over for good when the hub refuses
+    /// what it granted, and then what it asked for is to be removed without it.
+    pub leaving: CancellationToken,
     /// Cancelled when the session is over.
     pub ended: CancellationToken,
 }

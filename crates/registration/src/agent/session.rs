@@ -14,6 +14,7 @@ use ocm_reconcile::{
     Cache,
     cache::{Failure, Watching},
 };
+use parking_lot::Mutex;
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -105,6 +106,14 @@ async fn follow_hub(
 ) -> Ended {
     let mut changes = clusters.changes();
     let mut published: Option<CancellationToken> = None;
+    // The hub takes our rights at once when it deletes the cluster: its last word may be followed by others before we look.
+    let leaving = Arc::new(Mutex::new(CancellationToken::new()));
+    let of_session = leaving.clone();
+    clusters.listen(move |_, new| {
+        if new.is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+            of_session.lock().cancel();
+        }
+    });
     loop {
         changes.borrow_and_update();
         let failure = clusters.failure();
@@ -120,10 +129,16 @@ async fn follow_hub(
             hindrance: failure.filter(|_| cluster.is_none()).map(|it| it.text),
             ..PhaseSeen::default()
         });
-        match (accepted == Some(true), published.take()) {
+        let has_left = cluster.is_none() && published.is_some() && leaving.lock().is_cancelled();
+        match (accepted == Some(true) || has_left, published.take()) {
             (true, None) => {
                 let ended = stop.child_token();
                 published = Some(ended.clone());
+                let token = CancellationToken::new();
+                if cluster.is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+                    token.cancel();
+                }
+                *leaving.lock() = token.clone();
                 agent.options.sessions.send_replace(Some(HubSession {
                     client: hub.clone(),
                     cluster: agent.cluster.clone(),
@@ -131,6 +146,7 @@ async fn follow_hub(
                     server: loaded.server.clone(),
                     kubeconfig: Arc::new(loaded.clone()),
                     clusters: clusters.clone(),
+                    leaving: token,
                     ended,
                 }));
             }

@@ -1,9 +1,10 @@
 //! Deleting what is in a cluster's namespace when the cluster is deleted.
 //!
 //! Root: ManagedCluster. Reads: the listed kinds in its namespace, when it has to go. Writes: deletes them, lowest
-//! `cleanup-priority` first, kind after kind; the finalizer `resource-cleanup`; condition `Deleting`.
+//! `cleanup-priority` first, kind after kind; the finalizers in them that the cluster's agent would remove; the finalizer
+//! `resource-cleanup`; condition `Deleting`.
 //! Never: the namespace, its Secrets or its lease.
-//! Upstream: ocm `pkg/registration/hub/gc/controller.go`.
+//! Upstream: ocm `pkg/registration/hub/gc/controller.go`, which waits for the agent. Here the agent has no rights any more.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +25,7 @@ use ocm_reconcile::{
     Note, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, async_trait, execute::sentence,
 };
 
-use super::Caches;
+use super::{Caches, leftovers};
 use crate::status;
 
 /// How long to wait before looking whether something is gone. Upstream waits 5 s.
@@ -185,6 +186,17 @@ impl Reconciler for Garbage {
                     propagation: None,
                 });
             }
+            plan.stage();
+            let going = items
+                .iter()
+                .filter(|it| priority(it) == lowest || it.metadata.deletion_timestamp.is_some());
+            leftovers::release(
+                &mut plan,
+                &seen.name,
+                &kind.api_resource(),
+                going.map(|it| &it.metadata),
+                seen.now,
+            );
             plan.notes.push(Note::Wait(format!(
                 "{} {} are left in namespace {}",
                 items.len(),
@@ -279,5 +291,53 @@ mod tests {
                 && said.contains("manifestworks. err:no"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn the_hub_lets_go_of_the_works_of_a_cluster_that_is_deleted_whatever_its_agent_has_put_there() {
+        let mut cluster = json!({
+            "metadata": {
+                "name": "cluster1", "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": [finalizers::CLUSTER_RESOURCE_CLEANUP]
+            },
+            "spec": {},
+        });
+        let object = |finalizers: serde_json::Value| {
+            let it = json!({"metadata": {"name": "w", "namespace": "cluster1", "uid": "u", "finalizers": finalizers}});
+            serde_json::from_value(it).unwrap()
+        };
+        let [add_ons, works] = <[GarbageKind; 2]>::try_from(GarbageKind::defaults()).unwrap();
+        let planned = |cluster: Option<&serde_json::Value>, kind: &GarbageKind, object| {
+            let seen = Seen {
+                now: "2026-01-02T03:04:05Z".parse().unwrap(),
+                name: "cluster1".to_owned(),
+                cluster: cluster.map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap())),
+                left: Ok(Some((kind.clone(), vec![object]))),
+            };
+            format!("{:#}", Garbage::plan(&seen))
+        };
+        let held = || object(json!([finalizers::MANIFEST_WORK, "example.com/mine"]));
+        let expected = r#"patch ManifestWork cluster1/w {"metadata":{"finalizers":[]}}"#;
+        let plan = planned(Some(&cluster), &works, held());
+        assert!(
+            plan.contains("delete ManifestWork cluster1/w") && plan.contains(expected),
+            "{plan}"
+        );
+        assert!(plan.contains("FinalizersRemoved"), "{plan}");
+        assert!(planned(None, &works, held()).contains(expected));
+        // What is cleaned up elsewhere is somebody else's, whose rights stand.
+        let hosted = object(json!([
+            finalizers::ADDON_PRE_DELETE,
+            finalizers::ADDON_HOSTING_MANIFESTS
+        ]));
+        let plan = planned(Some(&cluster), &add_ons, hosted);
+        let staying = format!(
+            r#"{{"metadata":{{"finalizers":["{}"]}}}}"#,
+            finalizers::ADDON_HOSTING_MANIFESTS
+        );
+        assert!(plan.contains(&staying), "{plan}");
+        // A cluster that is denied keeps its works.
+        cluster["metadata"]["deletionTimestamp"] = serde_json::Value::Null;
+        assert!(!planned(Some(&cluster), &works, held()).contains("ManifestWork"));
     }
 }

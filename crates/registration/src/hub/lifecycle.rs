@@ -1,9 +1,11 @@
 //! A cluster's way through the hub: accepted, denied, deleted.
 //!
-//! Root: ManagedCluster. Reads: its namespace, its RBAC objects; whether it has works, when it has to go.
-//! Writes: the namespace, the RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`.
-//! Never: anything inside the namespace but two RoleBindings; the namespace itself is not deleted.
-//! Upstream: ocm `pkg/registration/hub/managedcluster/controller.go`.
+//! Root: ManagedCluster. Reads: its namespace, its RBAC objects; its works, when it has to go.
+//! Writes: the namespace, the RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`; where
+//! nobody else deletes them, the finalizers of works that are being deleted and whose cluster is gone.
+//! Never: anything else inside the namespace but two RoleBindings; the namespace itself is not deleted.
+//! Upstream: ocm `pkg/registration/hub/managedcluster/controller.go`, where a cluster that is denied or deleted keeps the right to
+//! its works until it has cleaned up after the last. Here all its rights end at once, and it says so at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +16,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, ObjectMeta},
+    api::{ApiResource, ListParams, ObjectMeta, PartialObjectMeta},
 };
 use ocm_api::{
     annotations,
@@ -29,7 +31,7 @@ use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_
 use super::{
     Caches, HubOptions,
     caches::{find, find_in},
-    rbac,
+    leftovers, rbac,
 };
 use crate::status;
 
@@ -61,8 +63,8 @@ pub struct Seen {
     pub registration_binding: Option<Arc<RoleBinding>>,
     /// The work agent's RoleBinding.
     pub work_binding: Option<Arc<RoleBinding>>,
-    /// Whether there are works in the namespace; looked at only when the cluster has to go.
-    pub has_works: bool,
+    /// The works in the namespace; looked at only when the cluster has to go.
+    pub works: Vec<PartialObjectMeta<ManifestWork>>,
     /// The hub's options.
     pub options: Arc<HubOptions>,
 }
@@ -146,12 +148,17 @@ impl Reconciler for Lifecycle {
             cluster_role_binding: None,
             registration_binding: None,
             work_binding: None,
-            has_works: false,
+            works: Vec::new(),
             options: self.options.clone(),
             cluster,
         };
         let stand = stand(seen.cluster.as_deref(), self.options.auto_accept);
-        if matches!(stand, Stand::Waiting | Stand::ToAutoAccept) {
+        // Without the finalizer nothing was ever made for it.
+        let has_rights = seen.cluster.as_deref().is_none_or(|it| {
+            let mut held = it.finalizers().iter();
+            held.any(|it| it == finalizers::CLUSTER_API_RESOURCE_CLEANUP)
+        });
+        if stand == Stand::ToAutoAccept || stand == Stand::Waiting && !has_rights {
             return Ok(seen);
         }
         let role = identity::cluster_role(name);
@@ -164,8 +171,8 @@ impl Reconciler for Lifecycle {
         seen.registration_binding = find_in(&self.caches.role_bindings, &self.client, name, &registration).await?;
         let work = identity::work_role_binding(name);
         seen.work_binding = find_in(&self.caches.role_bindings, &self.client, name, &work).await?;
-        if stand != Stand::Accepted {
-            seen.has_works = has_works(&self.client, name).await?;
+        if stand == Stand::Leaving {
+            seen.works = works(&self.client, name).await?;
         }
         Ok(seen)
     }
@@ -174,8 +181,22 @@ impl Reconciler for Lifecycle {
         match stand(seen.cluster.as_deref(), seen.options.auto_accept) {
             Stand::Leaving => leave(seen),
             Stand::ToAutoAccept => auto_accept(seen),
-            Stand::Waiting => Plan::only(ocm_reconcile::Note::Wait("hubAcceptsClient is not set".to_owned())),
-            Stand::Denied => deny(seen),
+            Stand::Waiting => {
+                // Somebody may have denied it before it was said that it is accepted.
+                let mut plan = if seen.cluster_role.is_some() {
+                    deny(seen)
+                } else {
+                    Plan::new()
+                };
+                unbind(seen, &mut plan);
+                plan.wait("hubAcceptsClient is not set");
+                plan
+            }
+            Stand::Denied => {
+                let mut plan = deny(seen);
+                unbind(seen, &mut plan);
+                plan
+            }
             Stand::Accepted => accept(seen),
         }
     }
@@ -196,7 +217,7 @@ impl Reconciler for Lifecycle {
                 reason::ERROR,
                 outcome.error_text(),
             ),
-            Stand::Denied if outcome.succeeded() && !seen.has_works => wanted(
+            Stand::Denied if outcome.succeeded() => wanted(
                 managed_cluster::HUB_ACCEPTED,
                 false,
                 reason::HUB_CLUSTER_ADMIN_DENIED,
@@ -273,7 +294,6 @@ fn deny(seen: &Seen) -> Plan {
     );
     let binding = rbac::cluster_role_binding(&seen.name, extra);
     rbac::keep_cluster_binding(&mut plan, seen.cluster_role_binding.as_deref(), &binding);
-    unbind(seen, &mut plan);
     plan
 }
 
@@ -286,28 +306,37 @@ fn leave(seen: &Seen) -> Plan {
         plan.delete(Site::Hub, binding);
     }
     unbind(seen, &mut plan);
-    if let Some(cluster) = seen.cluster.as_deref().filter(|_| !seen.has_works) {
+    if seen.works.is_empty() {
+        if let Some(cluster) = seen.cluster.as_deref() {
+            plan.stage();
+            plan.remove_finalizer(Site::Hub, cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP);
+        }
+        return plan;
+    }
+    if !leftovers::are_works_collected(&seen.options) {
+        let going = seen.works.iter().filter(|it| it.metadata.deletion_timestamp.is_some());
         plan.stage();
-        plan.remove_finalizer(Site::Hub, cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP);
+        let kind = ApiResource::erase::<ManifestWork>(&());
+        leftovers::release(&mut plan, &seen.name, &kind, going.map(|it| &it.metadata), seen.now);
+    }
+    // No watch tells when the last work is gone.
+    if seen.cluster.is_some() {
+        let count = seen.works.len();
+        plan.wait(format!("{count} manifestworks are left in its namespace"))
+            .look_again(WORKS_AGAIN);
     }
     plan
 }
 
+/// Takes the bindings away. The ones that earlier hubs and upstream's have made hold a finalizer, with which they would go on
+/// granting what they grant.
 fn unbind(seen: &Seen, plan: &mut Plan) {
-    if let Some(binding) = seen.registration_binding.as_deref() {
+    let bindings = [&seen.registration_binding, &seen.work_binding];
+    for binding in bindings.iter().filter_map(|it| it.as_deref()) {
         plan.delete(Site::Hub, binding);
     }
-    // No watch tells when the last work is gone, and the binding may be gone before it.
-    if seen.has_works && (seen.cluster.is_some() || seen.work_binding.is_some()) {
-        plan.wait("the work agent still has works to clean up")
-            .look_again(WORKS_AGAIN);
-    }
-    let Some(binding) = seen.work_binding.as_deref() else {
-        return;
-    };
-    plan.delete(Site::Hub, binding);
-    if !seen.has_works {
-        plan.stage();
+    plan.stage();
+    for binding in bindings.iter().filter_map(|it| it.as_deref()) {
         // The deletion before moves the version on, so this patch carries none: nobody else adds finalizers here, and what
         // a race could lose is a finalizer on an object that nothing holds any more.
         drop_finalizer(plan, binding);
@@ -320,12 +349,12 @@ fn drop_finalizer(plan: &mut Plan, binding: &RoleBinding) {
     plan.remove_finalizer(Site::Hub, &unguarded, finalizers::MANIFEST_WORK);
 }
 
-async fn has_works(client: &Client, cluster: &str) -> Result<bool, kube::Error> {
+async fn works(client: &Client, cluster: &str) -> Result<Vec<PartialObjectMeta<ManifestWork>>, kube::Error> {
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), cluster);
-    match works.list_metadata(&ListParams::default().limit(1)).await {
-        Ok(list) => Ok(!list.items.is_empty()),
+    match works.list_metadata(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
         // A hub without the kind has no works.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }

@@ -12,7 +12,7 @@ fn seen(cluster: Option<Value>) -> Seen {
         cluster_role_binding: None,
         registration_binding: None,
         work_binding: None,
-        has_works: false,
+        works: Vec::new(),
         options: Arc::new(HubOptions::default()),
     }
 }
@@ -110,6 +110,48 @@ fn a_cluster_that_is_denied_keeps_only_a_look_at_itself() {
     check(
         &seen,
         "
+hub: patch ClusterRole open-cluster-management:managedcluster:cluster1
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
+    );
+    let said = Lifecycle::conclude(&seen, &Outcome::default());
+    assert!(
+        format!("{said:#}").contains("\"reason\":\"HubClusterAdminDenied\",\"status\":\"False\""),
+        "{said:#}"
+    );
+}
+
+#[test]
+fn a_cluster_that_is_denied_before_it_was_said_to_be_accepted_keeps_no_right_either() {
+    let mut denied = accepted();
+    denied["spec"]["hubAcceptsClient"] = json!(false);
+    check(
+        &complete(denied.clone()),
+        "
+hub: patch ClusterRole open-cluster-management:managedcluster:cluster1
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
+hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work
+waits: hubAcceptsClient is not set",
+    );
+    check(&seen(Some(denied)), "nothing to do\nwaits: hubAcceptsClient is not set");
+}
+
+/// A binding as upstream's hub has made it.
+fn held(binding: &RoleBinding) -> Arc<RoleBinding> {
+    let mut held = binding.clone();
+    held.metadata.finalizers = Some(vec![finalizers::MANIFEST_WORK.to_owned()]);
+    Arc::new(held)
+}
+
+#[test]
+fn a_finalizer_on_the_binding_prolongs_no_right() {
+    let mut denied = with_condition(accepted(), "True");
+    denied["spec"]["hubAcceptsClient"] = json!(false);
+    let mut seen = complete(denied);
+    seen.work_binding = Some(held(seen.work_binding.as_ref().unwrap()));
+    check(
+        &seen,
+        "
 stage 1
 hub: patch ClusterRole open-cluster-management:managedcluster:cluster1
 hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
@@ -117,55 +159,78 @@ hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1
 stage 2
 hub: patch RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
     );
-    let said = Lifecycle::conclude(&seen, &Outcome::default());
-    assert!(
-        format!("{said:#}").contains("\"reason\":\"HubClusterAdminDenied\",\"status\":\"False\""),
-        "{said:#}"
+    let mut kept = complete(accepted());
+    kept.work_binding = Some(held(kept.work_binding.as_ref().unwrap()));
+    check(
+        &kept,
+        "hub: patch RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
     );
-    let with_works = Seen {
-        has_works: true,
-        ..seen
-    };
-    assert_eq!(Lifecycle::conclude(&with_works, &Outcome::default()), Plan::new());
+}
+
+fn work(name: &str, deleted: bool) -> PartialObjectMeta<ManifestWork> {
+    let mut work = json!({"metadata": {
+        "name": name, "namespace": "cluster1", "uid": name, "finalizers": [finalizers::MANIFEST_WORK, "example.com/mine"],
+    }});
+    if deleted {
+        work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    serde_json::from_value(work).unwrap()
+}
+
+fn leaving() -> Value {
+    let mut leaving = accepted();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    leaving
 }
 
 #[test]
-fn a_cluster_that_is_deleted_waits_for_its_works() {
-    let mut leaving = accepted();
-    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let seen = Seen {
-        has_works: true,
-        ..complete(leaving)
+fn a_cluster_that_is_deleted_waits_for_its_works_without_a_right() {
+    let with_works = |seen: Seen| Seen {
+        works: vec![work("a", false), work("b", true)],
+        ..seen
     };
     check(
-        &seen,
+        &with_works(complete(leaving())),
         "
 hub: delete ClusterRole open-cluster-management:managedcluster:cluster1
 hub: delete ClusterRoleBinding open-cluster-management:managedcluster:cluster1
 hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:registration
 hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work
-waits: the work agent still has works to clean up
+waits: 2 manifestworks are left in its namespace
 again in 1s",
     );
-}
-
-#[test]
-fn a_cluster_without_bindings_waits_for_its_works_too() {
-    let mut leaving = accepted();
-    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let waiting = Seen {
-        has_works: true,
-        ..seen(Some(leaving))
-    };
+    let waiting = with_works(seen(Some(leaving())));
     check(
         &waiting,
-        "nothing to do\nwaits: the work agent still has works to clean up\nagain in 1s",
+        "nothing to do\nwaits: 2 manifestworks are left in its namespace\nagain in 1s",
     );
     let gone = Seen {
         cluster: None,
         ..waiting
     };
     check(&gone, "nothing to do");
+}
+
+#[test]
+fn where_works_are_deleted_by_hand_the_hub_lets_go_of_those_that_are() {
+    let by_hand = HubOptions {
+        garbage: None,
+        ..HubOptions::default()
+    };
+    let seen = Seen {
+        works: vec![work("a", false), work("b", true)],
+        options: Arc::new(by_hand),
+        ..seen(Some(leaving()))
+    };
+    let plan = format!("{:#}", Lifecycle::plan(&seen));
+    assert!(
+        plan.contains(r#"patch ManifestWork cluster1/b {"metadata":{"finalizers":[]}}"#)
+            && plan.contains(
+                "The finalizers of 1 manifestworks of cluster cluster1, which is deleted, are removed by the hub: b."
+            )
+            && !plan.contains("cluster1/a"),
+        "{plan}"
+    );
 }
 
 #[test]

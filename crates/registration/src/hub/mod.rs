@@ -9,6 +9,7 @@ pub mod cluster_roles;
 pub mod cluster_sets;
 pub mod default_sets;
 pub mod garbage;
+pub mod leftovers;
 pub mod lifecycle;
 pub mod managed_namespaces;
 pub mod rbac;

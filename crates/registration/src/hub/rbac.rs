@@ -65,16 +65,14 @@ pub fn registration_binding(cluster: &str, extra: &BTreeMap<String, String>) -> 
     }
 }
 
-/// What the work agent may do in the cluster's namespace. Its finalizer keeps the right alive until the agent has cleaned up
-/// after the last work.
+/// What the work agent may do in the cluster's namespace. Upstream puts a finalizer on it, with which a right that was taken back
+/// goes on until the agent has cleaned up after the last work, and so for as long as the agent likes. Ours has none.
 pub fn work_binding(cluster: &str, extra: &BTreeMap<String, String>) -> RoleBinding {
-    let mut binding = RoleBinding {
+    RoleBinding {
         metadata: metadata(&identity::work_role_binding(cluster), Some(cluster), cluster, extra),
         role_ref: role_ref(identity::WORK_CLUSTER_ROLE),
         subjects: Some(agents(cluster)),
-    };
-    binding.metadata.finalizers = Some(vec![finalizers::MANIFEST_WORK.to_owned()]);
-    binding
+    }
 }
 
 /// The two shared roles, which exist as long as there is a cluster.
@@ -144,14 +142,17 @@ pub fn keep_cluster_binding(plan: &mut Plan, current: Option<&ClusterRoleBinding
     }
 }
 
-/// Keeps a binding in a namespace.
+/// Keeps a binding in a namespace, without the finalizer that upstream's hub and our earlier ones have put on it.
 pub fn keep_binding(plan: &mut Plan, current: Option<&RoleBinding>, desired: &RoleBinding) {
     match current {
         Some(current) if current.role_ref != desired.role_ref => {
             plan.delete(Site::Hub, current);
         }
         current => keep(plan, current, desired, |current, desired| {
-            current.subjects = desired.subjects.clone()
+            current.subjects = desired.subjects.clone();
+            let held = current.metadata.finalizers.take().unwrap_or_default();
+            let held: Vec<_> = held.into_iter().filter(|it| it != finalizers::MANIFEST_WORK).collect();
+            current.metadata.finalizers = (!held.is_empty()).then_some(held);
         }),
     }
 }
@@ -168,15 +169,6 @@ where
     set(&mut new, desired);
     let labels = new.meta_mut().labels.get_or_insert_default();
     labels.extend(desired.meta().labels.clone().unwrap_or_default());
-    // Nothing can be added to what is on its way out.
-    if current.meta().deletion_timestamp.is_none() {
-        for finalizer in desired.meta().finalizers.iter().flatten() {
-            let finalizers = new.meta_mut().finalizers.get_or_insert_default();
-            if !finalizers.contains(finalizer) {
-                finalizers.push(finalizer.clone());
-            }
-        }
-    }
     plan.change(Site::Hub, current, &new);
 }
 

@@ -64,6 +64,9 @@ pub struct WorkAgentOptions {
     pub raw_feedback: RawJson,
     /// How many works are looked at at the same time.
     pub workers: usize,
+    /// Cancelled when the hub has said that it deletes the cluster. What its works have applied is then removed as soon as they are
+    /// gone, or the hub refuses to show them: nobody will ever say more about them.
+    pub leaving: CancellationToken,
 }
 
 impl WorkAgentOptions {
@@ -78,6 +81,7 @@ impl WorkAgentOptions {
             eviction_grace: EVICTION_GRACE,
             raw_feedback: RawJson::Refused,
             workers: 32,
+            leaving: CancellationToken::new(),
         }
     }
 }
@@ -106,6 +110,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         eviction_grace,
         raw_feedback,
         workers,
+        leaving,
     } = options;
     let identity = Arc::new(Identity {
         agent_id: if agent_id.is_empty() {
@@ -118,44 +123,100 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         raw: raw_feedback,
     });
     let stop = cancel.child_token();
-    let queue = Queue::new();
     let api = Api::namespaced(hub.clone(), &cluster_name);
     let works: Cache<ManifestWork> = Cache::start_shaped(api, Watching::default(), stop.clone(), manifests::pack);
     let traces: Cache<AppliedManifestWork> = Cache::start(Api::all(cluster.clone()), stop.clone());
+    let side = Side {
+        identity,
+        leaving,
+        hub,
+        cluster,
+        cluster_name,
+        traces,
+        workers,
+    };
     // A trace whose work is not in the cache is taken for abandoned, so nothing is decided before both lists are whole.
     tokio::select! {
         () = stop.cancelled() => return,
-        () = async { works.synced().await; traces.synced().await } => {}
+        () = side.is_refused_for_good(&works) => {}
+        () = async { works.synced().await; side.traces.synced().await } => {
+            info!(works = works.len(), "work agent started");
+            let running = stop.child_token();
+            // What is under way is finished, not torn.
+            tokio::join!(side.carry_out(works.clone(), running.clone()), async {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = side.is_refused_for_good(&works) => {}
+                }
+                running.cancel();
+            });
+        }
     }
-    info!(works = works.len(), "work agent started");
-    let names = identity.clone();
-    works.subscribe(&queue, move |old, new| {
-        old.or(new).map(|it| names.trace_name(&it.name_any()))
-    });
-    traces.subscribe_by_name(&queue);
-    let objects = Objects::new(cluster.clone(), queue.clone(), stop.clone());
-    tokio::spawn(tidy(objects.clone(), stop.clone()));
-    let agent = WorkAgent {
-        identity,
-        namespace: cluster_name,
-        cluster: cluster.clone(),
-        works,
-        traces,
-        objects,
-        discovery: Discovery::new(cluster.clone()),
-        executors: Executors::new(cluster.clone()),
-        retries: Mutex::new(HashMap::new()),
-        keeps_agent_id: AtomicBool::new(true),
-    };
-    ocm_reconcile::run(
-        Arc::new(agent),
-        Clients::both(hub, cluster),
-        queue,
-        workers,
-        cancel.clone(),
-    )
-    .await;
+    if !stop.is_cancelled() {
+        info!("the hub has deleted the cluster and shows its works no more: what they applied is removed");
+        side.traces.synced().await;
+        side.carry_out(Cache::holding([]), stop.clone()).await;
+    }
     stop.cancel();
+}
+
+/// What stays the same whatever the hub wants.
+struct Side {
+    identity: Arc<Identity>,
+    leaving: CancellationToken,
+    hub: Client,
+    cluster: Client,
+    cluster_name: String,
+    traces: Cache<AppliedManifestWork>,
+    workers: usize,
+}
+
+impl Side {
+    /// Ends when the hub has said that it deletes the cluster, and lets us see its works no more.
+    async fn is_refused_for_good(&self, works: &Cache<ManifestWork>) {
+        self.leaving.cancelled().await;
+        let refused = |it: &Cache<ManifestWork>| it.failure().filter(|it| it.code == Some(403)).map(drop);
+        works.until(refused).await;
+    }
+
+    /// Carries these works out until cancelled, then waits for the runs under way.
+    async fn carry_out(&self, works: Cache<ManifestWork>, stop: CancellationToken) {
+        let queue = Queue::new();
+        let names = self.identity.clone();
+        works.subscribe(&queue, move |old, new| {
+            old.or(new).map(|it| names.trace_name(&it.name_any()))
+        });
+        self.traces.subscribe_by_name(&queue);
+        let objects = Objects::new(self.cluster.clone(), queue.clone(), stop.clone());
+        tokio::spawn(tidy(objects.clone(), stop.clone()));
+        tokio::spawn(self.look_at_all_when_leaving(queue.clone(), stop.clone()));
+        let agent = WorkAgent {
+            identity: self.identity.clone(),
+            leaving: self.leaving.clone(),
+            namespace: self.cluster_name.clone(),
+            cluster: self.cluster.clone(),
+            works,
+            traces: self.traces.clone(),
+            objects,
+            discovery: Discovery::new(self.cluster.clone()),
+            executors: Executors::new(self.cluster.clone()),
+            retries: Mutex::new(HashMap::new()),
+            keeps_agent_id: AtomicBool::new(true),
+        };
+        let clients = Clients::both(self.hub.clone(), self.cluster.clone());
+        ocm_reconcile::run(Arc::new(agent), clients, queue, self.workers, stop).await;
+    }
+
+    /// A work may be gone before it is known why.
+    fn look_at_all_when_leaving(&self, queue: Queue, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
+        let (leaving, traces) = (self.leaving.clone(), self.traces.clone());
+        async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = leaving.cancelled() => traces.list().iter().for_each(|it| queue.add(it.name_any())),
+            }
+        }
+    }
 }
 
 async fn tidy(objects: Objects, cancel: CancellationToken) {

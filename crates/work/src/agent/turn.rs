@@ -24,6 +24,7 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use rand::RngExt;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
@@ -54,6 +55,8 @@ const RESYNC: Duration = Duration::from_secs(30 * 60);
 /// The reconciler of works on one cluster.
 pub(crate) struct WorkAgent {
     pub identity: Arc<Identity>,
+    /// Cancelled when the hub has said that it deletes the cluster.
+    pub leaving: CancellationToken,
     /// The cluster's namespace on the hub.
     pub namespace: String,
     pub cluster: Client,
@@ -180,6 +183,17 @@ impl WorkAgent {
         again
     }
 
+    /// When the hub deletes the cluster, nothing of its that is gone comes back. What earlier hubs have asked for is not its to end.
+    fn identity_for(&self, key: &str) -> Arc<Identity> {
+        if !self.leaving.is_cancelled() || self.identity.work_name(key).is_none() {
+            return self.identity.clone();
+        }
+        Arc::new(Identity {
+            eviction_grace: Duration::ZERO,
+            ..(*self.identity).clone()
+        })
+    }
+
     async fn look(&self, key: &str, tries: &mut Tries) -> Seen {
         let is_there = |uid: Option<&String>| uid.is_none_or(|it| !tries.gone.contains(it));
         let work = self
@@ -230,7 +244,7 @@ impl WorkAgent {
         let leaving = join_all(leaving.into_iter().map(|record| self.look_at_leaving(record, tries))).await;
         Seen {
             now: Timestamp::now(),
-            identity: self.identity.clone(),
+            identity: self.identity_for(key),
             keeps_agent_id: self.keeps_agent_id.load(Ordering::Relaxed),
             key: key.to_owned(),
             work,

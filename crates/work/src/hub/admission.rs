@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use ocm_api::{finalizers, identity};
 use ocm_reconcile::access::Attributes;
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ impl Default for Rules {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
-    /// The HTTP status, always 400 as upstream.
+    /// The HTTP status: 400 as upstream, but for what agents may not do.
     pub code: u16,
     pub message: String,
 }
@@ -60,6 +61,36 @@ pub struct Question {
     pub attributes: Attributes,
     /// What to answer when the user is not.
     pub denial: Denial,
+}
+
+/// What an agent cannot do with a work that it may otherwise update: hold it by a finalizer that is not its own. The cluster that is
+/// denied or gone would keep what the hub wants away.
+///
+/// # Errors
+/// 403 and the finalizer.
+pub fn check_finalizers(user: &str, groups: &[String], object: &Value, old: Option<&Value>) -> Result<(), Denial> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    if !identity::is_of_cluster(namespace, user, groups) {
+        return Ok(());
+    }
+    let held = |it: &Value| -> BTreeSet<String> {
+        let all = it["metadata"]["finalizers"].as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = old.map(held).unwrap_or_default();
+    let foreign = held(object)
+        .into_iter()
+        .find(|it| it != finalizers::MANIFEST_WORK && !before.contains(it));
+    let Some(foreign) = foreign else { return Ok(()) };
+    Err(Denial {
+        code: 403,
+        message: format!(
+            "manifestworks.work.open-cluster-management.io \"{name}\" is forbidden: user \"{user}\" is an agent and cannot add \
+             {foreign} to metadata.finalizers: agents add {} alone",
+            finalizers::MANIFEST_WORK
+        ),
+    })
 }
 
 /// Checks a work. What the rules alone cannot decide is asked of `may`: whether the requesting user has a right.
@@ -290,6 +321,32 @@ mod tests {
         let manifest = json!({"k": "x".repeat(192)});
         assert_eq!(manifest.to_string().len(), 200);
         assert_eq!(size_of(&manifest), 203);
+    }
+
+    #[test]
+    fn an_agent_holds_a_work_by_its_own_finalizer_alone() {
+        let held =
+            |finalizers: &[&str]| json!({"metadata": {"namespace": "cluster1", "name": "w", "finalizers": finalizers}});
+        let groups = [identity::MANAGED_CLUSTERS_GROUP.to_owned()];
+        let agent = "system:open-cluster-management:cluster1:a1";
+        let (none, own) = (held(&[]), held(&[finalizers::MANIFEST_WORK]));
+        assert_eq!(check_finalizers(agent, &groups, &own, Some(&none)), Ok(()));
+        assert_eq!(check_finalizers(agent, &groups, &none, Some(&own)), Ok(()));
+        let more = held(&[finalizers::MANIFEST_WORK, "example.com/mine"]);
+        assert_eq!(
+            check_finalizers(agent, &groups, &more, Some(&own)),
+            Err(Denial {
+                code: 403,
+                message: "manifestworks.work.open-cluster-management.io \"w\" is forbidden: user \
+                          \"system:open-cluster-management:cluster1:a1\" is an agent and cannot add example.com/mine to \
+                          metadata.finalizers: agents add cluster.open-cluster-management.io/manifest-work-cleanup alone"
+                    .to_owned()
+            })
+        );
+        assert!(check_finalizers("system:serviceaccount:cluster1:greeter-agent", &[], &more, Some(&own)).is_err());
+        // What somebody else has put there stays where it is, and others add what they like.
+        assert_eq!(check_finalizers(agent, &groups, &more, Some(&more)), Ok(()));
+        assert_eq!(check_finalizers("jane", &[], &more, Some(&own)), Ok(()));
     }
 
     #[test]

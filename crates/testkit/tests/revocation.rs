@@ -1,0 +1,288 @@
+//! What an administrator takes back is gone: after a cluster was denied or deleted none of its identities has a right that
+//! strangers do not have, whatever is left of its works.
+
+use std::time::Duration;
+
+use credential::KubeconfigSource;
+use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event, rbac::v1::RoleBinding};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster, condition, conditions::managed_cluster, finalizers,
+    identity, work::ManifestWork,
+};
+use ocm_reconcile::access::{self, Attributes, Subject};
+use registration::{agent::AgentOptions, hub::HubOptions};
+use serde_json::{Value, json};
+use testkit::{site::Site, wait};
+use tokio_util::sync::CancellationToken;
+
+const JOINER: &str = "joiner";
+
+async fn hub(cancel: &CancellationToken) -> Site {
+    let site = Site::start().await.unwrap();
+    let options = hub::Options {
+        registration: HubOptions {
+            auto_accept: true,
+            auto_approved_csr_users: vec![JOINER.to_owned()],
+            ..HubOptions::default()
+        },
+        ..hub::Options::default()
+    };
+    hub::start(site.client_of_hub().await, options, cancel.clone())
+        .await
+        .unwrap();
+    site
+}
+
+fn work(finalizers: &[&str]) -> ManifestWork {
+    let work = json!({
+        "metadata": {"name": "w", "namespace": "cluster1", "finalizers": finalizers},
+        "spec": {"workload": {"manifests": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied", "namespace": "default"}},
+        ]}},
+    });
+    serde_json::from_value(work).unwrap()
+}
+
+/// Accepted, as far as the hub says.
+async fn is(clusters: &Api<ManagedCluster>, accepted: bool) {
+    let what = format!("accepted: {accepted}");
+    let says = |it: Option<&ManagedCluster>| {
+        let conditions = it.and_then(|it| it.status.as_ref()).map(|it| it.conditions.as_slice());
+        let said = condition::find(conditions.unwrap_or_default(), managed_cluster::HUB_ACCEPTED);
+        said.is_some_and(|it| (it.status == "True") == accepted)
+    };
+    wait::until(clusters, "cluster1", &what, says).await;
+}
+
+async fn patch(clusters: &Api<ManagedCluster>, patch: Value) {
+    clusters
+        .patch("cluster1", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+}
+
+fn identities() -> Vec<Subject> {
+    let subject = |user: String, groups: Vec<String>| Subject {
+        user,
+        groups,
+        ..Subject::default()
+    };
+    vec![
+        subject(
+            identity::agent_user("cluster1", "a1"),
+            vec![
+                identity::cluster_group("cluster1"),
+                identity::MANAGED_CLUSTERS_GROUP.to_owned(),
+            ],
+        ),
+        subject("idp".to_owned(), vec![identity::cluster_external_group("cluster1")]),
+        subject(
+            identity::addon_user("cluster1", "greeter", "greeter"),
+            vec![
+                identity::addon_cluster_group("cluster1", "greeter"),
+                identity::addon_group("greeter"),
+            ],
+        ),
+        subject(identity::addon_service_account("cluster1", "greeter"), vec![]),
+    ]
+}
+
+/// What these identities may do with what is the cluster's, as `verb resource`.
+async fn rights(hub: &Client) -> Vec<String> {
+    const ASKED: [(&str, &str, Option<&str>, &str); 8] = [
+        (
+            "work.open-cluster-management.io",
+            "manifestworks",
+            None,
+            "get list watch update patch",
+        ),
+        (
+            "work.open-cluster-management.io",
+            "manifestworks",
+            Some("status"),
+            "update patch",
+        ),
+        (
+            "cluster.open-cluster-management.io",
+            "managedclusters",
+            None,
+            "get list watch update patch",
+        ),
+        (
+            "cluster.open-cluster-management.io",
+            "managedclusters",
+            Some("status"),
+            "update patch",
+        ),
+        ("coordination.k8s.io", "leases", None, "get list watch update"),
+        (
+            "addon.open-cluster-management.io",
+            "managedclusteraddons",
+            None,
+            "get list watch",
+        ),
+        (
+            "certificates.k8s.io",
+            "certificatesigningrequests",
+            None,
+            "create get list watch",
+        ),
+        ("", "serviceaccounts", Some("token"), "create"),
+    ];
+    let mut all = Vec::new();
+    for subject in identities() {
+        for (group, resource, subresource, verbs) in ASKED {
+            let is_whole = ["managedclusters", "certificatesigningrequests"].contains(&resource);
+            for verb in verbs.split(' ') {
+                let attributes = Attributes {
+                    verb: verb.to_owned(),
+                    group: group.to_owned(),
+                    resource: resource.to_owned(),
+                    subresource: subresource.map(str::to_owned),
+                    namespace: (!is_whole).then(|| "cluster1".to_owned()),
+                    name: Some(
+                        if resource == "serviceaccounts" {
+                            "greeter-agent"
+                        } else {
+                            "cluster1"
+                        }
+                        .to_owned(),
+                    ),
+                };
+                if access::may(hub, &subject, &attributes).await.unwrap() {
+                    all.push(format!("{verb} {resource}"));
+                }
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() {
+    let cancel = CancellationToken::new();
+    let site = hub(&cancel).await;
+    let client = site.client();
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}});
+    let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
+    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    is(&clusters, true).await;
+    // As upstream's hub, and ours until now, has made it.
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), "cluster1");
+    works
+        .create(
+            &PostParams::default(),
+            &work(&[finalizers::MANIFEST_WORK, "example.com/agents-own"]),
+        )
+        .await
+        .unwrap();
+    assert!(rights(&client).await.contains(&"list manifestworks".to_owned()));
+
+    patch(&clusters, json!({"spec": {"hubAcceptsClient": false}})).await;
+    is(&clusters, false).await;
+    // It is said when it is so.
+    let look = ["get managedclusters", "list managedclusters", "watch managedclusters"];
+    assert_eq!(rights(&client).await, look);
+    works.get("w").await.expect("the work of a denied cluster stays");
+    wait::gone(&bindings, &identity::work_role_binding("cluster1")).await;
+
+    patch(&clusters, json!({"spec": {"hubAcceptsClient": true}})).await;
+    is(&clusters, true).await;
+    assert!(rights(&client).await.contains(&"list manifestworks".to_owned()));
+
+    // Nobody is there to clean up.
+    clusters.delete("cluster1", &DeleteParams::default()).await.unwrap();
+    wait::gone(&clusters, "cluster1").await;
+    assert_eq!(rights(&client).await, [""; 0]);
+    assert!(works.list(&ListParams::default()).await.unwrap().items.is_empty());
+    let events: Api<Event> = Api::namespaced(client.clone(), "cluster1");
+    let said = events.list(&ListParams::default()).await.unwrap().items;
+    let said: Vec<_> = said
+        .iter()
+        .filter(|it| it.reason.as_deref() == Some("FinalizersRemoved"))
+        .filter_map(|it| it.note.as_deref())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "The finalizers of 1 manifestworks of cluster cluster1, which is deleted, are removed by the hub: w. Its agent has no \
+          rights on the hub any more."
+        ]
+    );
+    cancel.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_token_account_of_an_add_on_goes_with_the_acceptance_of_its_cluster() {
+    let cancel = CancellationToken::new();
+    let site = hub(&cancel).await;
+    let client = site.client();
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}});
+    let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
+    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    is(&clusters, true).await;
+    let add_ons: Api<ManagedClusterAddOn> = Api::namespaced(client.clone(), "cluster1");
+    let add_on = json!({"metadata": {"name": "greeter", "namespace": "cluster1"}, "spec": {}});
+    let add_on: ManagedClusterAddOn = serde_json::from_value(add_on).unwrap();
+    add_ons.create(&PostParams::default(), &add_on).await.unwrap();
+    let status = json!({"status": {
+        "kubeClientDriver": "token", "registrations": [{"signerName": identity::CLIENT_SIGNER, "subject": {}}],
+    }});
+    add_ons
+        .patch_status("greeter", &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+    let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "cluster1");
+    wait::until(&accounts, "greeter-agent", "exists", |it| it.is_some()).await;
+
+    patch(&clusters, json!({"spec": {"hubAcceptsClient": false}})).await;
+    wait::gone(&accounts, "greeter-agent").await;
+    is(&clusters, false).await;
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
+    wait::gone(&bindings, "greeter-token-role").await;
+    let look = ["get managedclusters", "list managedclusters", "watch managedclusters"];
+    assert_eq!(rights(&client).await, look);
+    cancel.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_cluster_is_deleted_removes_by_itself_what_it_has_applied() {
+    let cancel = CancellationToken::new();
+    let (site, cluster) = (hub(&cancel).await, Site::start().await.unwrap());
+    let client = site.client();
+    let bootstrap = site
+        .kubeconfig(JOINER, &["system:bootstrappers:managedcluster"])
+        .unwrap();
+    let options = AgentOptions {
+        cluster_name: Some("cluster1".to_owned()),
+        ..AgentOptions::new(KubeconfigSource::Inline(bootstrap), cluster.client())
+    };
+    let mut sessions = options.sessions.subscribe();
+    let agent = agent::start(options, cancel.clone()).await.unwrap();
+    let session = sessions.wait_for(Option::is_some);
+    tokio::time::timeout(Duration::from_secs(30), session)
+        .await
+        .expect("a session")
+        .unwrap();
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), "cluster1");
+    works.create(&PostParams::default(), &work(&[])).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
+    wait::until(&maps, "applied", "exists", |it| it.is_some()).await;
+
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    clusters.delete("cluster1", &DeleteParams::default()).await.unwrap();
+    wait::gone(&clusters, "cluster1").await;
+    assert_eq!(rights(&client).await, [""; 0]);
+    wait::gone(&maps, "applied").await;
+    cancel.cancel();
+    agent.finished().await;
+}
