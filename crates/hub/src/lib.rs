@@ -3,6 +3,7 @@
 
 pub mod bootstrap;
 pub mod controllers;
+pub mod identities;
 pub mod rights;
 
 use std::sync::Arc;

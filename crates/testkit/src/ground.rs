@@ -29,8 +29,10 @@ use tokio::sync::{Mutex, MutexGuard};
 /// A test that has removed OCM from an API server leaves this there: whoever finds it may do so again.
 const OURS: &str = "drover-tests";
 /// Namespaces that the tests leave behind.
-const NAMESPACES: [&str; 5] = [
+const NAMESPACES: [&str; 7] = [
     "cluster1",
+    "cluster2",
+    "cluster10",
     namespaces::HUB,
     namespaces::AGENT,
     "open-cluster-management",
@@ -298,8 +300,10 @@ async fn sweep(client: &Client, variable: &str) {
     for definition in &left {
         wait::gone(&definitions, &definition.name_any()).await;
     }
-    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
-    remove_all(&bindings, |_| true).await;
+    for cluster in ["cluster1", "cluster10"] {
+        let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), cluster);
+        remove_all(&bindings, |_| true).await;
+    }
     let is_ours = |name: &str| name.starts_with("open-cluster-management");
     remove_all::<ClusterRole>(&Api::all(client.clone()), is_ours).await;
     remove_all::<ClusterRoleBinding>(&Api::all(client.clone()), is_ours).await;
