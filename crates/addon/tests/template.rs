@@ -2,7 +2,7 @@
 
 mod world;
 
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::api::{events::v1::Event, rbac::v1::RoleBinding};
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
@@ -288,6 +288,41 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
             .works
             .get("host", "addon-hello-deploy-hosting-c1-0")
             .is_some()
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_that_names_another_add_on_is_deployed_and_that_is_told_once() {
+    let world = World::start(Vec::new()).await;
+    world.agents();
+    make(&world, template(&[map("here", None)], &json!([]))).await;
+    let mut offer = offer();
+    offer["metadata"]["name"] = json!("renamed");
+    world.offer(offer).await;
+    for cluster in ["c1", "c2"] {
+        world.cluster(cluster).await;
+        let addon = json!({"metadata": {"name": "renamed"}, "spec": {}});
+        world
+            .addons(cluster)
+            .create(&PostParams::default(), &read(addon))
+            .await
+            .unwrap();
+        world
+            .until("the add-on has arrived", |shared| {
+                let addon = shared.addons.get(cluster, "renamed")?;
+                told(&addon, "Progressing").contains("False/Completed").then_some(())
+            })
+            .await;
+    }
+    let events: Api<Event> = Api::namespaced(world.site.client(), "default");
+    let is_it = |it: &&Event| it.reason.as_deref() == Some("AddOnNameMismatch");
+    let all = testkit::wait::until_all(&events, "the mismatch is told", |it| it.iter().any(|it| is_it(&it))).await;
+    let notes: Vec<_> = all.iter().filter(is_it).filter_map(|it| it.note.clone()).collect();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(
+        note.starts_with("The AddOnTemplate hello has addonName \"hello\" and is used for add-on renamed;"),
+        "{note}"
     );
     world.stop().await;
 }

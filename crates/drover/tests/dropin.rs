@@ -13,7 +13,9 @@ use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     core::v1::{Namespace, ServiceAccount},
+    events::v1::Event,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Config,
     api::{Patch, PatchParams, PostParams},
@@ -382,6 +384,86 @@ async fn registration_alone_lets_clusters_in() {
     .await;
     let namespace = Api::<Namespace>::all(bare.client()).get("cluster1").await.unwrap();
     assert_eq!(namespace.metadata.labels.unwrap()["team"], "a");
+}
+
+/// Cluster API's kind, as far as anybody looks at it.
+const CLUSTERS_OF_CLUSTER_API: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_with_the_gate_of_the_importer_keeps_registration_and_says_that_nothing_is_imported() {
+    let bare = Bare::new().await;
+    let running = bare.run(&[
+        "registration",
+        "controller",
+        "--feature-gates=ClusterImporter=true",
+        "--disable-leader-election",
+    ]);
+    let address = running.address("health and metrics");
+    running.says("ClusterImporter");
+    bare.world.hub.apply(CLUSTERS_OF_CLUSTER_API).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(bare.client());
+    wait::until(&crds, "clusters.cluster.x-k8s.io", "is served", |it| {
+        it.is_some_and(|it| objects::is_true(it, "Established"))
+    })
+    .await;
+    let text = "
+{apiVersion: v1, kind: Namespace, metadata: {name: waits}}
+---
+{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: waits, namespace: waits}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: waits}, spec: {}}
+---
+{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: joins}, spec: {hubAcceptsClient: true}}
+";
+    bare.world.hub.apply(text).await;
+    let events: Api<Event> = Api::namespaced(bare.client(), "default");
+    let told = wait::until_all(&events, "the cluster is told", |it| {
+        it.iter()
+            .any(|it| it.reason.as_deref() == Some("ClusterImporterNotThere"))
+    })
+    .await;
+    let about = |it: &Event| it.regarding.as_ref().and_then(|it| it.name.clone());
+    let told: Vec<_> = told.iter().filter_map(about).collect();
+    assert_eq!(told, ["waits"]);
+    let clusters: Api<ManagedCluster> = Api::all(bare.client());
+    wait::until(&clusters, "joins", "accepted", |it| {
+        it.is_some_and(|it| objects::is_true(it, "HubAcceptedManagedCluster"))
+    })
+    .await;
+    let (code, text) = get(&address, "/readyz?verbose", None).await;
+    assert_eq!(code, 200);
+    let line = text.lines().find(|it| it.starts_with("[!]cluster-importer "));
+    assert!(line.is_some_and(|it| it.contains("drover join --deploy")), "{text}");
+    assert_eq!(get(&address, "/readyz", None).await, (200, "ok".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_waits_for_a_kind_is_ready_and_says_which() {
+    let bare = Bare::new().await;
+    let crds: Api<CustomResourceDefinition> = Api::all(bare.client());
+    let missing = "placements.cluster.open-cluster-management.io";
+    crds.delete(missing, &Default::default()).await.unwrap();
+    wait::gone(&crds, missing).await;
+    let running = bare.run(&["addon", "manager", "--disable-leader-election"]);
+    let address = running.address("health and metrics");
+    let said = running.says("controller=\"addon-install\"");
+    assert!(said.contains("kinds=Placement"), "{said}");
+    let (code, text) = get(&address, "/readyz?verbose", None).await;
+    let line = text.lines().find(|it| it.starts_with("[!]addon-install waits for "));
+    assert!(code == 200 && line.is_some_and(|it| it.contains("Placement")), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

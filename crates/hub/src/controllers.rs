@@ -16,9 +16,8 @@ use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
     work::ManifestWork,
 };
-use ocm_reconcile::{Cache, Running, cache::Watching};
+use ocm_reconcile::{Cache, Queue, Running, cache::Watching};
 use serde::de::DeserializeOwned;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -45,55 +44,76 @@ impl Component {
     pub const ALL: [Self; 4] = [Self::Registration, Self::Work, Self::Placement, Self::AddOns];
 }
 
-/// Starts what belongs to a part, when its watches have arrived.
-pub async fn start(watches: &Watches, component: Component, options: &Options) -> Vec<JoinHandle<()>> {
+/// Starts what belongs to a part: each controller when the watches that it reads have arrived.
+pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<Running> {
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     match component {
         Component::Registration => {
-            // A hub without the kinds of add-ons has clusters all the same, so nobody waits for these.
-            let of_add_ons = tokio::spawn(add_ons_of_clusters(
-                client.clone(),
-                watches.of_clusters(),
-                cancel.clone(),
-            ));
-            let running =
-                registration::hub::controllers(client, watches.registration(), options.registration.clone(), cancel);
-            let running = running.await.into_iter().map(|it| it.finished);
-            running.chain([of_add_ons]).collect()
+            let of_add_ons = addon::hub::of_clusters(client.clone(), &watches.of_clusters(), cancel.clone());
+            let registration = options.registration.clone();
+            let mut running = registration::hub::controllers(client, watches.registration(), registration, cancel);
+            running.extend(of_add_ons);
+            running
         }
-        Component::Work => finished(work::hub::controllers(client, watches.of_works(), options.works, cancel).await),
+        Component::Work => {
+            let starting = work::hub::controllers(client, watches.of_works(), options.works, cancel.clone());
+            vec![later(starting, cancel)]
+        }
         Component::Placement => {
             let caches = placement::hub::Caches::start(watches.of_placements(), &client, &cancel);
-            finished(placement::hub::controllers(client, &caches, cancel).await)
+            let ends = cancel.clone();
+            let starting = async move { placement::hub::controllers(client, &caches, ends).await };
+            vec![later(starting, cancel)]
         }
-        Component::AddOns => add_ons(watches, options).await,
+        Component::AddOns => add_ons(watches, options),
     }
 }
 
-fn finished(running: Vec<Running>) -> Vec<JoinHandle<()>> {
-    running.into_iter().map(|it| it.finished).collect()
+/// What starts when it can, as one.
+fn later(starting: impl Future<Output = Vec<Running>> + Send + 'static, cancel: CancellationToken) -> Running {
+    let queue = Queue::awaiting();
+    let latch = queue.clone();
+    let finished = tokio::spawn(async move {
+        let started = tokio::select! {
+            () = cancel.cancelled() => Vec::new(),
+            started = starting => started,
+        };
+        for it in &started {
+            it.queue.begun().await;
+        }
+        latch.begin();
+        for it in started {
+            // It can only have panicked, which was told.
+            let _ = it.finished.await;
+        }
+    });
+    Running { queue, finished }
 }
 
-/// Runs what upstream's registration controller does about add-ons, until `cancel`.
-async fn add_ons_of_clusters(client: Client, caches: addon::hub::OfClusters, cancel: CancellationToken) {
-    let started = tokio::select! {
-        () = cancel.cancelled() => return,
-        started = addon::hub::of_clusters(client, &caches, cancel.clone()) => started,
-    };
-    for running in finished(started) {
-        // It can only have panicked, which was told.
-        let _ = running.await;
-    }
-}
-
-async fn add_ons(watches: &Watches, options: &Options) -> Vec<JoinHandle<()>> {
+fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     let shared = watches.of_add_ons();
-    let manager = manager(&client, &shared, options, &cancel).await;
-    let templates = manager.clone().map(|it| Arc::new(InManager(it)) as _);
-    let caches = addon::hub::Caches::start(shared, &client, &cancel);
-    let mut running = finished(addon::hub::controllers(client, &caches, templates, cancel).await);
-    running.extend(manager.map(|it| tokio::spawn(async move { it.finished().await })));
+    let caches = addon::hub::Caches::start(shared.clone(), &client, &cancel);
+    let mut running = addon::hub::controllers(client.clone(), &caches, cancel.clone());
+    // What runs add-ons asks the hub first who it is; the others do not wait for the answer.
+    let (options, ends) = (options.clone(), cancel.clone());
+    let starting = async move {
+        let Some(manager) = manager(&client, &shared, &options, &ends).await else {
+            return Vec::new();
+        };
+        let templates = Arc::new(InManager::new(manager.clone()));
+        let templates = addon::hub::template_starts(client, &caches, templates, ends);
+        manager.begun().await;
+        let finished = tokio::spawn(async move { manager.finished().await });
+        vec![
+            templates,
+            Running {
+                queue: Queue::new(),
+                finished,
+            },
+        ]
+    };
+    running.push(later(starting, cancel));
     running
 }
 

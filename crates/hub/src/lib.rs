@@ -11,9 +11,11 @@ use std::sync::Arc;
 use futures::future::join_all;
 use kube::Client;
 use ocm_addon_sdk::AddOn;
-use ocm_reconcile::install::{self, InstallError};
+use ocm_reconcile::{
+    Running,
+    install::{self, InstallError},
+};
 use registration::hub::{Caches, HubOptions};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// What an administrator can choose.
@@ -35,16 +37,17 @@ pub use controllers::{Component, Watches};
 pub struct Hub {
     /// What it knows, one watch per kind; whoever else runs in the process shares them.
     pub caches: Caches,
-    running: Vec<JoinHandle<()>>,
+    running: Vec<Running>,
 }
 
 /// Puts in place what the hub needs on its API server, and starts the controllers. They end with `cancel`.
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
     prepare(&client).await?;
     let watches = Watches::new(client, cancel);
-    // Side by side, so that all watches are on their way at once.
     let parts = Component::ALL.map(|it| controllers::start(&watches, it, &options));
-    let running = join_all(parts).await.into_iter().flatten().collect();
+    let running: Vec<Running> = parts.into_iter().flatten().collect();
+    // Its kinds are all there, and a hub that is started works.
+    join_all(running.iter().map(|it| it.queue.begun())).await;
     let caches = watches.registration().clone();
     Ok(Hub { caches, running })
 }
@@ -55,20 +58,17 @@ pub async fn prepare(client: &Client) -> Result<(), InstallError> {
     install::install(client, &bootstrap::objects()).await
 }
 
-/// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody has put there.
+/// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody puts there; what waits
+/// for a kind says so in [`ocm_reconcile::awaited`].
 pub async fn run_component(client: Client, component: Component, options: &Options, cancel: CancellationToken) {
-    let watches = Watches::new(client, cancel.clone());
-    // Watches that never arrive, because the server does not serve their kind yet, do not keep a process that is to stop.
-    let started = tokio::select! {
-        () = cancel.cancelled() => return,
-        started = controllers::start(&watches, component, options) => started,
-    };
-    join_all(started).await;
+    let watches = Watches::new(client, cancel);
+    let running = controllers::start(&watches, component, options);
+    join_all(running.into_iter().map(|it| it.finished)).await;
 }
 
 impl Hub {
     /// Ends when all controllers have ended, which they do after they were cancelled.
     pub async fn finished(self) {
-        join_all(self.running).await;
+        join_all(self.running.into_iter().map(|it| it.finished)).await;
     }
 }

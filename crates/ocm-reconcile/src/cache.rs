@@ -189,8 +189,7 @@ where
     /// A cache with fixed contents, for tests.
     pub fn holding(objects: impl IntoIterator<Item = K>) -> Self {
         let cache = Self::empty();
-        objects.into_iter().for_each(|object| cache.put(object));
-        cache.inner.synced.send_replace(true);
+        cache.fill(objects);
         cache
     }
 
@@ -406,6 +405,17 @@ where
     /// Whether the first list has arrived.
     pub fn is_synced(&self) -> bool {
         *self.inner.synced.borrow()
+    }
+
+    /// Whether the first list has arrived, to wait on.
+    pub fn arrival(&self) -> watch::Receiver<bool> {
+        self.inner.synced.subscribe()
+    }
+
+    /// Puts these in and says that they are all, as the first list does; for tests.
+    pub fn fill(&self, objects: impl IntoIterator<Item = K>) {
+        objects.into_iter().for_each(|object| self.put(object));
+        self.inner.synced.send_replace(true);
     }
 
     /// Why the watch does not run at present, if it does not.

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod approve;
+pub mod awaited;
 pub mod cache;
 pub mod difference;
 pub mod execute;
@@ -24,7 +25,7 @@ pub use execute::{Clients, Done, Outcome, StepError, execute};
 pub use guard::Guard;
 pub use plan::{EventKind, EventStep, Note, Plan, Propagation, Site, Step, StepId, Target};
 pub use queue::Queue;
-pub use run::{ObserveError, Reconciler, Running, run, spawn};
+pub use run::{ObserveError, Reconciler, Running, run, spawn, spawn_when};
 
 /// Re-exported so that implementors of [`Reconciler`] need no own dependency for one attribute.
 pub use async_trait::async_trait;

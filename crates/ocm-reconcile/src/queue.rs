@@ -7,7 +7,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave a cluster Unknown for a quarter
 /// of an hour after its hub has come back; half a minute costs an unreachable hub next to nothing.
@@ -38,6 +41,8 @@ impl WeakQueue {
 struct Inner {
     state: Mutex<State>,
     changed: Notify,
+    /// Whether those who add to it are still to come.
+    is_awaiting: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -55,6 +60,25 @@ impl Queue {
     /// An empty queue.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty queue whose reconciler has not begun, because something that it reads is not there yet. It counts as one that has
+    /// something to do.
+    pub fn awaiting() -> Self {
+        let queue = Self::new();
+        queue.inner.is_awaiting.send_replace(true);
+        queue
+    }
+
+    /// From now on its reconciler works, or never will.
+    pub fn begin(&self) {
+        self.inner.is_awaiting.send_replace(false);
+    }
+
+    /// Ends when its reconciler has begun.
+    pub async fn begun(&self) {
+        // The sender lives as long as self, so waiting cannot fail.
+        let _ = self.inner.is_awaiting.subscribe().wait_for(|it| !*it).await;
     }
 
     /// Asks for a run of `key`, now or as soon as its present run is over.
@@ -82,7 +106,7 @@ impl Queue {
     /// How many keys wait or run.
     pub fn len(&self) -> usize {
         let state = self.inner.state.lock();
-        state.dirty.union(&state.running).count()
+        state.dirty.union(&state.running).count() + usize::from(*self.inner.is_awaiting.borrow())
     }
 
     /// Whether nothing waits and nothing runs. Appointments do not count.

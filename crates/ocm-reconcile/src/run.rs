@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
+    awaited::{self, Need},
     execute::{Clients, Outcome, execute, execute_with},
     metrics,
     plan::{Note, Plan},
@@ -39,6 +40,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// plan was executed, before the conclusion.
     fn remember(&self, seen: &Self::Seen, outcome: &Outcome) {
         let _ = (seen, outcome);
+    }
+
+    /// Keeps in memory what the conclusion has written, for whom the watch would tell too late.
+    fn concluded(&self, outcome: &Outcome) {
+        let _ = outcome;
     }
 
     /// Decides what to say about it, once, when everything was tried: mostly one status patch.
@@ -74,6 +80,31 @@ pub fn spawn<R: Reconciler>(
     cancel: CancellationToken,
 ) -> Running {
     let finished = tokio::spawn(run(Arc::new(reconciler), clients, queue.clone(), workers, cancel));
+    Running { queue, finished }
+}
+
+/// [`spawn`] when everything that the reconciler reads has arrived; `subscribe` is called then. The queue is an
+/// [awaiting](Queue::awaiting) one.
+pub fn spawn_when<R: Reconciler>(
+    needs: Vec<Need>,
+    reconciler: R,
+    subscribe: impl FnOnce(&Queue) + Send + 'static,
+    clients: Clients,
+    queue: Queue,
+    workers: usize,
+    cancel: CancellationToken,
+) -> Running {
+    let own = queue.clone();
+    let finished = tokio::spawn(async move {
+        tokio::select! {
+            () = cancel.cancelled() => own.begin(),
+            () = awaited::arrived(R::NAME, needs) => {
+                subscribe(&own);
+                own.begin();
+                run(Arc::new(reconciler), clients, own, workers, cancel.clone()).await;
+            }
+        }
+    });
     Running { queue, finished }
 }
 
@@ -184,6 +215,7 @@ pub async fn once<R: Reconciler>(
     let last = R::conclude(&seen, &outcome);
     report(&last);
     let concluded = execute(clients, &last).await;
+    reconciler.concluded(&concluded);
     if outcome.succeeded() && concluded.succeeded() {
         return Ok([plan.again, last.again].into_iter().flatten().min());
     }

@@ -126,19 +126,6 @@ impl Caches {
         }
     }
 
-    /// Ends when all of them have arrived. Nobody may decide before: what is not there yet looks like what is gone.
-    pub async fn synced(&self) {
-        self.clusters.synced().await;
-        self.addons.synced().await;
-        self.cluster_management_addons.synced().await;
-        self.works.synced().await;
-        self.placements.synced().await;
-        self.decisions.synced().await;
-        self.service_accounts.synced().await;
-        self.roles.synced().await;
-        self.role_bindings.synced().await;
-    }
-
     /// The add-ons of one name on all clusters, by cluster.
     pub fn addons_named(&self, name: &str) -> Vec<Arc<ManagedClusterAddOn>> {
         self.addons_by_name.objects(&self.addons, name)

@@ -17,7 +17,7 @@ pub mod token_infrastructure;
 use std::sync::Arc;
 
 use kube::Client;
-use ocm_reconcile::{Clients, Queue, Reconciler, Running, spawn};
+use ocm_reconcile::{Clients, Queue, Reconciler, Running, awaited::Need, spawn_when};
 use tokio_util::sync::CancellationToken;
 
 pub use caches::{Caches, OfClusters, Shared};
@@ -27,54 +27,95 @@ pub use templates::Templates;
 /// How many keys one controller works on at a time. Upstream has 2; ours share nothing between keys.
 const WORKERS: usize = 4;
 
-/// Starts the hub's controllers for add-ons but those of [`of_clusters`], when the caches have arrived. They stop with `cancel`. `templates` runs the add-ons that
-/// are made of a template; without it nobody does.
-pub async fn controllers(
+/// Starts the hub's controllers for add-ons but those of [`of_clusters`], each when the caches that it reads have arrived. They
+/// stop with `cancel`.
+pub fn controllers(client: Client, caches: &Caches, cancel: CancellationToken) -> Vec<Running> {
+    let start = Start { client, cancel };
+    let addons = || Need::of(&caches.addons);
+    let offers = || Need::of(&caches.cluster_management_addons);
+    let clusters = || Need::of(&caches.clusters);
+    let chosen = || [Need::of(&caches.placements), Need::of(&caches.decisions)];
+    let all = caches.clone();
+    let on = |subscribe: fn(&Caches, &Queue)| {
+        let all = all.clone();
+        move |queue: &Queue| subscribe(&all, queue)
+    };
+    let with_chosen = |mut needs: Vec<Need>| {
+        needs.extend(chosen());
+        needs
+    };
+    vec![
+        start.go(
+            vec![addons(), offers()],
+            owner::Owner::new(caches),
+            on(owner::subscribe),
+        ),
+        start.go(
+            with_chosen(vec![addons(), offers(), clusters()]),
+            install::Install::new(caches),
+            on(install::subscribe),
+        ),
+        start.go(
+            vec![addons(), offers(), clusters()],
+            annotation::Annotation::new(caches),
+            on(annotation::subscribe),
+        ),
+        start.go(
+            vec![offers()],
+            progression::Progression::new(caches),
+            on(progression::subscribe),
+        ),
+        start.go(
+            with_chosen(vec![addons(), offers()]),
+            configuration::Configuration::new(caches),
+            on(configuration::subscribe),
+        ),
+        start.go(
+            vec![addons(), offers(), Need::of(&caches.works)],
+            progressing::Progressing::new(caches),
+            on(progressing::subscribe),
+        ),
+        start.go(
+            vec![
+                addons(),
+                Need::of(&caches.service_accounts),
+                Need::of(&caches.roles),
+                Need::of(&caches.role_bindings),
+            ],
+            token_infrastructure::TokenInfrastructure::new(caches),
+            on(token_infrastructure::subscribe),
+        ),
+    ]
+}
+
+/// Starts what runs the add-ons that are made of a template; without it nobody does. It stops with `cancel`.
+pub fn template_starts(
     client: Client,
     caches: &Caches,
-    templates: Option<Arc<dyn Templates>>,
+    templates: Arc<dyn Templates>,
     cancel: CancellationToken,
-) -> Vec<Running> {
-    caches.synced().await;
-    let start = Start { client, cancel };
-    let mut running = vec![
-        start.go(owner::Owner::new(caches), |queue| owner::subscribe(caches, queue)),
-        start.go(install::Install::new(caches), |queue| install::subscribe(caches, queue)),
-        start.go(annotation::Annotation::new(caches), |queue| {
-            annotation::subscribe(caches, queue)
-        }),
-        start.go(progression::Progression::new(caches), |queue| {
-            progression::subscribe(caches, queue)
-        }),
-        start.go(configuration::Configuration::new(caches), |queue| {
-            configuration::subscribe(caches, queue);
-        }),
-        start.go(progressing::Progressing::new(caches), |queue| {
-            progressing::subscribe(caches, queue)
-        }),
-        start.go(token_infrastructure::TokenInfrastructure::new(caches), |queue| {
-            token_infrastructure::subscribe(caches, queue);
-        }),
-    ];
-    if let Some(templates) = templates {
-        running.push(start.go(templates::TemplateStarts::new(caches, templates), |queue| {
-            templates::subscribe(caches, queue);
-        }));
-    }
-    running
+) -> Running {
+    let (all, strangers) = (caches.clone(), templates.strangers());
+    let needs = vec![Need::of(&caches.addons), Need::of(&caches.cluster_management_addons)];
+    let reconciler = templates::TemplateStarts::new(caches, templates);
+    Start { client, cancel }.go(needs, reconciler, move |queue| {
+        templates::subscribe(&all, &strangers, queue);
+    })
 }
 
 /// Starts what registration says of add-ons and has add-ons say of clusters, when the caches have arrived: upstream runs these in its
 /// registration controller, with that one's rights, and not in its add-on manager. They stop with `cancel`.
-pub async fn of_clusters(client: Client, caches: &OfClusters, cancel: CancellationToken) -> Vec<Running> {
-    caches.clusters.synced().await;
-    caches.addons.synced().await;
+pub fn of_clusters(client: Client, caches: &OfClusters, cancel: CancellationToken) -> Vec<Running> {
     let start = Start { client, cancel };
+    let needs = || vec![Need::of(&caches.clusters), Need::of(&caches.addons)];
+    let (available, features) = (caches.clone(), caches.clone());
     vec![
-        start.go(availability::Availability::new(caches), |queue| {
-            availability::subscribe(caches, queue);
+        start.go(needs(), availability::Availability::new(caches), move |queue| {
+            availability::subscribe(&available, queue);
         }),
-        start.go(feature::Feature::new(caches), |queue| feature::subscribe(caches, queue)),
+        start.go(needs(), feature::Feature::new(caches), move |queue| {
+            feature::subscribe(&features, queue);
+        }),
     ]
 }
 
@@ -84,13 +125,19 @@ struct Start {
 }
 
 impl Start {
-    fn go<R: Reconciler>(&self, reconciler: R, subscribe: impl FnOnce(&Queue)) -> Running {
-        let queue = Queue::new();
-        subscribe(&queue);
-        spawn(
+    fn go<R: Reconciler>(
+        &self,
+        needs: Vec<Need>,
+        reconciler: R,
+        subscribe: impl FnOnce(&Queue) + Send + 'static,
+    ) -> Running {
+        let clients = Clients::hub(self.client.clone());
+        spawn_when(
+            needs,
             reconciler,
-            Clients::hub(self.client.clone()),
-            queue,
+            subscribe,
+            clients,
+            Queue::awaiting(),
             WORKERS,
             self.cancel.clone(),
         )

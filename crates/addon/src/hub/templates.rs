@@ -1,22 +1,27 @@
 //! Add-ons made of a template alone need no program: the hub runs them itself, from when one is offered until the last one
 //! is gone.
 //!
-//! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to the API;
-//! it starts and stops what runs add-ons.
+//! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to the API but
+//! an Event when a template is used that names another add-on; it starts and stops what runs add-ons.
 //! Never: stops while the add-on is on a cluster, where its hooks may still have to run.
 //! Upstream: ocm `pkg/addon/controllers/addontemplate`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::addon::{
     GROUP,
     v1alpha1::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn},
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, async_trait, cache::split_key};
+use ocm_reconcile::{
+    EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, async_trait, cache::split_key,
+};
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::Caches;
+use crate::template::strangers::Strangers;
 
 /// What runs the add-ons that are made of a template. Both are called once per change, and both are quick.
 pub trait Templates: Send + Sync + 'static {
@@ -25,12 +30,18 @@ pub trait Templates: Send + Sync + 'static {
 
     /// Runs it no longer.
     fn stop(&self, addon: &str);
+
+    /// The templates that are used for an add-on other than the one that they name.
+    fn strangers(&self) -> Strangers {
+        Strangers::default()
+    }
 }
 
 /// The reconciler.
 pub struct TemplateStarts {
     caches: Caches,
     templates: Arc<dyn Templates>,
+    strangers: Strangers,
     running: Mutex<BTreeSet<String>>,
 }
 
@@ -46,6 +57,10 @@ pub struct Seen {
     pub is_installed_from_template: bool,
     /// Whether it runs.
     pub runs: bool,
+    /// Templates that have just been found to name another add-on, and which.
+    pub strangers: Vec<(String, String)>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 impl TemplateStarts {
@@ -53,14 +68,16 @@ impl TemplateStarts {
     pub fn new(caches: &Caches, templates: Arc<dyn Templates>) -> Self {
         Self {
             caches: caches.clone(),
+            strangers: templates.strangers(),
             templates,
             running: Mutex::default(),
         }
     }
 }
 
-/// Offers that come, go or change what configures them; add-ons that come and go.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
+/// Offers that come, go or change what configures them; add-ons that come and go; templates that name another add-on.
+pub fn subscribe(caches: &Caches, strangers: &Strangers, queue: &Queue) {
+    strangers.subscribe(queue);
     caches.cluster_management_addons.subscribe(queue, |old, new| {
         let same =
             matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
@@ -92,6 +109,35 @@ fn is_to_run(seen: &Seen) -> bool {
     offered || seen.is_installed_from_template || seen.runs && seen.is_installed
 }
 
+fn mismatch(offer: &ClusterManagementAddOn, template: &str, named: &str, now: Timestamp) -> EventStep {
+    EventStep {
+        site: Site::Hub,
+        // Where Kubernetes files events about what has no namespace.
+        namespace: "default".to_owned(),
+        regarding: json!({
+            "apiVersion": ClusterManagementAddOn::API_VERSION,
+            "kind": ClusterManagementAddOn::KIND,
+            "name": offer.metadata.name,
+            "uid": offer.metadata.uid,
+        }),
+        related: Some(json!({
+            "apiVersion": AddOnTemplate::API_VERSION,
+            "kind": AddOnTemplate::KIND,
+            "name": template,
+        })),
+        kind: EventKind::Warning,
+        reason: "AddOnNameMismatch".to_owned(),
+        action: "Render".to_owned(),
+        note: format!(
+            "The AddOnTemplate {template} has addonName {named:?} and is used for add-on {}; write the add-on's name into it, or \
+             another template into the add-on's configuration.",
+            offer.name_any()
+        ),
+        reporting_controller: "addon-manager".to_owned(),
+        at: now,
+    }
+}
+
 #[async_trait]
 impl Reconciler for TemplateStarts {
     const NAME: &'static str = "addon-template";
@@ -112,6 +158,8 @@ impl Reconciler for TemplateStarts {
             is_installed: !keys.is_empty(),
             is_installed_from_template: keys.iter().any(from_template),
             runs: self.running.lock().contains(name),
+            strangers: self.strangers.take(name),
+            now: Timestamp::now(),
         })
     }
 
@@ -122,6 +170,11 @@ impl Reconciler for TemplateStarts {
             (true, false) => plan.remark("runs no longer"),
             _ => &mut plan,
         };
+        if let Some(offer) = seen.cluster_management_addon.as_deref() {
+            for (template, named) in &seen.strangers {
+                plan.push(Step::Event(mismatch(offer, template, named, seen.now)));
+            }
+        }
         plan
     }
 
@@ -162,6 +215,8 @@ mod tests {
             is_installed,
             is_installed_from_template: from_template,
             runs,
+            strangers: Vec::new(),
+            now: Timestamp::UNIX_EPOCH,
         };
         assert_eq!(
             TemplateStarts::plan(&seen)

@@ -10,6 +10,7 @@ mod read;
 mod render;
 mod run;
 mod staying;
+pub mod strangers;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -22,17 +23,19 @@ use ocm_addon_sdk::{
 };
 use ocm_api::{
     addon::{
-        AddOnDeploymentConfigSpec, AddOnTemplateSpec, HubPermission, HubPermissionType, TemplateCustomSigner,
-        TemplateRegistration, TemplateRegistrationType,
-        v1alpha1::{AddOnDeploymentConfig, AddOnTemplate},
+        AddOnConfig, AddOnDeploymentConfigSpec, AddOnTemplateSpec, HubPermission, HubPermissionType,
+        TemplateCustomSigner, TemplateRegistration, TemplateRegistrationType,
+        v1alpha1::{AddOnDeploymentConfig, AddOnTemplate, ClusterManagementAddOn},
     },
     labels,
     work::ManifestConfigOption,
 };
+use ocm_reconcile::Cache;
 use serde_json::Value;
 
 use read::Read;
 use render::Rendering;
+use strangers::Strangers;
 
 pub use run::InManager;
 
@@ -41,6 +44,9 @@ pub struct TemplateAddOn {
     name: String,
     templates: Read<AddOnTemplateSpec>,
     configs: Read<AddOnDeploymentConfigSpec>,
+    /// What the hub offers.
+    offers: Cache<ClusterManagementAddOn>,
+    strangers: Strangers,
 }
 
 impl TemplateAddOn {
@@ -50,6 +56,18 @@ impl TemplateAddOn {
             name: name.into(),
             templates: Read::default(),
             configs: Read::default(),
+            offers: Cache::empty(),
+            strangers: Strangers::default(),
+        }
+    }
+
+    /// The same where the hub offers these: a template that they name is used even if it is made for an add-on of another name,
+    /// and `strangers` is told so.
+    pub fn offered_by(self, offers: Cache<ClusterManagementAddOn>, strangers: Strangers) -> Self {
+        Self {
+            offers,
+            strangers,
+            ..self
         }
     }
 
@@ -68,15 +86,29 @@ impl TemplateAddOn {
         found.ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))
     }
 
-    /// The template, unless it is another add-on's. Which template a cluster has is read from a status that the cluster's agent
-    /// may write: it must not get the manifests, identity and rights of whatever template it names.
+    /// The template. One that names another add-on is used as upstream uses it, if whoever offers or installs the add-on has
+    /// chosen it. Which template a cluster has is read from a status that the cluster's agent may write: it must not get the
+    /// manifests, identity and rights of whatever template it names.
     fn own_template(&self, place: &Place) -> Result<Arc<AddOnTemplateSpec>, Refusal> {
         let template = self.template(place)?;
+        let of_templates =
+            |group: &str, resource: &str| group == AddOnTemplate::GROUP && resource == AddOnTemplate::PLURAL;
+        let mut configs = place.configs.iter();
+        let config = configs.find(|it| of_templates(&it.kind.group, &it.kind.resource));
+        let name = config.map(|it| it.name.as_str()).unwrap_or_default();
         if template.addon_name == self.name {
+            self.strangers.forget(&self.name, name);
+            return Ok(template);
+        }
+        let is_it = |it: &AddOnConfig| of_templates(&it.group, &it.resource) && it.name == name;
+        let is_installed = || place.addon.spec.configs.iter().any(is_it);
+        if is_installed() || self.offers.named(&self.name).is_some_and(|it| offers(&it, name)) {
+            self.strangers.note(&self.name, name, &template.addon_name);
             return Ok(template);
         }
         Err(Refusal::new(format!(
-            "the AddOnTemplate for this cluster has addonName {:?} and is not for add-on {}",
+            "the AddOnTemplate {name} is for add-on {:?}, and neither the ClusterManagementAddOn nor the spec of the \
+             ManagedClusterAddOn names it for add-on {}",
             template.addon_name, self.name
         )))
     }
@@ -153,6 +185,28 @@ impl AddOn for TemplateAddOn {
     fn waits_for_configuration(&self) -> bool {
         true
     }
+}
+
+/// Whether an offer names this template: in its spec, or in its status as one that clusters have until a change reaches them.
+fn offers(offer: &ClusterManagementAddOn, template: &str) -> bool {
+    let of_templates = |group: &str, resource: &str| group == AddOnTemplate::GROUP && resource == AddOnTemplate::PLURAL;
+    let spec = &offer.spec;
+    let default = spec
+        .supported_configs
+        .iter()
+        .filter(|it| of_templates(&it.group, &it.resource));
+    let default = default.filter_map(|it| Some(it.default_config.as_ref()?.name.as_str()));
+    let chosen = spec.install_strategy.placements.iter().flat_map(|it| &it.configs);
+    let chosen = chosen
+        .filter(|it| of_templates(&it.group, &it.resource))
+        .map(|it| it.name.as_str());
+    let under_way = offer.status.iter().flat_map(|it| &it.install_progressions);
+    let under_way = under_way
+        .flat_map(|it| &it.config_references)
+        .filter(|it| of_templates(&it.group, &it.resource))
+        .flat_map(|it| [&it.desired_config, &it.last_applied_config, &it.last_known_good_config])
+        .filter_map(|it| Some(it.as_ref()?.name.as_str()));
+    default.chain(chosen).chain(under_way).any(|it| it == template)
 }
 
 fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registration, Refusal> {

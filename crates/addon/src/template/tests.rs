@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use ocm_addon_sdk::{Grant, Scope};
-use ocm_api::annotations;
+use ocm_api::{addon::GROUP, annotations};
 use serde_json::json;
 
 use super::*;
@@ -214,17 +214,51 @@ fn a_cluster_without_a_template_is_refused() {
     assert_eq!(refused.message(), "no AddOnTemplate is configured for this cluster");
 }
 
+fn offer(name: &str, template: &str) -> Cache<ClusterManagementAddOn> {
+    let kind = json!({"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": template}});
+    Cache::holding([read(
+        &json!({"metadata": {"name": name}, "spec": {"supportedConfigs": [kind]}}).to_string(),
+    )])
+}
+
 #[test]
-fn a_template_of_another_add_on_gives_nothing() {
-    let other = TemplateAddOn::new("other");
-    let place = Place::new("cluster1", "other").with_config(&read::<AddOnTemplate>(TEMPLATE));
-    let refused = "the AddOnTemplate for this cluster has addonName \"hello\" and is not for add-on other";
+fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_once() {
+    let strangers = Strangers::default();
+    let other = TemplateAddOn::new("other").offered_by(offer("other", "hello-template"), strangers.clone());
+    let place = Place::new("cluster1", "other")
+        .with_config(&read::<AddOnTemplate>(TEMPLATE))
+        .with_config(&read::<AddOnDeploymentConfig>(CONFIG));
+    assert!(!other.manifests(&place).unwrap().is_empty());
+    assert!(!other.registrations(&place).unwrap().is_empty());
+    let told = strangers.take("other");
+    assert_eq!(told, [("hello-template".to_owned(), "hello".to_owned())]);
+    other.manifests(&place).unwrap();
+    assert!(strangers.take("other").is_empty());
+}
+
+#[test]
+fn a_template_of_another_add_on_that_only_the_status_names_gives_nothing() {
+    // The status is written by the cluster's agent, too.
+    let other = TemplateAddOn::new("other").offered_by(offer("other", "other-v1"), Strangers::default());
+    let place = Place::new("cluster1", "other")
+        .with_config(&read::<AddOnTemplate>(TEMPLATE))
+        .with_config(&read::<AddOnDeploymentConfig>(CONFIG));
+    let refused = "the AddOnTemplate hello-template is for add-on \"hello\", and neither the ClusterManagementAddOn nor the spec of the \
+                   ManagedClusterAddOn names it for add-on other";
     assert_eq!(other.manifests(&place).unwrap_err().message(), refused);
     assert_eq!(other.registrations(&place).unwrap_err().message(), refused);
     assert_eq!(other.hub_permissions(&place).unwrap_err().message(), refused);
     // What is there already stays where it is, such as when somebody mistypes the name.
     let namespace = other.install_namespace(&place).unwrap();
     assert_eq!(namespace.as_deref(), Some("open-cluster-management-agent-addon"));
+    // The spec is written by whoever may install add-ons.
+    let mut place = place;
+    let addon = Arc::make_mut(&mut place.addon);
+    addon.spec.configs = vec![
+        serde_json::from_value(json!({"group": GROUP, "resource": "addontemplates", "name": "hello-template"}))
+            .unwrap(),
+    ];
+    assert!(other.manifests(&place).is_ok());
 }
 
 #[test]

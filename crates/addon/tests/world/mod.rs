@@ -60,9 +60,18 @@ impl World {
             manager.add(it).unwrap();
         }
         let caches = Caches::start(shared.clone(), &client, &stop);
-        let templates: Arc<dyn Templates> = Arc::new(InManager(manager.clone()));
-        addon::hub::controllers(client.clone(), &caches, Some(templates), stop.clone()).await;
-        addon::hub::of_clusters(client, &shared.of_clusters(), stop.clone()).await;
+        let templates: Arc<dyn Templates> = Arc::new(InManager::new(manager.clone()));
+        let mut running = addon::hub::controllers(client.clone(), &caches, stop.clone());
+        running.push(addon::hub::template_starts(
+            client.clone(),
+            &caches,
+            templates,
+            stop.clone(),
+        ));
+        running.extend(addon::hub::of_clusters(client, &shared.of_clusters(), stop.clone()));
+        for it in &running {
+            it.queue.begun().await;
+        }
         Self {
             site,
             shared,

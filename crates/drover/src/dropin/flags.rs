@@ -44,9 +44,6 @@ pub struct Subcommand {
     pub about: &'static str,
     pub flags: &'static [&'static [Flag]],
     pub gates: &'static [Gate],
-    /// Gates for what this sub-command would do and does not: they may be off. The same gate is taken where it means nothing, because
-    /// upstream's operator gives one list to all programs of a component.
-    pub absent: &'static [&'static str],
 }
 
 const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
@@ -567,21 +564,18 @@ pub const REGISTRATION: &[Subcommand] = &[
         about: "Look after clusters and their sets on the hub",
         flags: &[CONTROLLER, REGISTRATION_CONTROLLER],
         gates: HUB_REGISTRATION_GATES,
-        absent: &["ClusterImporter"],
     },
     Subcommand {
         name: "agent",
         about: "Join a cluster to a hub, and keep it joined",
         flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT],
         gates: AGENT_REGISTRATION_GATES,
-        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Answer a hub's API server about clusters and bindings of sets",
         flags: &[WEBHOOK],
         gates: HUB_REGISTRATION_GATES,
-        absent: &[],
     },
 ];
 
@@ -591,21 +585,18 @@ pub const WORK: &[Subcommand] = &[
         about: "Look after works on the hub: sets of them, and those that are complete",
         flags: &[CONTROLLER, WORK_MANAGER],
         gates: HUB_WORK_GATES,
-        absent: &["CloudEventsDrivers"],
     },
     Subcommand {
         name: "agent",
         about: "Carry out a hub's works on a cluster",
         flags: &[CONTROLLER, AGENT, WORK_AGENT],
         gates: AGENT_WORK_GATES,
-        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Answer a hub's API server about works",
         flags: &[WEBHOOK, WORK_WEBHOOK],
         gates: HUB_WORK_GATES,
-        absent: &[],
     },
 ];
 
@@ -615,14 +606,12 @@ pub const PLACEMENT: &[Subcommand] = &[
         about: "Choose clusters for placements",
         flags: &[CONTROLLER],
         gates: &[],
-        absent: &[],
     },
     Subcommand {
         name: "debug",
         about: "Show what a placement would choose, step by step",
         flags: &[CONTROLLER],
         gates: &[],
-        absent: &[],
     },
 ];
 
@@ -632,14 +621,12 @@ pub const ADDON: &[Subcommand] = &[
         about: "Look after add-ons on the hub",
         flags: &[CONTROLLER],
         gates: &[],
-        absent: &[],
     },
     Subcommand {
         name: "webhook-server",
         about: "Convert add-on objects between their versions for a hub's API server",
         flags: &[WEBHOOK],
         gates: &[],
-        absent: &[],
     },
 ];
 
@@ -648,5 +635,4 @@ pub const OPERATOR: &[Subcommand] = &[Subcommand {
     about: "Join a cluster to a hub, and carry out the hub's works on it",
     flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT, WORK_AGENT],
     gates: SINGLETON_GATES,
-    absent: &[],
 }];

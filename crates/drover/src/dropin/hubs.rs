@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Result, anyhow};
 use hub::{Component, Options};
 use ocm_api::namespaces;
+use ocm_reconcile::awaited;
 use registration::hub::GarbageKind;
 
 use super::{
@@ -31,6 +32,7 @@ pub async fn registration(values: Values) -> Result<()> {
     it.auto_approved_csr_users = if is_automatic { users } else { Vec::new() };
     it.default_sets = values.gate("DefaultClusterSet");
     it.cluster_profiles = values.gate("ClusterProfile");
+    it.cluster_importer = values.gate("ClusterImporter");
     it.garbage = match values.gate("ResourceCleanup") {
         true => Some(garbage(&values.list("gc-resource-list"))?),
         false => None,
@@ -38,10 +40,18 @@ pub async fn registration(values: Values) -> Result<()> {
     run(values, "registration-controller", Component::Registration, options).await
 }
 
+/// What the gate `CloudEventsDrivers` turns on beside the driver `kube`.
+const NO_BROKERS: &str = "the drivers that the gate CloudEventsDrivers turns on are not there; works travel by the hub's API, as \
+                          with --work-driver=kube";
+
 /// `work manager`.
 pub async fn work(values: Values) -> Result<()> {
     let mut options = Options::default();
     drivers::check("work-driver", values.some("work-driver"), "kube")?;
+    let _said = values.gate("CloudEventsDrivers").then(|| {
+        tracing::warn!(gate = "CloudEventsDrivers", "{NO_BROKERS}");
+        awaited::say("cloudevents-drivers", NO_BROKERS)
+    });
     options.works.manifest_work_replica_set = values.gate("ManifestWorkReplicaSet");
     options.works.clean_up_completed = values.gate("CleanUpCompletedManifestWork");
     run(values, "work-manager", Component::Work, options).await

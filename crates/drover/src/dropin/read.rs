@@ -217,15 +217,12 @@ fn gate(text: &str, subcommand: &Subcommand) -> Result<(), String> {
         return Err(format!("missing bool value for {}", text.trim()));
     };
     let (name, value) = (name.trim(), value.trim());
-    let Some(on) = boolean(value) else {
+    if boolean(value).is_none() {
         let why = format!("strconv.ParseBool: parsing {value:?}: invalid syntax");
         return Err(format!("invalid value of {name}={value}, err: {why}"));
-    };
+    }
     if !["AllAlpha", "AllBeta"].contains(&name) && !subcommand.gates.iter().any(|it| it.name == name) {
         return Err(format!("unrecognized feature gate: {name}"));
-    }
-    if on && subcommand.absent.contains(&name) {
-        return Err(format!("{name} is not there to be turned on"));
     }
     Ok(())
 }
@@ -234,9 +231,7 @@ fn gate(text: &str, subcommand: &Subcommand) -> Result<(), String> {
 fn gates(subcommand: &Subcommand, typed: &BTreeMap<String, String>) -> BTreeMap<&'static str, bool> {
     let said = |name: &str| typed.get(name).and_then(|it| boolean(it.trim()));
     let value = |it: &Gate| {
-        // A whole stage turns on what there is of it.
-        let stage = said(if it.is_beta { "AllBeta" } else { "AllAlpha" })
-            .filter(|on| !on || !subcommand.absent.contains(&it.name));
+        let stage = said(if it.is_beta { "AllBeta" } else { "AllAlpha" });
         said(it.name).or(stage).unwrap_or(it.default)
     };
     subcommand.gates.iter().map(|it| (it.name, value(it))).collect()

@@ -79,7 +79,6 @@ fn what_is_wrong_is_said_in_upstreams_words() {
     assert!(gates("Foo=true").ends_with("flag: unrecognized feature gate: Foo"));
     assert!(gates("ClusterProfile").ends_with("flag: missing bool value for ClusterProfile"));
     assert!(gates("ClusterProfile=2").contains("invalid value of ClusterProfile=2, err: strconv.ParseBool"));
-    assert!(gates("ClusterImporter=true").ends_with("ClusterImporter is not there to be turned on"));
     assert_eq!(refused("--help"), "help");
 }
 
@@ -91,7 +90,7 @@ fn a_stage_of_gates_turns_what_is_not_named() {
     )
     .unwrap();
     assert!(it.gate("ClusterProfile") && !it.gate("DefaultClusterSet") && it.gate("ResourceCleanup"));
-    assert!(!it.gate("ClusterImporter"), "it is not here");
+    assert!(it.gate("ClusterImporter"), "as upstream has it");
     let it = of(
         &REGISTRATION[0],
         "--feature-gates=AllBeta=false --feature-gates ClusterProfile=true",
@@ -101,20 +100,18 @@ fn a_stage_of_gates_turns_what_is_not_named() {
 }
 
 #[test]
-fn a_gate_for_what_is_not_here_is_refused_where_it_would_do_something_and_nowhere_else() {
-    for (subcommands, gate) in [(REGISTRATION, "ClusterImporter"), (WORK, "CloudEventsDrivers")] {
-        let typed = format!("--feature-gates={gate}=true");
-        for subcommand in subcommands
-            .iter()
-            .filter(|it| it.gates.iter().any(|it| it.name == gate))
-        {
-            match subcommand.name {
-                "webhook-server" => assert!(of(subcommand, &typed).is_ok(), "{gate}"),
-                _ => assert!(
-                    of(subcommand, &typed)
-                        .unwrap_err()
-                        .ends_with("is not there to be turned on")
-                ),
+fn a_gate_that_upstream_knows_keeps_nobody_from_starting() {
+    for subcommand in [REGISTRATION, WORK, PLACEMENT, ADDON, OPERATOR].into_iter().flatten() {
+        for gate in subcommand.gates {
+            for on in [true, false] {
+                let read = of(subcommand, &format!("--feature-gates={}={on}", gate.name));
+                assert_eq!(
+                    read.map(|it| it.gate(gate.name)),
+                    Ok(on),
+                    "{} {}",
+                    subcommand.name,
+                    gate.name
+                );
             }
         }
     }

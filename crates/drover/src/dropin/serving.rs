@@ -14,7 +14,7 @@ use hyper::body::Body;
 use kube::Client;
 use ocm_reconcile::{
     access::{self, Subject},
-    metrics,
+    awaited, metrics,
 };
 use rustls::{
     ServerConfig, SupportedProtocolVersion,
@@ -122,7 +122,8 @@ where
     response
 }
 
-/// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. `None` for any other path.
+/// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. What of it waits for a
+/// kind, or is not there, `/readyz?verbose` says, and it is ready all the same. `None` for any other path.
 pub fn health(path: &str, query: &str) -> Option<Answer> {
     let path = path.trim_matches('/');
     let name = ["healthz", "livez", "readyz"].into_iter().find(|it| {
@@ -133,7 +134,11 @@ pub fn health(path: &str, query: &str) -> Option<Answer> {
     Some(Answer::text(
         200,
         if is_verbose {
-            format!("[+]ping ok\n{name} check passed\n")
+            let idle = awaited::all().into_iter().filter(|_| name == "readyz");
+            let idle: String = idle
+                .map(|(who, why)| format!("[!]{who} {}\n", why.replace('\n', " ")))
+                .collect();
+            format!("[+]ping ok\n{idle}{name} check passed\n")
         } else {
             "ok".to_owned()
         },

@@ -149,6 +149,24 @@ impl Index {
         }
     }
 
+    /// Takes a binding from one subject. It looks at this subject alone: there may be as many as clusters.
+    fn let_go(&mut self, subject: &Subject, binding: &Binding) {
+        let (holders, name) = match subject.username() {
+            Ok(user) => (&mut self.users, user),
+            Err(group) => (&mut self.groups, group),
+        };
+        let Some(held) = holders.get_mut(&name) else { return };
+        if let Some(names) = held.get_mut(&binding.namespace) {
+            names.remove(&binding.name);
+            if names.is_empty() {
+                held.remove(&binding.namespace);
+            }
+        }
+        if held.is_empty() {
+            holders.remove(&name);
+        }
+    }
+
     fn apply(&mut self, object: &Object, is_deleted: bool) {
         let key = object.key();
         let is_role = matches!(&*object.resource, ROLES | CLUSTER_ROLES);
@@ -161,17 +179,7 @@ impl Index {
             return;
         }
         if let Some(old) = self.bindings.remove(&key) {
-            for subject in &old.subjects {
-                let held = self.held(subject);
-                if let Some(names) = held.get_mut(&old.namespace) {
-                    names.remove(&old.name);
-                    if names.is_empty() {
-                        held.remove(&old.namespace);
-                    }
-                }
-            }
-            self.users.retain(|_, held| !held.is_empty());
-            self.groups.retain(|_, held| !held.is_empty());
+            old.subjects.iter().for_each(|it| self.let_go(it, &old));
         }
         if !is_deleted {
             let binding = Arc::new(Binding::read(object));

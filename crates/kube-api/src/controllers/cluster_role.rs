@@ -16,7 +16,7 @@ use kube_store::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 const ID: &str = "clusterroles.rbac.authorization.k8s.io";
 const MANAGER: &str = "clusterrole-aggregation-controller";
@@ -24,8 +24,8 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// See the header of this file.
 pub(super) struct Aggregation {
     local: Local,
-    /// Roles that aggregate: any change of a role may concern them.
-    roles: Mutex<BTreeSet<Box<str>>>,
+    /// Roles that aggregate, and what they select: a role that none of them selects, as those of clusters are, concerns nobody.
+    roles: Mutex<BTreeMap<Box<str>, Arc<[Value]>>>,
 }
 
 impl Aggregation {
@@ -35,6 +35,21 @@ impl Aggregation {
             roles: Mutex::default(),
         }
     }
+}
+
+fn selectors(role: &Value) -> Vec<Value> {
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
+    selectors.cloned().unwrap_or_default()
+}
+
+/// Whether what happened to a role can change what the role `name`, which selects by these, is made of.
+fn concerns(event: &Event, name: &str, selectors: &[Value]) -> bool {
+    let is_selected = |it: &Object| selectors.iter().any(|selector| selects(selector, it));
+    name == &*event.object.name || is_selected(&event.object) || event.previous.as_deref().is_some_and(is_selected)
+}
+
+fn selects(selector: &Value, role: &Object) -> bool {
+    matches(selector, &|key| role.label(key).map(str::to_owned))
 }
 
 fn aggregates(object: &Object) -> bool {
@@ -95,19 +110,23 @@ impl Controller for Aggregation {
         if event.change == Change::Deleted || !aggregates(object) {
             roles.remove(&object.name);
         } else {
-            roles.insert(object.name.clone());
+            roles.insert(object.name.clone(), selectors(&object.value()).into());
         }
-        roles.iter().for_each(|it| {
+        for (name, _) in roles
+            .iter()
+            .filter(|(name, selectors)| concerns(event, name, selectors))
+        {
             queue.add(Key {
                 resource: object.resource.clone(),
-                ..Key::cluster(ID, it)
-            })
-        });
+                ..Key::cluster(ID, name)
+            });
+        }
     }
 
     fn survey(&self, queue: &Queue) {
         for object in self.local.store().list(ID, "").0.iter().filter(|it| aggregates(it)) {
-            self.roles.lock().insert(object.name.clone());
+            let selectors = selectors(&object.value()).into();
+            self.roles.lock().insert(object.name.clone(), selectors);
             queue.add(Key::of(object));
         }
     }
@@ -117,15 +136,15 @@ impl Controller for Aggregation {
             return Ok(None);
         };
         let role = object.value();
-        let Some(selectors) = role["aggregationRule"]["clusterRoleSelectors"].as_array() else {
+        if !role["aggregationRule"]["clusterRoleSelectors"].is_array() {
             return Ok(None);
-        };
+        }
         let all = self.local.store().list(ID, "").0;
         let mut sources = Vec::new();
-        for selector in selectors {
+        for selector in &selectors(&role) {
             // Roles come sorted by name, so that the union is the same however they were written.
             let chosen = all.iter().filter(|it| it.name != object.name);
-            let chosen = chosen.filter(|it| matches(selector, &|key| it.label(key).map(str::to_owned)));
+            let chosen = chosen.filter(|it| selects(selector, it));
             sources.extend(chosen.map(|it| it.value()));
         }
         let rules = union(sources.iter());
@@ -154,6 +173,34 @@ mod tests {
         assert!(matches(&one("In", "a"), &label) && !matches(&one("In", "b"), &label));
         assert!(matches(&one("NotIn", "b"), &label) && !matches(&one("NotIn", "a"), &label));
         assert!(matches(&one("Exists", "a"), &label) && matches(&one("DoesNotExist", "b"), &label));
+    }
+
+    #[test]
+    fn a_role_that_an_aggregate_neither_selects_nor_selected_does_not_concern_it() {
+        let resource: Arc<str> = ID.into();
+        let role = |labels: Value| {
+            let metadata = json!({"name": "one", "labels": labels});
+            let value =
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata});
+            Arc::new(Object::encode(&resource, value, 1))
+        };
+        let event = |previous: Option<Value>, labels: Value| Event {
+            revision: 1,
+            change: if previous.is_some() {
+                Change::Modified
+            } else {
+                Change::Added
+            },
+            object: role(labels),
+            previous: previous.map(&role),
+        };
+        let selectors = [json!({"matchLabels": {"to-view": "true"}})];
+        let of = |event: Event| concerns(&event, "view", &selectors);
+        // As a cluster's role is: a thousand of these are no reason to put `view` together a thousand times.
+        assert!(!of(event(None, json!({"cluster": "cluster1"}))));
+        assert!(of(event(None, json!({"to-view": "true"}))));
+        assert!(of(event(Some(json!({"to-view": "true"})), json!({}))));
+        assert!(concerns(&event(None, json!({})), "one", &selectors));
     }
 
     #[test]

@@ -40,48 +40,47 @@ pub struct Deploy {
     memory: Arc<Memory>,
 }
 
+/// Adds to `queue` the key of every add-on whose plan may be another than before.
+pub fn subscribe(ctx: &Context, queue: &Queue) {
+    ctx.subscribe(queue);
+    let registry = ctx.registry.clone();
+    ctx.caches.works.subscribe(queue, move |old, new| {
+        let key = |work: &ManifestWork| {
+            let names = names::belongs_to(work)?;
+            names.part(work.metadata.name.as_deref()?)?;
+            registry
+                .contains(names.addon)
+                .then(|| format!("{}/{}", names.cluster, names.addon))
+        };
+        // A work that was given to another add-on concerns both.
+        let (before, after) = (old.and_then(key), new.and_then(key));
+        let other = before.filter(|it| after.as_ref() != Some(it));
+        [other, after].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let hosted = Hosted::over(ctx);
+    ctx.caches.clusters.subscribe(queue, move |old, new| {
+        let is_there =
+            |it: Option<&_>| it.map(|it: &ocm_api::cluster::ManagedCluster| it.metadata.deletion_timestamp.is_some());
+        // Only coming and going of a hosting cluster matters to what it hosts.
+        if is_there(old) == is_there(new) {
+            return Vec::new();
+        }
+        hosted.on(new
+            .or(old)
+            .and_then(|it| it.metadata.name.as_deref())
+            .unwrap_or_default())
+    });
+}
+
 impl Deploy {
     /// Over the caches of this context. Who makes `memory` forget a key has its manifests rendered anew in its next run. Call
-    /// [`subscribe`](Self::subscribe) afterwards.
+    /// [`subscribe`] afterwards.
     pub fn new(ctx: &Context, memory: &Arc<Memory>) -> Self {
         Self {
             works: WorkIndex::over(&ctx.caches.works),
             ctx: ctx.clone(),
             memory: memory.clone(),
         }
-    }
-
-    /// Adds to `queue` the key of every add-on whose plan may be another than before.
-    pub fn subscribe(&self, queue: &Queue) {
-        self.ctx.subscribe(queue);
-        let registry = self.ctx.registry.clone();
-        self.ctx.caches.works.subscribe(queue, move |old, new| {
-            let key = |work: &ManifestWork| {
-                let names = names::belongs_to(work)?;
-                names.part(work.metadata.name.as_deref()?)?;
-                registry
-                    .contains(names.addon)
-                    .then(|| format!("{}/{}", names.cluster, names.addon))
-            };
-            // A work that was given to another add-on concerns both.
-            let (before, after) = (old.and_then(key), new.and_then(key));
-            let other = before.filter(|it| after.as_ref() != Some(it));
-            [other, after].into_iter().flatten().collect::<Vec<_>>()
-        });
-        let hosted = Hosted::over(&self.ctx);
-        self.ctx.caches.clusters.subscribe(queue, move |old, new| {
-            let is_there = |it: Option<&_>| {
-                it.map(|it: &ocm_api::cluster::ManagedCluster| it.metadata.deletion_timestamp.is_some())
-            };
-            // Only coming and going of a hosting cluster matters to what it hosts.
-            if is_there(old) == is_there(new) {
-                return Vec::new();
-            }
-            hosted.on(new
-                .or(old)
-                .and_then(|it| it.metadata.name.as_deref())
-                .unwrap_or_default())
-        });
     }
 
     /// The works that are wanted and that the watch, which goes by their label, does not show: mostly it has not caught up, or

@@ -98,20 +98,6 @@ impl Caches {
             cluster_management_addons,
         }
     }
-
-    /// Ends when all of them have arrived. Configuration objects excepted, whose kinds may not even be served; and RBAC
-    /// objects that we may not list: a program of its own need not be allowed to, and looks at single ones then.
-    pub async fn synced(&self) {
-        self.clusters.synced().await;
-        self.addons.synced().await;
-        self.cluster_management_addons.synced().await;
-        self.works.synced().await;
-        self.requests.synced().await;
-        self.roles.arrived_or_forbidden().await;
-        self.role_bindings.arrived_or_forbidden().await;
-        self.cluster_roles.arrived_or_forbidden().await;
-        self.cluster_role_bindings.arrived_or_forbidden().await;
-    }
 }
 
 fn start<K>(client: &Client, cancel: &CancellationToken) -> Cache<K>

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
-use ocm_reconcile::{Clients, Queue, Reconciler, cache::key_of};
+use ocm_reconcile::{Clients, Queue, Reconciler, awaited::Need, cache::key_of, spawn_when};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     AddOn, Hub,
-    deploy::{Deploy, memory::Memory},
+    deploy::{Deploy, memory::Memory, reconciler},
 };
 
 /// How many keys one reconciler works on at a time. Upstream has 1; ours share nothing between keys.
@@ -92,7 +92,7 @@ pub async fn start(
 }
 
 impl Manager {
-    /// Starts the reconcilers, when the caches have arrived. They end with `cancel`. No add-on runs yet.
+    /// Starts the reconcilers, each when the caches that it reads have arrived. They end with `cancel`. No add-on runs yet.
     ///
     /// # Errors
     /// When the hub cannot be asked who it is.
@@ -119,10 +119,6 @@ impl Manager {
             claims: Claims::default(),
             options: Arc::new(options),
         };
-        tokio::select! {
-            () = context.caches.synced() => {}
-            () = cancel.cancelled() => {}
-        }
         let mut manager = Self {
             open: OpenRequests::of(&context.caches.requests),
             context,
@@ -139,49 +135,120 @@ impl Manager {
     /// The one list of what runs for add-ons.
     fn start_all(&mut self, cancel: &CancellationToken) {
         let context = self.context.clone();
+        let caches = context.caches.clone();
+        let places = || vec![Need::of(&caches.addons), Need::of(&caches.clusters)];
+        // RBAC objects that we may not list are looked at one by one: a program of its own need not be allowed to.
+        let rights = |mut needs: Vec<Need>| {
+            needs.extend([
+                Need::if_allowed(&caches.roles),
+                Need::if_allowed(&caches.role_bindings),
+                Need::if_allowed(&caches.cluster_roles),
+                Need::if_allowed(&caches.cluster_role_bindings),
+            ]);
+            needs
+        };
+        let with = |mut needs: Vec<Need>, more: Need| {
+            needs.push(more);
+            needs
+        };
 
-        let queue = Queue::new();
         let deploy = Deploy::new(&context, &self.rendered);
-        deploy.subscribe(&queue);
-        self.places.push(queue.clone());
-        self.go(deploy, queue, cancel);
+        let all = context.clone();
+        let queue = self.go(
+            with(places(), Need::of(&caches.works)),
+            deploy,
+            move |queue| reconciler::subscribe(&all, queue),
+            cancel,
+        );
+        self.places.push(queue);
 
-        let queue = Queue::new();
-        registration::subscribe(&context, &queue);
-        self.places.push(queue.clone());
-        self.go(Registrations::new(&context), queue, cancel);
+        let all = context.clone();
+        let queue = self.go(
+            with(rights(places()), Need::of(&caches.cluster_management_addons)),
+            Registrations::new(&context),
+            move |queue| registration::subscribe(&all, queue),
+            cancel,
+        );
+        self.places.push(queue);
 
-        let queue = Queue::new();
-        context.claims.subscribe(&queue);
-        self.names.push(queue.clone());
-        self.go(SharedPermissions::new(&context), queue, cancel);
+        let claims = context.claims.clone();
+        let queue = self.go(
+            rights(vec![Need::of(&caches.addons)]),
+            SharedPermissions::new(&context),
+            move |queue| claims.subscribe(queue),
+            cancel,
+        );
+        self.names.push(queue);
 
-        let queue = Queue::new();
-        config_hashes::subscribe(&context, &queue);
-        self.places.push(queue.clone());
-        self.go(ConfigHashes::new(&context), queue, cancel);
+        let all = context.clone();
+        let queue = self.go(
+            places(),
+            ConfigHashes::new(&context),
+            move |queue| config_hashes::subscribe(&all, queue),
+            cancel,
+        );
+        self.places.push(queue);
 
-        let queue = Queue::new();
-        default_hashes::subscribe(&context, &queue);
-        self.names.push(queue.clone());
-        self.go(DefaultHashes::new(&context), queue, cancel);
+        let all = context.clone();
+        let queue = self.go(
+            vec![Need::of(&caches.cluster_management_addons)],
+            DefaultHashes::new(&context),
+            move |queue| default_hashes::subscribe(&all, queue),
+            cancel,
+        );
+        self.names.push(queue);
 
-        let open = self.open.clone();
-        let queue = Queue::new();
-        open.subscribe(&context, &queue);
+        let (open, all) = (self.open.clone(), context.clone());
+        let queue = self.go(
+            with(places(), Need::of(&caches.requests)),
+            Approval::new(&context),
+            move |queue| open.subscribe(&all, queue),
+            cancel,
+        );
+        self.requests.push(queue);
+
+        let (open, all, queue) = (self.open.clone(), context.clone(), Queue::awaiting());
+        let signer = Signer::new(&context, &queue, cancel);
         self.requests.push(queue.clone());
-        self.go(Approval::new(&context), queue, cancel);
-
-        let queue = Queue::new();
-        open.subscribe(&context, &queue);
-        self.requests.push(queue.clone());
-        self.go(Signer::new(&context, &queue, cancel), queue, cancel);
+        self.go_with(
+            with(places(), Need::of(&caches.requests)),
+            signer,
+            move |queue| open.subscribe(&all, queue),
+            queue,
+            cancel,
+        );
     }
 
-    fn go<R: Reconciler>(&self, reconciler: R, queue: Queue, cancel: &CancellationToken) {
+    fn go<R: Reconciler>(
+        &self,
+        needs: Vec<Need>,
+        reconciler: R,
+        subscribe: impl FnOnce(&Queue) + Send + 'static,
+        cancel: &CancellationToken,
+    ) -> Queue {
+        let queue = Queue::awaiting();
+        self.go_with(needs, reconciler, subscribe, queue.clone(), cancel);
+        queue
+    }
+
+    fn go_with<R: Reconciler>(
+        &self,
+        needs: Vec<Need>,
+        reconciler: R,
+        subscribe: impl FnOnce(&Queue) + Send + 'static,
+        queue: Queue,
+        cancel: &CancellationToken,
+    ) {
         let clients = Clients::hub(self.context.client.clone());
-        let running = ocm_reconcile::spawn(reconciler, clients, queue, WORKERS, cancel.clone());
+        let running = spawn_when(needs, reconciler, subscribe, clients, queue, WORKERS, cancel.clone());
         self.running.lock().push(running.finished);
+    }
+
+    /// Ends when all reconcilers have begun, because the caches that they read have arrived.
+    pub async fn begun(&self) {
+        for queue in self.places.iter().chain(&self.names).chain(&self.requests) {
+            queue.begun().await;
+        }
     }
 
     /// Runs an add-on from now on.

@@ -15,7 +15,11 @@ use kube::{Api, Client};
 use ocm_api::cluster::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
 };
-use ocm_reconcile::{Cache, Clients, Queue, Running, spawn};
+use ocm_reconcile::{
+    Cache, Clients, Queue, Reconciler, Running,
+    awaited::{self, Need},
+    spawn,
+};
 use tokio_util::sync::CancellationToken;
 
 use memory::Memory;
@@ -71,6 +75,18 @@ impl Caches {
         }
     }
 
+    /// All of them, to wait for.
+    pub fn needs(&self) -> Vec<Need> {
+        vec![
+            Need::of(&self.clusters),
+            Need::of(&self.sets),
+            Need::of(&self.set_bindings),
+            Need::of(&self.placements),
+            Need::of(&self.decisions),
+            Need::of(&self.scores),
+        ]
+    }
+
     /// Ends when all of them have arrived.
     pub async fn synced(&self) {
         self.clusters.synced().await;
@@ -93,7 +109,7 @@ pub async fn controllers(hub: Client, caches: &Caches, cancel: CancellationToken
 
 /// [`controllers`], and what they remember.
 pub async fn remembering(hub: Client, caches: &Caches, cancel: CancellationToken) -> (Vec<Running>, Arc<Memory>) {
-    caches.synced().await;
+    awaited::arrived(Scheduling::NAME, caches.needs()).await;
     let memory = Arc::new(Memory::over(caches));
     let queue = Queue::new();
     triggers::subscribe(caches, &memory, &queue);

@@ -184,8 +184,13 @@ struct Change<'a> {
 }
 
 /// Plans the clusters of the pages, in an order in which none that stays is lost. Returns the names of the pages that change.
+///
+/// A page that lets clusters go which other pages take waits for those. One cluster that joins in front moves one from every page
+/// to the next, so that they would wait for each other in a row as long as there are pages, and the one that joined would be
+/// written last. So some take at once what is theirs beside what they are to let go: those that take a cluster which no page had,
+/// and as many others as leave nobody to wait for a page that waits itself. Whatever there is to write then takes three stages.
 fn contents(placement: &Placement, places: &[(&Page, Option<&PlacementDecision>)], plan: &mut Plan) -> Vec<String> {
-    let mut waiting: Vec<Change<'_>> = places
+    let changes: Vec<Change<'_>> = places
         .iter()
         .filter(|(page, current)| !current.iter().flat_map(|it| clusters(it)).eq(&page.clusters))
         .map(|(page, current)| Change {
@@ -195,46 +200,46 @@ fn contents(placement: &Placement, places: &[(&Page, Option<&PlacementDecision>)
             after: page.clusters.iter().map(String::as_str).collect(),
         })
         .collect();
-    let changed = waiting.iter().map(|it| it.page.name.clone()).collect();
-    // Clusters that a page which is not written yet will take.
-    let mut to_come: BTreeMap<&str, &str> = BTreeMap::new();
-    for it in &waiting {
-        to_come.extend(
-            it.after
-                .difference(&it.before)
-                .map(|cluster| (*cluster, it.page.name.as_str())),
-        );
+    // The page that takes a cluster, and whether some page had it.
+    let mut takers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, it) in changes.iter().enumerate() {
+        takers.extend(it.after.difference(&it.before).map(|cluster| (*cluster, number)));
     }
-    while !waiting.is_empty() {
-        plan.stage();
-        let loses = |it: &Change<'_>| {
-            it.before
-                .difference(&it.after)
-                .any(|cluster| to_come.contains_key(cluster))
-        };
-        let (later, now): (Vec<_>, Vec<_>) = waiting.into_iter().partition(loses);
-        waiting = later;
-        let mut arrived = Vec::new();
-        if now.is_empty() {
-            // All wait for each other: one that others wait for takes what is its own beside what it is to let go. There is
-            // one, as whatever is still to come comes to a page that waits, and it is one less each time.
-            let awaited = |it: &Change<'_>| to_come.values().any(|page| *page == it.page.name);
-            let position = waiting
-                .iter()
-                .position(awaited)
-                .expect("somebody waits for one of them");
-            let it = &mut waiting[position];
-            it.before.extend(&it.after);
-            status(placement, it, &it.before, plan);
-            arrived.push(it.page.name.as_str());
+    let had: BTreeSet<&str> = changes.iter().flat_map(|it| it.before.iter().copied()).collect();
+    let waits_for = |it: &Change<'_>| -> BTreeSet<usize> {
+        let lost = it.before.difference(&it.after);
+        lost.filter_map(|cluster| takers.get(cluster).copied()).collect()
+    };
+    let waits: Vec<BTreeSet<usize>> = changes.iter().map(waits_for).collect();
+    let takes_new = |it: &Change<'_>| it.after.difference(&it.before).any(|cluster| !had.contains(cluster));
+    let waiting = || (0..changes.len()).filter(|it| !waits[*it].is_empty());
+    let mut beside: BTreeSet<usize> = waiting().filter(|it| takes_new(&changes[*it])).collect();
+    for page in waiting() {
+        for other in waits[page].iter().copied().filter(|it| !waits[*it].is_empty()) {
+            if !beside.contains(&page) && !beside.contains(&other) {
+                // Either would do; the one that more are tied to spares others.
+                let ties = |of: usize| waits[of].len() + waits.iter().filter(|it| it.contains(&of)).count();
+                beside.insert(if ties(page) > ties(other) { page } else { other });
+            }
         }
-        for it in &now {
+    }
+    plan.stage();
+    for (number, it) in changes.iter().enumerate() {
+        if beside.contains(&number) {
+            status(placement, it, &it.before.union(&it.after).copied().collect(), plan);
+        } else if waits[number].is_empty() {
             status(placement, it, &it.after, plan);
-            arrived.push(it.page.name.as_str());
         }
-        to_come.retain(|_, page| !arrived.contains(page));
     }
-    changed
+    plan.stage();
+    for number in waiting().filter(|it| !beside.contains(it)) {
+        status(placement, &changes[number], &changes[number].after, plan);
+    }
+    plan.stage();
+    for number in &beside {
+        status(placement, &changes[*number], &changes[*number].after, plan);
+    }
+    changes.iter().map(|it| it.page.name.clone()).collect()
 }
 
 fn status(placement: &Placement, change: &Change<'_>, clusters: &BTreeSet<&str>, plan: &mut Plan) {
@@ -348,13 +353,28 @@ mod tests {
     #[test]
     fn a_cluster_that_moves_to_another_page_is_never_lost() {
         // One joins in front, one leaves in front, two pages swap what they have.
-        assert_eq!(check(&cut(&names(1..=30), 10), &cut(&names(0..=30), 10)), 5);
-        assert_eq!(check(&cut(&names(0..=30), 10), &cut(&names(1..=30), 10)), 4);
+        assert_eq!(check(&cut(&names(1..=30), 10), &cut(&names(0..=30), 10)), 7);
+        assert_eq!(check(&cut(&names(0..=30), 10), &cut(&names(1..=30), 10)), 5);
         let (one, two) = (names(0..5), names(5..10));
         assert_eq!(
             check(&[page(1, &one), page(2, &two)], &[page(1, &two), page(2, &one)]),
             3
         );
+    }
+
+    #[test]
+    fn a_cluster_that_joins_in_front_of_many_pages_is_written_first_and_the_rest_in_three_stages() {
+        let (before, after) = (cut(&names(1..=300), 10), cut(&names(0..=300), 10));
+        let present: Vec<_> = before.iter().map(|it| decision(it, "u1")).collect();
+        let mut plan = Plan::new();
+        pages(&placement(), &after, &present, &mut plan);
+        plan.stages.retain(|it| !it.is_empty());
+        // One page is new and made first.
+        let stages: Vec<usize> = plan.stages.iter().map(Vec::len).collect();
+        assert_eq!(stages, [1, 16, 15, 15]);
+        let has_it =
+            |step: &Step| matches!(step, Step::MergePatch { patch, .. } if patch.to_string().contains("\"c000\""));
+        assert!(plan.stages[1].iter().any(has_it), "{plan:#}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod cluster_roles;
 pub mod cluster_sets;
 pub mod default_sets;
 pub mod garbage;
+pub mod imports;
 pub mod leftovers;
 pub mod lifecycle;
 pub mod managed_namespaces;
@@ -19,9 +20,13 @@ pub mod taints;
 use std::{collections::BTreeMap, sync::Arc};
 
 use kube::{Api, Client};
-use ocm_reconcile::{Cache, Clients, Queue, Reconciler};
-use tokio::task::JoinHandle;
+use ocm_reconcile::{
+    Cache, Clients, Queue, Reconciler, Running,
+    awaited::{self, Need},
+    spawn_when,
+};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 pub use caches::{Caches, Shared};
 pub use garbage::GarbageKind;
@@ -43,6 +48,8 @@ pub struct HubOptions {
     pub garbage: Option<Vec<GarbageKind>>,
     /// Whether clusters are shown as ClusterProfiles where their sets are bound (gate ClusterProfile, off by default).
     pub cluster_profiles: bool,
+    /// Whether clusters that wait for an import are told that there is no importer (gate ClusterImporter, off by default).
+    pub cluster_importer: bool,
 }
 
 impl Default for HubOptions {
@@ -54,101 +61,103 @@ impl Default for HubOptions {
             default_sets: true,
             garbage: Some(GarbageKind::defaults()),
             cluster_profiles: false,
+            cluster_importer: false,
         }
     }
-}
-
-/// One controller that runs.
-pub struct Controller {
-    /// Its name in logs and metrics.
-    pub name: &'static str,
-    /// Its queue.
-    pub queue: Queue,
-    /// Ends after the cancellation, when its last run is over.
-    pub finished: JoinHandle<()>,
 }
 
 /// How many keys one controller works on at a time. Upstream has 1; ours share nothing between keys.
 const WORKERS: usize = 4;
 
-/// Starts every hub controller of registration, when the caches have arrived.
-pub async fn controllers(
-    client: Client,
-    caches: &Caches,
-    options: HubOptions,
-    cancel: CancellationToken,
-) -> Vec<Controller> {
-    caches.synced().await;
+/// Starts every hub controller of registration, each when the caches that it reads have arrived.
+pub fn controllers(client: Client, caches: &Caches, options: HubOptions, cancel: CancellationToken) -> Vec<Running> {
     let options = Arc::new(options);
     let start = Start {
         client: client.clone(),
         cancel: cancel.clone(),
     };
-    let mut running = Vec::new();
-
-    let queue = Queue::new();
-    lifecycle::subscribe(caches, &queue);
-    running.push(start.go(
-        lifecycle::Lifecycle::new(client.clone(), caches, options.clone()),
-        queue,
-    ));
-
-    let queue = Queue::new();
-    cluster_roles::subscribe(caches, &queue);
-    running.push(start.go(
-        cluster_roles::ClusterRoles::new(client.clone(), caches, options.clone()),
-        queue,
-    ));
-
-    let queue = Queue::new();
-    approval::subscribe(caches, &queue);
-    running.push(start.go(approval::Approval::new(client.clone(), caches, options.clone()), queue));
-
-    let queue = Queue::new();
-    availability::subscribe(caches, &queue);
-    running.push(start.go(availability::Availability::new(client.clone(), caches), queue));
-
-    let queue = Queue::new();
-    clock::subscribe(caches, &queue);
-    running.push(start.go(clock::Clock::new(caches), queue));
-
-    let queue = Queue::new();
-    caches.clusters.subscribe_by_name(&queue);
-    running.push(start.go(taints::Taints::new(caches), queue));
-
+    let (clusters, sets) = (|| Need::of(&caches.clusters), || Need::of(&caches.sets));
+    let leases = || Need::of(&caches.leases);
+    let all = caches.clone();
+    let on = |subscribe: fn(&Caches, &Queue)| {
+        let all = all.clone();
+        move |queue: &Queue| subscribe(&all, queue)
+    };
+    let by_name: fn(&Caches, &Queue) = |caches, queue| caches.clusters.subscribe_by_name(queue);
+    let mut running = vec![
+        start.go(
+            vec![
+                clusters(),
+                Need::of(&caches.namespaces),
+                Need::of(&caches.cluster_roles),
+                Need::of(&caches.cluster_role_bindings),
+                Need::of(&caches.role_bindings),
+            ],
+            lifecycle::Lifecycle::new(client.clone(), caches, options.clone()),
+            on(lifecycle::subscribe),
+        ),
+        start.go(
+            vec![clusters(), Need::of(&caches.cluster_roles)],
+            cluster_roles::ClusterRoles::new(client.clone(), caches, options.clone()),
+            on(cluster_roles::subscribe),
+        ),
+        start.go(
+            vec![clusters(), Need::of(&caches.requests)],
+            approval::Approval::new(client.clone(), caches, options.clone()),
+            on(approval::subscribe),
+        ),
+        start.go(
+            vec![clusters(), leases()],
+            availability::Availability::new(client.clone(), caches),
+            on(availability::subscribe),
+        ),
+        start.go(
+            vec![clusters(), leases()],
+            clock::Clock::new(caches),
+            on(clock::subscribe),
+        ),
+        start.go(
+            vec![clusters()],
+            taints::Taints::new(caches),
+            on(by_name),
+        ),
+        start.go(
+            vec![sets(), clusters()],
+            cluster_sets::ClusterSets::new(caches),
+            on(cluster_sets::subscribe),
+        ),
+        start.go(
+            vec![sets(), Need::of(&caches.set_bindings)],
+            set_bindings::SetBindings::new(caches),
+            on(set_bindings::subscribe),
+        ),
+        start.go(
+            vec![clusters(), sets()],
+            managed_namespaces::ManagedNamespaces::new(caches),
+            on(managed_namespaces::subscribe),
+        ),
+    ];
     if let Some(kinds) = options.garbage.clone() {
-        let queue = Queue::new();
-        caches.clusters.subscribe_by_name(&queue);
-        running.push(start.go(garbage::Garbage::new(client.clone(), caches, kinds), queue));
+        let garbage = garbage::Garbage::new(client.clone(), caches, kinds);
+        running.push(start.go(vec![clusters()], garbage, on(by_name)));
     }
-
     if options.default_sets {
-        let queue = Queue::new();
-        default_sets::subscribe(caches, &queue);
-        running.push(start.go(default_sets::DefaultSets::new(caches), queue));
+        let reconciler = default_sets::DefaultSets::new(caches);
+        running.push(start.go(vec![sets()], reconciler, on(default_sets::subscribe)));
     }
-
-    let queue = Queue::new();
-    cluster_sets::subscribe(caches, &queue);
-    running.push(start.go(cluster_sets::ClusterSets::new(caches), queue));
-
-    let queue = Queue::new();
-    set_bindings::subscribe(caches, &queue);
-    running.push(start.go(set_bindings::SetBindings::new(caches), queue));
-
-    let queue = Queue::new();
-    managed_namespaces::subscribe(caches, &queue);
-    running.push(start.go(managed_namespaces::ManagedNamespaces::new(caches), queue));
-
+    if options.cluster_importer {
+        running.push(start.importer(caches));
+    }
     if options.cluster_profiles {
         // Watched only here: without the gate a hub need not even serve the kind.
         let profiles = Cache::start(Api::all(client.clone()), cancel);
-        profiles.synced().await;
-        let queue = Queue::new();
-        cluster_profiles::subscribe(caches, &profiles, &queue);
-        running.push(start.go(cluster_profiles::ClusterProfiles::new(client, caches, &profiles), queue));
+        let (all, own) = (caches.clone(), profiles.clone());
+        running.push(start.go(
+            vec![clusters(), sets(), Need::of(&caches.set_bindings), Need::of(&profiles)],
+            cluster_profiles::ClusterProfiles::new(client, caches, &profiles),
+            move |queue| cluster_profiles::subscribe(&all, &own, queue),
+        ));
     }
-
     running
 }
 
@@ -158,13 +167,27 @@ struct Start {
 }
 
 impl Start {
-    fn go<R: Reconciler>(&self, reconciler: R, queue: Queue) -> Controller {
+    fn go<R: Reconciler>(
+        &self,
+        needs: Vec<Need>,
+        reconciler: R,
+        subscribe: impl FnOnce(&Queue) + Send + 'static,
+    ) -> Running {
         let clients = Clients::hub(self.client.clone());
-        let running = ocm_reconcile::spawn(reconciler, clients, queue, WORKERS, self.cancel.clone());
-        Controller {
-            name: R::NAME,
-            queue: running.queue,
-            finished: running.finished,
-        }
+        let (queue, cancel) = (Queue::awaiting(), self.cancel.clone());
+        spawn_when(needs, reconciler, subscribe, clients, queue, WORKERS, cancel)
+    }
+
+    /// What stands in for the importer.
+    fn importer(&self, caches: &Caches) -> Running {
+        warn!(gate = "ClusterImporter", "{}", imports::NOT_THERE);
+        let owners = imports::watch(&self.client, &self.cancel);
+        let (all, own) = (caches.clone(), owners.clone());
+        let said = awaited::say(imports::WHO, imports::NOT_THERE);
+        self.go(
+            vec![Need::of(&caches.clusters)],
+            imports::Imports::new(caches, &owners, said),
+            move |queue| imports::subscribe(&all, &own, queue),
+        )
     }
 }

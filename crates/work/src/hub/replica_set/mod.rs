@@ -27,7 +27,8 @@ use ocm_api::{
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
 use ocm_reconcile::{
-    Cache, Clients, Queue, Running,
+    Cache, Clients, Queue, Reconciler, Running,
+    awaited::{self, Need},
     cache::{Watching, key_of},
     spawn,
 };
@@ -89,17 +90,21 @@ async fn start(
     tokio::select! {
         () = cancel.cancelled() => return Vec::new(),
         () = async {
-            sets.synced().await;
+            let needs = vec![
+                Need::of(&sets),
+                Need::if_allowed(&revisions),
+                Need::of(&shared.works),
+                Need::of(&shared.placements),
+                Need::of(&shared.decisions),
+            ];
+            awaited::arrived(Spread::NAME, needs).await;
             // Upstream's role for this part knows nothing of them; all but going back works without.
-            if !revisions.arrived_or_forbidden().await {
+            if !revisions.is_synced() {
                 warn!(
                     "there is no right to list ControllerRevisions, so the templates that sets had are not kept and roll-back \
                      is held up; list, watch, create, patch and delete are wanted"
                 );
             }
-            shared.works.synced().await;
-            shared.placements.synced().await;
-            shared.decisions.synced().await;
         } => {}
     }
     let (board, spread) = (Board::default(), Queue::new());
