@@ -15,7 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use crate::plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target};
+use crate::{
+    plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target},
+    segment::{encoded, encoded_api_version},
+};
 
 use lacks::Lacks;
 
@@ -236,7 +239,7 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
     if let Step::Event(event) = step {
         return tell(clients, event).await;
     }
-    let target = step.target().expect("every step but an event has a target");
+    let target = &in_url(step.target().expect("every step but an event has a target"));
     let api = api(clients, target)?;
     match step {
         Step::Create { object, .. } => match api.create(&PostParams::default(), &dynamic(object)?).await {
@@ -315,7 +318,7 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
     let client = clients.at(step.site)?;
     let of = |group: &str| {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Event"), "events");
-        Api::namespaced_with(client.clone(), &step.namespace, &resource)
+        Api::namespaced_with(client.clone(), &encoded(&step.namespace), &resource)
     };
     // The name must be new each time; upstream uses the time in nanoseconds, which two writers can share.
     let name = step.regarding.get("name").and_then(Value::as_str).unwrap_or("event");
@@ -342,6 +345,21 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
 
 fn micro(at: jiff::Timestamp) -> String {
     format!("{at:.6}")
+}
+
+/// The target, its texts as a URL has them: names come from whoever wrote a spec.
+fn in_url(target: &Target) -> Target {
+    let resource = &target.api_resource;
+    Target {
+        site: target.site,
+        api_resource: ApiResource {
+            api_version: encoded_api_version(&resource.api_version).into_owned(),
+            plural: encoded(&resource.plural).into_owned(),
+            ..resource.clone()
+        },
+        namespace: target.namespace.as_deref().map(|it| encoded(it).into_owned()),
+        name: encoded(&target.name).into_owned(),
+    }
 }
 
 fn api(clients: &Clients, target: &Target) -> Result<Api<DynamicObject>, StepError> {

@@ -16,6 +16,7 @@ use ocm_api::work::{ManifestWorkExecutor, ManifestWorkExecutorSubjectType};
 use ocm_reconcile::{
     Step,
     access::{self, Attributes, Subject},
+    segment,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -87,6 +88,19 @@ pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
     let Some(account) = &executor.subject.service_account else {
         return Err(Refusal::Unchecked("the executor service account is nil".to_owned()));
     };
+    // A colon would make it another account, and what else is no name tears a header apart.
+    let is_name = |it: &str| {
+        !it.is_empty()
+            && it
+                .bytes()
+                .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it))
+    };
+    if !is_name(&account.namespace) || !is_name(&account.name) {
+        return Err(Refusal::Unchecked(format!(
+            "the executor service account {:?} in namespace {:?} is no name of one",
+            account.name, account.namespace
+        )));
+    }
     Ok(Subject {
         user: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
         groups: vec![
@@ -249,17 +263,18 @@ impl Executors {
         let unchecked = |it: String| Refusal::Unchecked(it);
         let bytes = |it: &Value| serde_json::to_vec(it).map_err(|it| unchecked(it.to_string()));
         let collection = Request::new(collection_path(key));
+        let name = segment::encoded(&key.name);
         let params = PostParams {
             dry_run: true,
             field_manager: None,
         };
         let http = match write {
             Write::Create(object) => collection.create(&params, bytes(object)?),
-            Write::Replace(object) => collection.replace(&key.name, &params, bytes(object)?),
+            Write::Replace(object) => collection.replace(&name, &params, bytes(object)?),
             // Forced, though the write may not be: a conflict would end it before anybody asks what it grants.
             Write::Apply(object, manager) => {
                 let params = PatchParams::apply(manager).force().dry_run();
-                collection.patch(&key.name, &params, &Patch::Apply(object))
+                collection.patch(&name, &params, &Patch::Apply(object))
             }
         };
         let mut http = http.map_err(|it| unchecked(it.to_string()))?;
@@ -289,9 +304,13 @@ impl Executors {
 fn collection_path(key: &Key) -> String {
     let root = if key.group.is_empty() { "/api" } else { "/apis" };
     let version = api_version(&key.group, &key.version);
+    let (version, resource) = (
+        segment::encoded_api_version(&version),
+        segment::encoded(&key.resource),
+    );
     match key.namespace.as_str() {
-        "" => format!("{root}/{version}/{}", key.resource),
-        namespace => format!("{root}/{version}/namespaces/{namespace}/{}", key.resource),
+        "" => format!("{root}/{version}/{resource}"),
+        namespace => format!("{root}/{version}/namespaces/{}/{resource}", segment::encoded(namespace)),
     }
 }
 

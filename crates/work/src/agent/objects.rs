@@ -19,7 +19,7 @@ use kube::{
     },
 };
 use ocm_api::namespaces::WORK_FIELD_MANAGER;
-use ocm_reconcile::Queue;
+use ocm_reconcile::{Queue, segment};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -285,7 +285,8 @@ impl Objects {
 
     /// Reads an object from the cluster and remembers it.
     pub async fn fetch(&self, key: &Key) -> Result<Live, kube::Error> {
-        let found = self.api(key).get_opt(&key.name).await?.map(|it| kept(to_value(&it)));
+        let found = self.api(key).get_opt(&segment::encoded(&key.name)).await?;
+        let found = found.map(|it| kept(to_value(&it)));
         self.learn(key, found.clone());
         Ok(found.map_or(Live::Absent, |it| Live::Present(Arc::new(it))))
     }
@@ -295,7 +296,7 @@ impl Objects {
         if key.namespace.is_empty() {
             Api::all_with(self.client.clone(), &resource)
         } else {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+            Api::namespaced_with(self.client.clone(), &segment::encoded(&key.namespace), &resource)
         }
     }
 
@@ -541,10 +542,10 @@ fn api_resource(group: &str, version: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),
-        api_version: api_version(group, version),
+        api_version: segment::encoded_api_version(&api_version(group, version)).into_owned(),
         // Only printed, never sent: paths are made of the plural.
         kind: plural.to_owned(),
-        plural: plural.to_owned(),
+        plural: segment::encoded(plural).into_owned(),
     }
 }
 
