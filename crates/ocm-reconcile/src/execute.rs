@@ -29,6 +29,8 @@ pub struct Clients {
     cluster: Option<Client>,
     /// What they may not do, as far as was found out. Clones share it.
     lacks: Lacks,
+    /// The field manager of what is not applied.
+    manager: Option<&'static str>,
 }
 
 impl Clients {
@@ -54,6 +56,28 @@ impl Clients {
             hub: Some(hub),
             cluster: Some(cluster),
             ..Self::default()
+        }
+    }
+
+    /// As this field manager, rather than as the one that the API server makes of the User-Agent.
+    pub fn writing_as(self, manager: &'static str) -> Self {
+        Self {
+            manager: Some(manager),
+            ..self
+        }
+    }
+
+    fn post_params(&self) -> PostParams {
+        PostParams {
+            field_manager: self.manager.map(str::to_owned),
+            ..PostParams::default()
+        }
+    }
+
+    fn patch_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: self.manager.map(str::to_owned),
+            ..PatchParams::default()
         }
     }
 
@@ -242,7 +266,7 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
     let target = &in_url(step.target().expect("every step but an event has a target"));
     let api = api(clients, target)?;
     match step {
-        Step::Create { object, .. } => match api.create(&PostParams::default(), &dynamic(object)?).await {
+        Step::Create { object, .. } => match api.create(&clients.post_params(), &dynamic(object)?).await {
             Ok(object) => Ok(Done::Object(Box::new(object))),
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
                 Ok(Done::AlreadyExists)
@@ -255,10 +279,10 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             let object = dynamic(object)?;
             let replaced = match subresource {
                 Some(subresource) => {
-                    api.replace_subresource(subresource, &target.name, &PostParams::default(), &object)
+                    api.replace_subresource(subresource, &target.name, &clients.post_params(), &object)
                         .await?
                 }
-                None => api.replace(&target.name, &PostParams::default(), &object).await?,
+                None => api.replace(&target.name, &clients.post_params(), &object).await?,
             };
             Ok(Done::Object(Box::new(replaced)))
         }
@@ -279,14 +303,14 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             patch,
             ..
         } => {
-            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            let (params, patch) = (clients.patch_params(), Patch::Merge(patch));
             let patched = api
                 .patch_subresource(subresource, &target.name, &params, &patch)
                 .await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::MergePatch { patch, .. } => {
-            let patched = clients.lacks.merge_patch(&api, target, patch).await?;
+            let patched = clients.lacks.merge_patch(&api, target, patch, clients.manager).await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::Delete { uid, propagation, .. } => {

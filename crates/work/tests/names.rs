@@ -112,7 +112,7 @@ fn recording() -> (Client, Arc<Mutex<Vec<String>>>) {
 async fn paths_of(key: &Key) -> Vec<String> {
     let (client, paths) = recording();
     let objects = Objects::new(client.clone(), Queue::new(), CancellationToken::new());
-    objects.fetch(key).await.ok();
+    objects.fetch("web", key).await.ok();
     let target = || strategy::target(key, "ConfigMap");
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": key.name, "namespace": key.namespace}});

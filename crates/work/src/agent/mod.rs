@@ -7,7 +7,10 @@ use std::{
 };
 
 use kube::{Api, Client, ResourceExt};
-use ocm_api::work::{AppliedManifestWork, ManifestWork, manifests};
+use ocm_api::{
+    namespaces::WORK_FIELD_MANAGER,
+    work::{AppliedManifestWork, ManifestWork, manifests},
+};
 use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -135,6 +138,11 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
     traces.subscribe_by_name(&queue);
     let objects = Objects::new(cluster.clone(), queue.clone(), stop.clone());
     tokio::spawn(tidy(objects.clone(), stop.clone()));
+    // Before anything is decided: what a work may take off an object depends on who else has it.
+    for trace in traces.list() {
+        let records = trace.status.iter().flat_map(|it| &it.applied_resources);
+        objects.follow(&trace.name_any(), records.map(plan::key_of_record).collect());
+    }
     let agent = WorkAgent {
         identity,
         namespace: cluster_name,
@@ -149,7 +157,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
     };
     ocm_reconcile::run(
         Arc::new(agent),
-        Clients::both(hub, cluster),
+        Clients::both(hub, cluster).writing_as(WORK_FIELD_MANAGER),
         queue,
         workers,
         cancel.clone(),
