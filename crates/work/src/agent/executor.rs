@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,15 +21,13 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{
+    grants::Grants,
     manifest::{Gvk, Key, api_version},
     strategy,
 };
-
-/// How long an answer stands for one generation of a work. Events make us look often; asking five questions each time would
-/// be most of the traffic.
-const ANSWER_HOLDS: Duration = Duration::from_secs(60);
 
 /// After a refusal the executor's rights are looked at again this much later.
 pub const REFUSED_FOR: Duration = Duration::from_secs(60);
@@ -150,19 +149,31 @@ pub fn not_allowed(key: &Key, reason: Option<&str>) -> Refusal {
 
 type Question = (String, Key, bool, Option<i64>);
 
-/// Asks the cluster, and remembers the answers for a short while.
+/// An answer, when it was given, and how often the rights had changed before it was asked for.
+type Answer = (Instant, u64, Result<(), Refusal>);
+
+/// Asks the cluster, and remembers the answers until rights change, and not for long.
 pub struct Executors {
     client: Client,
-    answers: Mutex<HashMap<Question, (Instant, Result<(), Refusal>)>>,
+    cancel: CancellationToken,
+    grants: Arc<Grants>,
+    answers: Mutex<HashMap<Question, Answer>>,
 }
 
 impl Executors {
     /// Nothing was asked yet.
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: Client, cancel: CancellationToken) -> Self {
         Self {
             client,
+            cancel,
+            grants: Arc::default(),
             answers: Mutex::default(),
         }
+    }
+
+    /// Returns when rights have changed, so that what was answered before may be answered otherwise.
+    pub async fn changed(&self) {
+        self.grants.changed().await;
     }
 
     /// Whether the executor may apply this manifest.
@@ -178,16 +189,19 @@ impl Executors {
             request.owned,
             request.generation,
         );
-        if let Some((at, answer)) = self.answers.lock().get(&question)
-            && at.elapsed() < ANSWER_HOLDS
-        {
-            return answer.clone();
+        self.grants.begin(&self.client, &self.cancel);
+        // Before it is asked: a change that comes in between makes the answer one of before.
+        let epoch = self.grants.epoch();
+        let holds = self.grants.holds();
+        let stands = |(at, of, _): &Answer| *of == epoch && at.elapsed() < holds;
+        if let Some(answer) = self.answers.lock().get(&question).filter(|it| stands(it)) {
+            return answer.2.clone();
         }
         let answer = self.ask(&subject, &request).await;
         let mut answers = self.answers.lock();
-        answers.retain(|_, (at, _)| at.elapsed() < ANSWER_HOLDS);
+        answers.retain(|_, it| stands(it));
         if !matches!(answer, Err(Refusal::Unchecked(_))) {
-            answers.insert(question, (Instant::now(), answer.clone()));
+            answers.insert(question, (Instant::now(), epoch, answer.clone()));
         }
         answer
     }
@@ -304,10 +318,7 @@ impl Executors {
 fn collection_path(key: &Key) -> String {
     let root = if key.group.is_empty() { "/api" } else { "/apis" };
     let version = api_version(&key.group, &key.version);
-    let (version, resource) = (
-        segment::encoded_api_version(&version),
-        segment::encoded(&key.resource),
-    );
+    let (version, resource) = (segment::encoded_api_version(&version), segment::encoded(&key.resource));
     match key.namespace.as_str() {
         "" => format!("{root}/{version}/{resource}"),
         namespace => format!("{root}/{version}/namespaces/{}/{resource}", segment::encoded(namespace)),

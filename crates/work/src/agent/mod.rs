@@ -22,6 +22,7 @@ pub mod config;
 pub mod discovery;
 pub mod executor;
 pub mod feedback;
+mod grants;
 pub mod ignore;
 pub mod jq;
 pub mod jsonpath;
@@ -47,6 +48,9 @@ pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// A watch that nobody needs is kept for this long, in case the next work needs it again.
 const IDLE_WATCH: Duration = Duration::from_secs(120);
+
+/// How often all works with an executor are looked at again at most because rights have changed.
+const RIGHTS_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the agent half needs.
 #[derive(Clone)]
@@ -143,6 +147,14 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         let records = trace.status.iter().flat_map(|it| &it.applied_resources);
         objects.follow(&trace.name_any(), records.map(plan::key_of_record).collect());
     }
+    let executors = Arc::new(Executors::new(cluster.clone(), stop.clone()));
+    tokio::spawn(look_when_rights_change(
+        executors.clone(),
+        works.clone(),
+        queue.clone(),
+        identity.clone(),
+        stop.clone(),
+    ));
     let agent = WorkAgent {
         identity,
         namespace: cluster_name,
@@ -151,7 +163,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         traces,
         objects,
         discovery: Discovery::new(cluster.clone()),
-        executors: Executors::new(cluster.clone()),
+        executors,
         retries: Mutex::new(HashMap::new()),
         keeps_agent_id: AtomicBool::new(true),
     };
@@ -164,6 +176,27 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
     )
     .await;
     stop.cancel();
+}
+
+/// Works whose executor may have got or lost a right are looked at anew.
+async fn look_when_rights_change(
+    executors: Arc<Executors>,
+    works: Cache<ManifestWork>,
+    queue: Queue,
+    identity: Arc<Identity>,
+    cancel: CancellationToken,
+) {
+    // Answers end at once; looking at every work again for each of many changes is what has to wait.
+    let mut rounds = tokio::time::interval(RIGHTS_AGAIN);
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = async { rounds.tick().await; executors.changed().await } => {}
+        }
+        let with_executor = works.list().into_iter().filter(|it| it.spec.executor.is_some());
+        with_executor.for_each(|it| queue.add(identity.trace_name(&it.name_any())));
+    }
 }
 
 async fn tidy(objects: Objects, cancel: CancellationToken) {

@@ -65,7 +65,7 @@ pub(crate) struct WorkAgent {
     pub traces: Cache<AppliedManifestWork>,
     pub objects: Objects,
     pub discovery: Discovery,
-    pub executors: Executors,
+    pub executors: Arc<Executors>,
     pub retries: Mutex<HashMap<String, u32>>,
     /// What the last write of a trace told about the cluster's CRD.
     pub keeps_agent_id: AtomicBool,
