@@ -41,7 +41,7 @@ let HEALTH $ shuf -i 30000-32000 -n 1
 
 let AGENT $ shuf -i 17000-19999 -n 1
 
-$ printf 'webhooks: {port: %s}\nhealth: {port: %s}\n' $PORT $HEALTH > values.yaml && echo "health: {port: $AGENT}" > agent.yaml
+$ printf 'webhooks: {port: %s}\nhealth: {port: %s}\n' $PORT $HEALTH > values.yaml && echo "health: {port: $AGENT}" > agent.yaml && echo "execution: false" > narrow.yaml
 
 start one $ drover kube up --data-dir one --write-kubeconfig hub.kubeconfig --node-image-map "drover=$DROVER *"
 
@@ -150,12 +150,9 @@ clusterrole.rbac.authorization.k8s.io/works created
 $ kubectl $EDGE label clusterrole works open-cluster-management.io/aggregate-to-work=true
 clusterrole.rbac.authorization.k8s.io/works labeled
 
-$ drover manifests agent --cluster-name edge --values agent.yaml | kubectl $EDGE apply -f -
+$ drover manifests agent --cluster-name edge --values agent.yaml --values narrow.yaml | kubectl $EDGE apply -f -
 ...
 deployment.apps/drover-agent created
-
-$ kubectl $EDGE delete clusterrolebinding open-cluster-management:drover-agent:administrator
-clusterrolebinding.rbac.authorization.k8s.io "open-cluster-management:drover-agent:administrator" deleted
 
 $ drover accept --clusters edge --wait
 ...
@@ -198,7 +195,7 @@ exit 1
 # With the rights that the manifests give by default, add-ons run as well.
 $ drover manifests agent --cluster-name edge --values agent.yaml | kubectl $EDGE apply -f -
 ...
-clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator created
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:execution-admin created
 ...
 
 $ kubectl wait -n edge manifestwork/forbidden --for=condition=Applied --timeout=60s
@@ -221,6 +218,19 @@ addon.open-cluster-management.io/v1beta1
 
 $ drover addon disable --names helloworld
 Undeploying helloworld add-on in managed cluster: edge.
+
+# Who lets works contain anything says so.
+$ kubectl $EDGE auth can-i create storageclasses --as system:serviceaccount:open-cluster-management-agent:drover-agent 2>/dev/null
+no
+exit 1
+
+$ drover manifests agent --cluster-name edge --values agent.yaml --administrator | kubectl $EDGE apply -f -
+...
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator created
+...
+
+$ kubectl $EDGE auth can-i create storageclasses --as system:serviceaccount:open-cluster-management-agent:drover-agent 2>/dev/null
+yes
 
 wait $ kubectl get managedclusteraddons,manifestworks -n edge -o name
 

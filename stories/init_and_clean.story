@@ -208,7 +208,7 @@ exit 1
 $ sed -i 's/--wait/--force --dry-run/' other.sh && KUBECONFIG=edge.kubeconfig sh other.sh edge | grep -e binding
 clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:open-cluster-management-other created (dry run)
 clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:works:open-cluster-management-other created (dry run)
-clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:administrator:open-cluster-management-other created (dry run)
+clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:execution-admin:open-cluster-management-other created (dry run)
 clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:drover-agent:metrics:open-cluster-management-other created (dry run)
 
 $ drover --kubeconfig edge.kubeconfig unjoin --cluster-name other 2>&1

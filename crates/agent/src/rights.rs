@@ -1,5 +1,5 @@
 //! What an agent may do on its cluster for itself: the ClusterRole of its deployment, which the chart in `deploy/` has from
-//! here. What works may contain is given beside it.
+//! here, and beside it what works may contain by default.
 
 use ocm_reconcile::rights::Right;
 
@@ -60,9 +60,56 @@ pub const RIGHTS: &[Right] = &[
         "Whether the executor of a work may do what it says,",
     ),
     Right::new(
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings clusterroles rolebindings roles",
+        "list watch",
+        "when the answer may have become another,",
+    ),
+    Right::new(
         "",
         "serviceaccounts",
         "impersonate",
         "and grant what it says: it is tried in the executor's name, as upstream does.",
+    ),
+];
+
+/// The name of the ClusterRole of what works may contain beside the built-in role `admin` in every namespace: upstream's
+/// `...-work:execution`. With the label of [`AGGREGATED`] it is one of those that make up what the agent may do for works.
+pub const EXECUTION_ROLE: &str = "open-cluster-management:drover-agent:execution";
+/// The label that makes a ClusterRole part of what works may contain.
+pub const AGGREGATED: &str = "open-cluster-management.io/aggregate-to-work";
+
+const ALL: &str = "create delete get list patch update watch";
+
+/// What works mostly contain, as upstream has it. Two things are more than there: definitions may be patched, because we apply, and
+/// what a work has made may always be deleted.
+pub const EXECUTION: &[Right] = &[
+    Right::new("apiextensions.k8s.io", "customresourcedefinitions", ALL, "Kinds."),
+    Right::new("", "namespaces", ALL, "Namespaces."),
+    Right::new(
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings rolebindings",
+        ALL,
+        "Bindings,",
+    ),
+    Right::new(
+        "rbac.authorization.k8s.io",
+        "clusterroles roles",
+        "bind create delete escalate get list patch update watch",
+        "and roles with any rights: those that agents of add-ons need are not known beforehand.",
+    ),
+    Right::new("scheduling.k8s.io", "priorityclasses", ALL, "Priorities of pods."),
+    Right::new(
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations validatingwebhookconfigurations",
+        ALL,
+        "Webhooks.",
+    ),
+    Right::new("monitoring.coreos.com", "servicemonitors", ALL, "Metrics of add-ons."),
+    Right::new(
+        "oauth.openshift.io",
+        "oauthclients",
+        ALL,
+        "Clients of OpenShift's OAuth.",
     ),
 ];

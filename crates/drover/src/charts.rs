@@ -32,6 +32,7 @@ const AGENT_FILES: &[File] = include_files![
     "../../../deploy/charts/drover-agent/templates/bootstrap.yaml",
     "../../../deploy/charts/drover-agent/templates/cluster_role.yaml",
     "../../../deploy/charts/drover-agent/templates/deployment.yaml",
+    "../../../deploy/charts/drover-agent/templates/execution.yaml",
     "../../../deploy/charts/drover-agent/templates/namespace.yaml",
     "../../../deploy/charts/drover-agent/templates/service_account.yaml",
 ];
@@ -83,6 +84,9 @@ pub struct AgentValues {
     /// Where the agent is, with its Secrets [default: open-cluster-management-agent]
     #[arg(long, value_name = "NAMESPACE", help_heading = "The Deployment")]
     pub namespace: Option<String>,
+    /// Let works contain anything that an administrator of the cluster may write: the agent is bound to cluster-admin
+    #[arg(long, help_heading = "The Deployment")]
+    pub administrator: bool,
 }
 
 impl HubValues {
@@ -110,6 +114,9 @@ impl AgentValues {
         values["clusterName"] = cluster.into();
         if let Some(namespace) = &self.namespace {
             values["namespace"] = namespace.as_str().into();
+        }
+        if self.administrator {
+            values["administrator"] = true.into();
         }
         let namespace = values["namespace"].as_str().unwrap_or(ocm_api::namespaces::AGENT);
         cluster_name::check(namespace).with_context(|| format!("namespace {namespace}"))?;
@@ -209,6 +216,7 @@ mod tests {
         AgentValues {
             common: Common::default(),
             namespace: namespace.map(str::to_owned),
+            administrator: false,
         }
     }
 
@@ -306,6 +314,19 @@ mod tests {
         );
         assert!(agent(Some("No")).manifests("a").is_err());
         assert!(agent(None).manifests("No").is_err());
+    }
+
+    #[test]
+    fn an_agent_is_bound_to_cluster_admin_where_a_flag_says_so() {
+        let of = |administrator| {
+            let values = AgentValues {
+                administrator,
+                ..agent(None)
+            };
+            text(&values.manifests("edge").unwrap()).unwrap()
+        };
+        assert!(!of(false).contains("cluster-admin"));
+        assert!(of(true).contains("name: cluster-admin"));
     }
 
     #[test]

@@ -15,7 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use crate::plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target};
+use crate::{
+    plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target},
+    segment::{encoded, encoded_api_version},
+};
 
 use lacks::Lacks;
 
@@ -26,6 +29,8 @@ pub struct Clients {
     cluster: Option<Client>,
     /// What they may not do, as far as was found out. Clones share it.
     lacks: Lacks,
+    /// The field manager of what is not applied.
+    manager: Option<&'static str>,
 }
 
 impl Clients {
@@ -51,6 +56,28 @@ impl Clients {
             hub: Some(hub),
             cluster: Some(cluster),
             ..Self::default()
+        }
+    }
+
+    /// As this field manager, rather than as the one that the API server makes of the User-Agent.
+    pub fn writing_as(self, manager: &'static str) -> Self {
+        Self {
+            manager: Some(manager),
+            ..self
+        }
+    }
+
+    fn post_params(&self) -> PostParams {
+        PostParams {
+            field_manager: self.manager.map(str::to_owned),
+            ..PostParams::default()
+        }
+    }
+
+    fn patch_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: self.manager.map(str::to_owned),
+            ..PatchParams::default()
         }
     }
 
@@ -236,10 +263,10 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
     if let Step::Event(event) = step {
         return tell(clients, event).await;
     }
-    let target = step.target().expect("every step but an event has a target");
+    let target = &in_url(step.target().expect("every step but an event has a target"));
     let api = api(clients, target)?;
     match step {
-        Step::Create { object, .. } => match api.create(&PostParams::default(), &dynamic(object)?).await {
+        Step::Create { object, .. } => match api.create(&clients.post_params(), &dynamic(object)?).await {
             Ok(object) => Ok(Done::Object(Box::new(object))),
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
                 Ok(Done::AlreadyExists)
@@ -252,10 +279,10 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             let object = dynamic(object)?;
             let replaced = match subresource {
                 Some(subresource) => {
-                    api.replace_subresource(subresource, &target.name, &PostParams::default(), &object)
+                    api.replace_subresource(subresource, &target.name, &clients.post_params(), &object)
                         .await?
                 }
-                None => api.replace(&target.name, &PostParams::default(), &object).await?,
+                None => api.replace(&target.name, &clients.post_params(), &object).await?,
             };
             Ok(Done::Object(Box::new(replaced)))
         }
@@ -276,14 +303,14 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             patch,
             ..
         } => {
-            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            let (params, patch) = (clients.patch_params(), Patch::Merge(patch));
             let patched = api
                 .patch_subresource(subresource, &target.name, &params, &patch)
                 .await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::MergePatch { patch, .. } => {
-            let patched = clients.lacks.merge_patch(&api, target, patch).await?;
+            let patched = clients.lacks.merge_patch(&api, target, patch, clients.manager).await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::Delete { uid, propagation, .. } => {
@@ -315,7 +342,7 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
     let client = clients.at(step.site)?;
     let of = |group: &str| {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Event"), "events");
-        Api::namespaced_with(client.clone(), &step.namespace, &resource)
+        Api::namespaced_with(client.clone(), &encoded(&step.namespace), &resource)
     };
     // The name must be new each time; upstream uses the time in nanoseconds, which two writers can share.
     let name = step.regarding.get("name").and_then(Value::as_str).unwrap_or("event");
@@ -342,6 +369,21 @@ async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
 
 fn micro(at: jiff::Timestamp) -> String {
     format!("{at:.6}")
+}
+
+/// The target, its texts as a URL has them: names come from whoever wrote a spec.
+fn in_url(target: &Target) -> Target {
+    let resource = &target.api_resource;
+    Target {
+        site: target.site,
+        api_resource: ApiResource {
+            api_version: encoded_api_version(&resource.api_version).into_owned(),
+            plural: encoded(&resource.plural).into_owned(),
+            ..resource.clone()
+        },
+        namespace: target.namespace.as_deref().map(|it| encoded(it).into_owned()),
+        name: encoded(&target.name).into_owned(),
+    }
 }
 
 fn api(clients: &Clients, target: &Target) -> Result<Api<DynamicObject>, StepError> {

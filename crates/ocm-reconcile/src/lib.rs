@@ -18,6 +18,7 @@ pub mod plan;
 pub mod queue;
 pub mod rights;
 pub mod run;
+pub mod segment;
 pub mod settle;
 
 pub use cache::Cache;

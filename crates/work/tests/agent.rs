@@ -1,5 +1,6 @@
 //! The agent half against two embedded APIs: what a user does on the hub, and what is then found on the cluster.
 
+#[expect(dead_code, reason = "more can be done in the world than is done here")]
 mod world;
 
 use serde_json::{Value, json};
@@ -398,6 +399,40 @@ async fn an_executor_without_the_right_stops_its_manifest_only() {
         "Failed to apply manifest: not allowed to apply the resource  secrets, default s, will try again in 1m0s"
     );
     assert!(world.object("v1", "secrets", "s").await.is_none());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_that_an_executor_loses_or_gets_counts_at_once() {
+    let world = World::new().await;
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let writes = json!(["create", "update", "patch", "get", "delete"]);
+    let role = json!({
+        "metadata": {"name": "maps", "namespace": "default"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": writes}]
+    });
+    let binding = json!({
+        "metadata": {"name": "maps", "namespace": "default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "maps"},
+        "subjects": [{"kind": "ServiceAccount", "name": "doer", "namespace": "default"}]
+    });
+    world.create_object(rbac, "roles", role).await;
+    world.create_object(rbac, "rolebindings", binding.clone()).await;
+    let mut spec = works(&[config_map("a", "1")]);
+    spec["executor"] =
+        json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "doer"}}});
+    world.create_work("web", spec).await;
+    world.work_until("web", |it| is(it, "Applied", "True")).await;
+    world.delete_of(rbac, "rolebindings", "maps").await;
+    world.work_until("web", |it| is(it, "Applied", "False")).await;
+    world
+        .patch_object("configmaps", "a", json!({"data": {"k": "changed"}}))
+        .await;
+    world.create_object(rbac, "rolebindings", binding).await;
+    world.work_until("web", |it| is(it, "Applied", "True")).await;
+    world
+        .object_until("configmaps", "a", |it| it.is_some_and(|it| it["data"]["k"] == "1"))
+        .await;
     world.stop().await;
 }
 

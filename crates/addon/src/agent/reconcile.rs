@@ -31,6 +31,7 @@ use ocm_api::{
 };
 use ocm_reconcile::{
     Cache, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, StepId, access, async_trait, execute::sentence,
+    segment::encoded,
 };
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -325,7 +326,7 @@ impl AddOnAgents {
         };
         let mut left = Vec::new();
         for place in places.iter().filter(|it| Some(*it) != now.as_ref()) {
-            let api: Api<Lease> = Api::namespaced(self.here.clone(), place);
+            let api: Api<Lease> = Api::namespaced(self.here.clone(), &encoded(place));
             match api.get_opt(&seen.name).await? {
                 Some(lease) => left.push(lease),
                 None => self.forget(&seen.name, place),
@@ -353,8 +354,8 @@ impl AddOnAgents {
             return Ok(None);
         }
         // One that upstream's agent has written carries no label and is not watched until we have put ours on it.
-        let api: Api<Secret> = Api::namespaced(self.here.clone(), namespace);
-        let found = api.get_opt(name).await?;
+        let api: Api<Secret> = Api::namespaced(self.here.clone(), &encoded(namespace));
+        let found = api.get_opt(&encoded(name)).await?;
         if found.is_none() {
             self.memory.lock().absent.insert(key);
         }

@@ -76,6 +76,8 @@ impl Unjoin {
         let values = AgentValues {
             common: Common::default(),
             namespace: Some(self.namespace.clone()),
+            // Whether it was bound to cluster-admin or not, it is so no longer.
+            administrator: true,
         };
         let others = self.others(&cluster).await?;
         let manifests = self.manifests(values.manifests(name)?, &others);
@@ -226,6 +228,7 @@ mod tests {
         let values = AgentValues {
             common: Common::default(),
             namespace: None,
+            administrator: true,
         };
         let kinds = |others: &Others| -> Vec<String> {
             let left = unjoin.manifests(values.manifests("c").unwrap(), others);

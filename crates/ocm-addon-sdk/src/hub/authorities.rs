@@ -8,7 +8,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, core::PartialObjectMeta, runtime::watcher};
-use ocm_reconcile::{Cache, Queue, cache::Watching};
+use ocm_reconcile::{Cache, Queue, cache::Watching, segment::encoded};
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -58,7 +58,7 @@ impl Authorities {
             forbidden_at_first: true,
             ..Watching::default()
         };
-        let api = Api::namespaced(self.client.clone(), namespace);
+        let api = Api::namespaced(self.client.clone(), &encoded(namespace));
         let cache = Cache::start_watching(api, watching, stop.clone());
         let waiting = requests.clone();
         // One that came between the look at it and the watch is the watch's first word.

@@ -17,7 +17,9 @@ use kube::{Api, ResourceExt};
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn, conditions::managed_cluster_add_on::signing_reason as reason, identity,
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, Target, async_trait, plan};
+use ocm_reconcile::{
+    ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, Target, async_trait, plan, segment::encoded,
+};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -93,8 +95,8 @@ impl Signer {
         signer: &str,
     ) -> Result<Result<Authority, String>, SignError> {
         let what = format!("Secret {namespace}/{name}, the authority of signer {signer}");
-        let api = Api::<Secret>::namespaced(self.context.client.clone(), namespace);
-        let secret = match api.get_opt(name).await {
+        let api = Api::<Secret>::namespaced(self.context.client.clone(), &encoded(namespace));
+        let secret = match api.get_opt(&encoded(name)).await {
             Ok(Some(secret)) => secret,
             Ok(None) => return Ok(Err(format!("there is no {what}"))),
             Err(kube::Error::Api(status)) if status.code == 403 => {

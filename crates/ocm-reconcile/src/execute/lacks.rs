@@ -49,21 +49,24 @@ impl Lacks {
         api: &Api<DynamicObject>,
         target: &Target,
         patch: &Value,
+        manager: Option<&str>,
     ) -> Result<DynamicObject, StepError> {
+        let put = |patch| put(api, &target.name, patch, manager);
         let (group, resource) = (&target.api_resource.group, &target.api_resource.plural);
         let key = (target.site, group.clone(), resource.clone());
         let mut refused_to_put = None;
         if self.knows(&key) {
-            match put(api, &target.name, patch).await {
+            match put(patch).await {
                 // Rights may have changed, or be others in this namespace.
                 Err(error) if error.is_forbidden() => refused_to_put = Some(error),
                 done => return done,
             }
         }
-        let refused = match api
-            .patch(&target.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-        {
+        let params = PatchParams {
+            field_manager: manager.map(str::to_owned),
+            ..PatchParams::default()
+        };
+        let refused = match api.patch(&target.name, &params, &Patch::Merge(patch)).await {
             Ok(object) => return Ok(object),
             Err(error) => StepError::from(error),
         };
@@ -72,7 +75,7 @@ impl Lacks {
         }
         let put = match refused_to_put {
             Some(error) => Err(error),
-            None => put(api, &target.name, patch).await,
+            None => put(patch).await,
         };
         match put {
             Ok(object) => {
@@ -123,12 +126,21 @@ fn lacks(error: &StepError, verb: &str) -> bool {
 
 /// The object as it is with the patch laid over it. A patch from a look at the object carries its resourceVersion and uid, which so
 /// come to be those of what is put: whoever was faster makes a conflict, as with the patch.
-async fn put(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<DynamicObject, StepError> {
+async fn put(
+    api: &Api<DynamicObject>,
+    name: &str,
+    patch: &Value,
+    manager: Option<&str>,
+) -> Result<DynamicObject, StepError> {
     let present = api.get(name).await?;
     let mut whole = serde_json::to_value(present).map_err(StepError::Malformed)?;
     difference::apply_merge_patch(&mut whole, patch);
     let whole: DynamicObject = serde_json::from_value(whole).map_err(StepError::Malformed)?;
-    Ok(api.replace(name, &PostParams::default(), &whole).await?)
+    let params = PostParams {
+        field_manager: manager.map(str::to_owned),
+        ..PostParams::default()
+    };
+    Ok(api.replace(name, &params, &whole).await?)
 }
 
 async fn create(api: &Api<DynamicObject>, event: &Value) -> Result<(), StepError> {

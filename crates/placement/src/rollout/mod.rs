@@ -23,7 +23,8 @@
 //!    ([`Status::TimeOut`]).
 //! 5. **Groups with gaps in their indexes are all seen**, which matters in the moment when a placement's decisions are being
 //!    rewritten; and a cluster that two decisions name in that moment belongs to the first of its groups.
-//! 6. A strategy that cannot be read is refused as a whole ([`Unusable`]), before anything is decided.
+//! 6. **A soak time is never shorter than it says**: the time of a condition is cut to whole seconds, so a second is added to it.
+//! 7. A strategy that cannot be read is refused as a whole ([`Unusable`]), before anything is decided.
 
 mod groups;
 mod rules;
@@ -32,7 +33,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::{RolloutStrategy, RolloutType};
 
 pub use groups::{BadGroup, Group, groups};
@@ -85,6 +86,17 @@ pub fn admit<'a>(
         RolloutType::ProgressivePerGroup => rollout.per_group(&rules)?,
     }
     Ok(rollout.finish(now))
+}
+
+/// How long a cluster soaks after the second in which it is said to have succeeded. Conditions keep whole seconds, cut off, so that
+/// it may have been up to a second later; a soak time is never shorter than it says.
+fn whole_soak(soak: SignedDuration, since: Option<Timestamp>) -> SignedDuration {
+    let is_cut = since.is_some_and(|it| it.subsec_nanosecond() == 0);
+    if is_cut && soak.is_positive() {
+        soak.saturating_add(SignedDuration::from_secs(1))
+    } else {
+        soak
+    }
 }
 
 /// The clusters by name, and which of them form a group.
@@ -178,7 +190,7 @@ impl<'a> State<'a> {
                 // Decided later.
                 Status::ToApply => {}
                 Status::Succeeded => {
-                    it.turn = match after(rules.soak) {
+                    it.turn = match after(whole_soak(rules.soak, it.since)) {
                         Some(until) if now >= until => Turn::Done,
                         until => Turn::Soaks { until },
                     }

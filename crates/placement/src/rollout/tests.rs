@@ -88,7 +88,7 @@ fn a_deadline_makes_a_failure_and_is_looked_at_in_time() {
         (names[1].as_str(), existing(Status::Progressing, -30)),
     ];
     let early = admit(&careful, &one_group(&names), known, at(0)).unwrap();
-    assert_eq!(early.recheck_after, Some(Duration::from_secs(30)));
+    assert_eq!(early.recheck_after, Some(Duration::from_secs(31)));
     assert!(!early.max_failure_breach);
     let late = admit(&careful, &one_group(&names), known, at(570)).unwrap();
     assert_eq!(late.timed_out().map(|it| it.cluster).collect::<Vec<_>>(), ["c00001"]);
@@ -99,6 +99,31 @@ fn a_deadline_makes_a_failure_and_is_looked_at_in_time() {
         late.of("c00002").unwrap().turn.to_string(),
         "waits: 1 clusters failed and 0 may; the rollout has stopped"
     );
+}
+
+#[test]
+fn a_soak_time_is_never_shorter_than_it_says() {
+    let names = names(2);
+    let careful =
+        strategy(json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": "10s"}}));
+    let turn = |since: Timestamp, now: Timestamp| {
+        let known = [(
+            names[0].as_str(),
+            Existing {
+                status: Status::Succeeded,
+                since: Some(since),
+            },
+        )];
+        let rollout = admit(&careful, &one_group(&names), known, now).unwrap();
+        rollout.of(&names[0]).unwrap().turn
+    };
+    // It succeeded at 0.999 s, which its condition has as 0 s.
+    let until = Some(at(11));
+    assert_eq!(turn(at(0), at(10)), Turn::Soaks { until });
+    assert_eq!(turn(at(0), at(11)), Turn::Done);
+    // Who knows the time to the millisecond waits no longer.
+    let exact = at(0) + Duration::from_millis(250);
+    assert_eq!(turn(exact, at(10) + Duration::from_millis(250)), Turn::Done);
 }
 
 #[test]
@@ -223,13 +248,15 @@ struct Model {
 impl Model {
     fn determine(&self, cluster: &str, answer: &mut Answer) -> Status {
         let (status, since) = self.known[cluster];
+        // Conditions keep whole seconds.
+        let cut = i64::from(self.soak > 0 && since.is_some());
         let since = since.unwrap_or(self.now);
         match status {
             Status::ToApply => {
                 answer.to_rollout.insert(cluster.into(), status);
             }
             Status::Succeeded => {
-                if self.now < since + self.soak {
+                if self.now < since + self.soak + cut {
                     answer.to_rollout.insert(cluster.into(), status);
                 }
             }

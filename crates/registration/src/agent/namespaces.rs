@@ -10,7 +10,7 @@ use kube::{
     runtime::watcher,
 };
 use ocm_api::{cluster::ManagedCluster, labels};
-use ocm_reconcile::{Cache, Plan, Queue, Site, execute::sentence};
+use ocm_reconcile::{Cache, Plan, Queue, Site, execute::sentence, segment::encoded};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,7 @@ pub(super) async fn present(client: &Client, label: &str, wanted: &[String]) -> 
         if all.found.contains_key(name) {
             continue;
         }
-        match api.get_opt(name).await {
+        match api.get_opt(&encoded(name)).await {
             Ok(found) => all.found.extend(found.map(|it| (name.clone(), Arc::new(it)))),
             Err(error) => {
                 all.unread.insert(name.clone(), sentence(&error.into()));

@@ -8,6 +8,7 @@ use std::{
 };
 
 use kube::Client;
+use ocm_reconcile::segment;
 use parking_lot::Mutex;
 
 use super::manifest::{Gvk, Resource};
@@ -80,10 +81,10 @@ impl Discovery {
 
     async fn ask(&self, group: &str, version: &str) -> Result<HashMap<String, Resource>, Unresolved> {
         let answer = if group.is_empty() {
-            self.client.list_core_api_resources(version).await
+            self.client.list_core_api_resources(&segment::encoded(version)).await
         } else {
             self.client
-                .list_api_group_resources(&format!("{group}/{version}"))
+                .list_api_group_resources(&format!("{}/{}", segment::encoded(group), segment::encoded(version)))
                 .await
         };
         let list = match answer {

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,18 +17,17 @@ use ocm_api::work::{ManifestWorkExecutor, ManifestWorkExecutorSubjectType};
 use ocm_reconcile::{
     Step,
     access::{self, Attributes, Subject},
+    segment,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{
+    grants::Grants,
     manifest::{Gvk, Key, api_version},
     strategy,
 };
-
-/// How long an answer stands for one generation of a work. Events make us look often; asking five questions each time would
-/// be most of the traffic.
-const ANSWER_HOLDS: Duration = Duration::from_secs(60);
 
 /// After a refusal the executor's rights are looked at again this much later.
 pub const REFUSED_FOR: Duration = Duration::from_secs(60);
@@ -87,6 +87,19 @@ pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
     let Some(account) = &executor.subject.service_account else {
         return Err(Refusal::Unchecked("the executor service account is nil".to_owned()));
     };
+    // A colon would make it another account, and what else is no name tears a header apart.
+    let is_name = |it: &str| {
+        !it.is_empty()
+            && it
+                .bytes()
+                .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it))
+    };
+    if !is_name(&account.namespace) || !is_name(&account.name) {
+        return Err(Refusal::Unchecked(format!(
+            "the executor service account {:?} in namespace {:?} is no name of one",
+            account.name, account.namespace
+        )));
+    }
     Ok(Subject {
         user: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
         groups: vec![
@@ -136,19 +149,31 @@ pub fn not_allowed(key: &Key, reason: Option<&str>) -> Refusal {
 
 type Question = (String, Key, bool, Option<i64>);
 
-/// Asks the cluster, and remembers the answers for a short while.
+/// An answer, when it was given, and how often the rights had changed before it was asked for.
+type Answer = (Instant, u64, Result<(), Refusal>);
+
+/// Asks the cluster, and remembers the answers until rights change, and not for long.
 pub struct Executors {
     client: Client,
-    answers: Mutex<HashMap<Question, (Instant, Result<(), Refusal>)>>,
+    cancel: CancellationToken,
+    grants: Arc<Grants>,
+    answers: Mutex<HashMap<Question, Answer>>,
 }
 
 impl Executors {
     /// Nothing was asked yet.
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: Client, cancel: CancellationToken) -> Self {
         Self {
             client,
+            cancel,
+            grants: Arc::default(),
             answers: Mutex::default(),
         }
+    }
+
+    /// Returns when rights have changed, so that what was answered before may be answered otherwise.
+    pub async fn changed(&self) {
+        self.grants.changed().await;
     }
 
     /// Whether the executor may apply this manifest.
@@ -164,16 +189,19 @@ impl Executors {
             request.owned,
             request.generation,
         );
-        if let Some((at, answer)) = self.answers.lock().get(&question)
-            && at.elapsed() < ANSWER_HOLDS
-        {
-            return answer.clone();
+        self.grants.begin(&self.client, &self.cancel);
+        // Before it is asked: a change that comes in between makes the answer one of before.
+        let epoch = self.grants.epoch();
+        let holds = self.grants.holds();
+        let stands = |(at, of, _): &Answer| *of == epoch && at.elapsed() < holds;
+        if let Some(answer) = self.answers.lock().get(&question).filter(|it| stands(it)) {
+            return answer.2.clone();
         }
         let answer = self.ask(&subject, &request).await;
         let mut answers = self.answers.lock();
-        answers.retain(|_, (at, _)| at.elapsed() < ANSWER_HOLDS);
+        answers.retain(|_, it| stands(it));
         if !matches!(answer, Err(Refusal::Unchecked(_))) {
-            answers.insert(question, (Instant::now(), answer.clone()));
+            answers.insert(question, (Instant::now(), epoch, answer.clone()));
         }
         answer
     }
@@ -249,17 +277,18 @@ impl Executors {
         let unchecked = |it: String| Refusal::Unchecked(it);
         let bytes = |it: &Value| serde_json::to_vec(it).map_err(|it| unchecked(it.to_string()));
         let collection = Request::new(collection_path(key));
+        let name = segment::encoded(&key.name);
         let params = PostParams {
             dry_run: true,
             field_manager: None,
         };
         let http = match write {
             Write::Create(object) => collection.create(&params, bytes(object)?),
-            Write::Replace(object) => collection.replace(&key.name, &params, bytes(object)?),
+            Write::Replace(object) => collection.replace(&name, &params, bytes(object)?),
             // Forced, though the write may not be: a conflict would end it before anybody asks what it grants.
             Write::Apply(object, manager) => {
                 let params = PatchParams::apply(manager).force().dry_run();
-                collection.patch(&key.name, &params, &Patch::Apply(object))
+                collection.patch(&name, &params, &Patch::Apply(object))
             }
         };
         let mut http = http.map_err(|it| unchecked(it.to_string()))?;
@@ -289,9 +318,10 @@ impl Executors {
 fn collection_path(key: &Key) -> String {
     let root = if key.group.is_empty() { "/api" } else { "/apis" };
     let version = api_version(&key.group, &key.version);
+    let (version, resource) = (segment::encoded_api_version(&version), segment::encoded(&key.resource));
     match key.namespace.as_str() {
-        "" => format!("{root}/{version}/{}", key.resource),
-        namespace => format!("{root}/{version}/namespaces/{namespace}/{}", key.resource),
+        "" => format!("{root}/{version}/{resource}"),
+        namespace => format!("{root}/{version}/namespaces/{}/{resource}", segment::encoded(namespace)),
     }
 }
 

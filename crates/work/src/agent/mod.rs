@@ -7,7 +7,10 @@ use std::{
 };
 
 use kube::{Api, Client, ResourceExt};
-use ocm_api::work::{AppliedManifestWork, ManifestWork, manifests};
+use ocm_api::{
+    namespaces::WORK_FIELD_MANAGER,
+    work::{AppliedManifestWork, ManifestWork, manifests},
+};
 use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -19,6 +22,7 @@ pub mod config;
 pub mod discovery;
 pub mod executor;
 pub mod feedback;
+mod grants;
 pub mod ignore;
 pub mod jq;
 pub mod jsonpath;
@@ -44,6 +48,9 @@ pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// A watch that nobody needs is kept for this long, in case the next work needs it again.
 const IDLE_WATCH: Duration = Duration::from_secs(120);
+
+/// How often all works with an executor are looked at again at most because rights have changed.
+const RIGHTS_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the agent half needs.
 #[derive(Clone)]
@@ -190,6 +197,19 @@ impl Side {
         let objects = Objects::new(self.cluster.clone(), queue.clone(), stop.clone());
         tokio::spawn(tidy(objects.clone(), stop.clone()));
         tokio::spawn(self.look_at_all_when_leaving(queue.clone(), stop.clone()));
+        // Before anything is decided: what a work may take off an object depends on who else has it.
+        for trace in self.traces.list() {
+            let records = trace.status.iter().flat_map(|it| &it.applied_resources);
+            objects.follow(&trace.name_any(), records.map(plan::key_of_record).collect());
+        }
+        let executors = Arc::new(Executors::new(self.cluster.clone(), stop.clone()));
+        tokio::spawn(look_when_rights_change(
+            executors.clone(),
+            works.clone(),
+            queue.clone(),
+            self.identity.clone(),
+            stop.clone(),
+        ));
         let agent = WorkAgent {
             identity: self.identity.clone(),
             leaving: self.leaving.clone(),
@@ -199,11 +219,11 @@ impl Side {
             traces: self.traces.clone(),
             objects,
             discovery: Discovery::new(self.cluster.clone()),
-            executors: Executors::new(self.cluster.clone()),
+            executors,
             retries: Mutex::new(HashMap::new()),
             keeps_agent_id: AtomicBool::new(true),
         };
-        let clients = Clients::both(self.hub.clone(), self.cluster.clone());
+        let clients = Clients::both(self.hub.clone(), self.cluster.clone()).writing_as(WORK_FIELD_MANAGER);
         ocm_reconcile::run(Arc::new(agent), clients, queue, self.workers, stop).await;
     }
 
@@ -216,6 +236,27 @@ impl Side {
                 () = leaving.cancelled() => traces.list().iter().for_each(|it| queue.add(it.name_any())),
             }
         }
+    }
+}
+
+/// Works whose executor may have got or lost a right are looked at anew.
+async fn look_when_rights_change(
+    executors: Arc<Executors>,
+    works: Cache<ManifestWork>,
+    queue: Queue,
+    identity: Arc<Identity>,
+    cancel: CancellationToken,
+) {
+    // Answers end at once; looking at every work again for each of many changes is what has to wait.
+    let mut rounds = tokio::time::interval(RIGHTS_AGAIN);
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = async { rounds.tick().await; executors.changed().await } => {}
+        }
+        let with_executor = works.list().into_iter().filter(|it| it.spec.executor.is_some());
+        with_executor.for_each(|it| queue.add(identity.trace_name(&it.name_any())));
     }
 }
 

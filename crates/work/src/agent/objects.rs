@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -19,7 +19,7 @@ use kube::{
     },
 };
 use ocm_api::namespaces::WORK_FIELD_MANAGER;
-use ocm_reconcile::Queue;
+use ocm_reconcile::{Queue, segment};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ const REPAIR_WAIT_MAX: Duration = Duration::from_secs(300);
 const REPAIRS_FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
 /// One object, whatever the version it is reached by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
     group: String,
     resource: String,
@@ -67,6 +67,8 @@ struct State {
     followed: HashMap<String, Box<[Key]>>,
     /// Where the agent may create and update, and not patch.
     unpatchable: HashSet<Place>,
+    /// Whose turn it is to write into what more than one work has; only while somebody writes or waits.
+    turns: HashMap<Id, Weak<tokio::sync::Mutex<()>>>,
 }
 
 /// Group, plural and namespace: rights are mostly the same within it.
@@ -174,6 +176,11 @@ impl Version {
     }
 }
 
+/// The right to write into objects that other works have, too; it ends when it is dropped.
+pub struct Turn {
+    _held: Vec<tokio::sync::OwnedMutexGuard<()>>,
+}
+
 /// Shared by all works of one agent. Cloning shares it.
 #[derive(Clone)]
 pub struct Objects {
@@ -240,6 +247,48 @@ impl Objects {
         }
     }
 
+    /// The works that follow an object, this one aside.
+    pub fn other_followers(&self, work: &str, key: &Key) -> Vec<String> {
+        let state = self.state.lock();
+        let followers = state.entries.get(&Id::from(key)).map(|it| it.followers.iter());
+        let others = followers.into_iter().flatten().filter(|it| *it.work != *work);
+        others.map(|it| it.work.to_string()).collect()
+    }
+
+    /// Waits until no other work is about to write into those of these objects that others have, too: what one writes into a shared
+    /// object depends on what is there, and a hundred at once would refuse each other. Whether there was anything to wait for.
+    pub async fn take_turn(&self, work: &str, keys: impl Iterator<Item = Key>) -> (Turn, bool) {
+        // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
+        let ids: BTreeSet<Id> = keys.map(|it| Id::from(&it)).collect();
+        let locks: Vec<_> = ids.into_iter().filter_map(|it| self.turn_of(work, it)).collect();
+        let (mut held, mut waited) = (Vec::new(), false);
+        for lock in locks {
+            held.push(match lock.clone().try_lock_owned() {
+                Ok(turn) => turn,
+                Err(_) => {
+                    waited = true;
+                    lock.lock_owned().await
+                }
+            });
+        }
+        (Turn { _held: held }, waited)
+    }
+
+    fn turn_of(&self, work: &str, id: Id) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        let mut state = self.state.lock();
+        let entry = state.entries.get(&id)?;
+        if entry.followers.iter().all(|it| *it.work == *work) {
+            return None;
+        }
+        state.turns.retain(|_, it| it.strong_count() > 0);
+        if let Some(known) = state.turns.get(&id).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        let new = Arc::default();
+        state.turns.insert(id, Arc::downgrade(&new));
+        Some(new)
+    }
+
     /// Ends watches that nobody has needed for a while.
     pub fn rest(&self, after: Duration) {
         let mut state = self.state.lock();
@@ -283,10 +332,14 @@ impl Objects {
         state.watches.get(&entry.served).is_some_and(|it| it.current)
     }
 
-    /// Reads an object from the cluster and remembers it.
-    pub async fn fetch(&self, key: &Key) -> Result<Live, kube::Error> {
-        let found = self.api(key).get_opt(&key.name).await?.map(|it| kept(to_value(&it)));
-        self.learn(key, found.clone());
+    /// Reads an object from the cluster for a work and remembers it.
+    pub async fn fetch(&self, work: &str, key: &Key) -> Result<Live, kube::Error> {
+        let found = self
+            .api(key)
+            .get_opt(&segment::encoded(&key.name))
+            .await?
+            .map(|it| kept(to_value(&it)));
+        self.learn(work, key, found.clone());
         Ok(found.map_or(Live::Absent, |it| Live::Present(Arc::new(it))))
     }
 
@@ -295,16 +348,18 @@ impl Objects {
         if key.namespace.is_empty() {
             Api::all_with(self.client.clone(), &resource)
         } else {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+            Api::namespaced_with(self.client.clone(), &segment::encoded(&key.namespace), &resource)
         }
     }
 
-    /// Remembers what the cluster answered to a read or a write of ours; nobody is told, because we are the ones who know.
-    pub fn learn(&self, key: &Key, object: Option<Value>) {
+    /// Remembers what the cluster answered to a read or a write of this work. Others that follow the object are told: for them it is
+    /// as if a stranger had written, and the watch will bring nothing that is not known by then.
+    pub fn learn(&self, work: &str, key: &Key, object: Option<Value>) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
             return;
         };
+        let before = entry.live.version().map(|it| it.text.clone());
         match object.map(kept) {
             None => entry.live = Known::Absent,
             Some(object) => {
@@ -319,6 +374,14 @@ impl Objects {
             }
         }
         entry.learned = Instant::now();
+        if before.as_deref() != entry.live.version().map(|it| &*it.text) {
+            for other in entry.followers.iter_mut().filter(|it| *it.work != *work) {
+                // Two works that want different things would otherwise answer each other as fast as they can.
+                let count = other.repairs.map_or(0, |it| it.0).max(REPAIRS_AT_ONCE);
+                other.repairs = Some((count, Instant::now()));
+                self.queue.add(other.work.to_string());
+            }
+        }
         let served = entry.served.clone();
         // A list that was asked for before our write may not have it yet; its silence proves nothing.
         if let Some(watch) = state.watches.get_mut(&served) {
@@ -541,10 +604,10 @@ fn api_resource(group: &str, version: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),
-        api_version: api_version(group, version),
+        api_version: segment::encoded_api_version(&api_version(group, version)).into_owned(),
         // Only printed, never sent: paths are made of the plural.
         kind: plural.to_owned(),
-        plural: plural.to_owned(),
+        plural: segment::encoded(plural).into_owned(),
     }
 }
 
@@ -561,13 +624,12 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).expect("a Kubernetes object serializes: its keys are strings")
 }
 
-/// The object without what nobody here reads: of the field managers only our own count.
+/// The object without what nobody here reads: of the field managers only our own count, and of them what was applied.
 fn kept(mut object: Value) -> Value {
     if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
         entries.retain(|it| {
-            it["manager"]
-                .as_str()
-                .is_some_and(|it| it.starts_with(WORK_FIELD_MANAGER))
+            let manager = it["manager"].as_str();
+            it["operation"] == "Apply" && manager.is_some_and(|it| it.starts_with(WORK_FIELD_MANAGER))
         });
     }
     object

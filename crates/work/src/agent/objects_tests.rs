@@ -57,7 +57,11 @@ async fn our_own_write_is_no_news_and_the_list_from_before_it_proves_nothing() {
     let start = Instant::now();
     follow(&objects, "w", &["a"]);
     objects.list_begins(&served());
-    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "1", "9")).unwrap()));
+    objects.learn(
+        "w",
+        &key("a"),
+        Some(serde_json::to_value(object("a", "1", "9")).unwrap()),
+    );
     objects.list_ends(&served());
     assert!(objects.look(&key("a"), start).object().is_some());
     objects.seen(&served(), &object("a", "1", "9"));
@@ -91,10 +95,18 @@ async fn an_answer_that_comes_after_the_end_of_an_object_does_not_bring_it_back(
     objects.list_ends(&served());
     // It was deleted, which it answered with a state of its own; that was long over when the answer had come.
     objects.gone(&served(), &object("a", "1", "7"));
-    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "1", "6")).unwrap()));
+    objects.learn(
+        "w",
+        &key("a"),
+        Some(serde_json::to_value(object("a", "1", "6")).unwrap()),
+    );
     assert_eq!(objects.look(&key("a"), start), Live::Absent);
     // Another of the name is another.
-    objects.learn(&key("a"), Some(serde_json::to_value(object("a", "2", "8")).unwrap()));
+    objects.learn(
+        "w",
+        &key("a"),
+        Some(serde_json::to_value(object("a", "2", "8")).unwrap()),
+    );
     assert!(objects.look(&key("a"), start).object().is_some());
 }
 
@@ -160,4 +172,18 @@ async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
     // Nobody has objected to other content yet.
     write_as("edited", 23);
     assert_eq!(objects.hold("w", &key("a")), None);
+}
+
+#[tokio::test]
+async fn a_work_is_told_what_another_has_written_into_an_object_of_both() {
+    let objects = objects();
+    follow(&objects, "w", &["a"]);
+    follow(&objects, "v", &["a"]);
+    let now = || Some(serde_json::to_value(object("a", "1", "9")).unwrap());
+    objects.learn("w", &key("a"), now());
+    assert_eq!(objects.queue.len(), 1);
+    // The event of it comes later and is no news.
+    objects.learn("w", &key("a"), now());
+    objects.seen(&served(), &object("a", "1", "9"));
+    assert_eq!(objects.queue.len(), 1);
 }

@@ -68,6 +68,13 @@ pub fn with_owner(live: &Value, trace_name: &str, trace_uid: &str) -> Option<Vec
     Some(next)
 }
 
+/// What of an object's metadata is not for one work to take away, as a part of an object: the references to other owners, and
+/// finalizers, which their controllers take off.
+pub fn not_of(live: &Value, trace_uid: &str) -> Value {
+    let others: Vec<&Value> = references(live).iter().filter(|it| it["uid"] != trace_uid).collect();
+    json!({"metadata": {"ownerReferences": others, "finalizers": live["metadata"]["finalizers"]}})
+}
+
 /// The owner references without ours, or nothing when it is not there.
 pub fn without_owner(live: &Value, trace_name: &str) -> Option<Vec<Value>> {
     let next: Vec<Value> = references(live)
@@ -83,8 +90,8 @@ pub fn without_owner(live: &Value, trace_name: &str) -> Option<Vec<Value>> {
 pub enum LettingGo {
     /// It is gone, or not ours: only the record of it is dropped.
     Forget,
-    /// Another work owns it too: our reference is taken off.
-    Disown(Vec<Value>),
+    /// Another work owns it too: our reference is taken off, and what only this work asked for.
+    Disown,
     /// It is being deleted; wait for its finalizers.
     Wait,
     /// Delete exactly this one.
@@ -98,7 +105,7 @@ pub fn let_go(recorded_uid: &str, live: Option<&Value>, trace_name: &str, trace_
         return LettingGo::Forget;
     }
     if references(live).iter().any(|it| is_trace(it) && it["uid"] != trace_uid) {
-        return without_owner(live, trace_name).map_or(LettingGo::Forget, LettingGo::Disown);
+        return without_owner(live, trace_name).map_or(LettingGo::Forget, |_| LettingGo::Disown);
     }
     let uid = live
         .pointer("/metadata/uid")
@@ -170,8 +177,8 @@ mod tests {
         assert_eq!(let_go("object", None, "hub-a", "1"), LettingGo::Forget);
         assert_eq!(let_go("object", Some(&live(&[])), "hub-a", "1"), LettingGo::Forget);
         assert_eq!(
-            let_go("object", Some(&live(&[ours.clone(), theirs.clone()])), "hub-a", "1"),
-            LettingGo::Disown(vec![theirs])
+            let_go("object", Some(&live(&[ours.clone(), theirs])), "hub-a", "1"),
+            LettingGo::Disown
         );
         let delete = LettingGo::Delete { uid: "object".into() };
         assert_eq!(

@@ -21,6 +21,7 @@ use ocm_api::{
     },
 };
 use ocm_reconcile::{Plan, Propagation, Site, Step, Target};
+use serde_json::Value;
 
 use super::{
     config::{self, Config},
@@ -104,6 +105,8 @@ pub struct Item {
     pub tried: Tried,
     /// Another writer keeps undoing us; wait this long before the next repair.
     pub hold: Option<Duration>,
+    /// What other works ask of the same object, where that is more than this manifest asks.
+    pub others: Vec<Value>,
 }
 
 impl Item {
@@ -134,6 +137,7 @@ impl Item {
             written: None,
             tried: Tried::default(),
             hold: None,
+            others: vec![],
         }
     }
 
@@ -179,6 +183,10 @@ pub struct Leaving {
     /// Why it could not be read or removed.
     pub problem: Option<String>,
     pub watched: bool,
+    /// Under which name the work applied it.
+    pub manager: String,
+    /// What other works ask of it.
+    pub others: Vec<Value>,
 }
 
 impl Leaving {
@@ -439,8 +447,7 @@ fn decide(seen: &Seen, trace: &AppliedManifestWork, item: &Item) -> Option<Decis
     ) else {
         return None;
     };
-    let work = seen.work.as_ref()?.metadata.name.as_deref().unwrap_or_default();
-    let manager = strategy::field_manager(&seen.identity.hub_hash, work);
+    let former = former_manager(seen);
     Some(strategy::decide(&Subject {
         manifest: &manifest.object,
         resource,
@@ -448,11 +455,17 @@ fn decide(seen: &Seen, trace: &AppliedManifestWork, item: &Item) -> Option<Decis
         config: &item.config,
         owned: item.owned,
         trace: (&seen.key, trace.metadata.uid.as_deref().unwrap_or_default()),
-        manager: &manager,
+        former: &former,
+        others: &item.others,
         live: &item.live,
         written: item.written.as_ref(),
         tried: &item.tried,
     }))
+}
+
+fn former_manager(seen: &Seen) -> String {
+    let work = seen.identity.work_name(&seen.key).unwrap_or_default();
+    strategy::former_manager(&seen.identity.hub_hash, work)
 }
 
 /// The hash of what a write to this object would write, to remember it by.
@@ -481,10 +494,13 @@ fn remove(plan: &mut Plan, seen: &Seen, trace: &AppliedManifestWork) -> bool {
         }
         match ownership::let_go(&it.record.uid, it.live.object(), &seen.key, uid) {
             LettingGo::Forget => {}
-            LettingGo::Disown(references) => {
+            LettingGo::Disown => {
                 let live = it.live.object().expect("only an object that is there has other owners");
-                let kind = live["kind"].as_str().unwrap_or_default();
-                plan.push(strategy::set_owners(&key, kind, live, references));
+                let former = former_manager(seen);
+                let managers = [former.as_str(), &it.manager];
+                if let Some(step) = strategy::let_go_of_shared(&key, live, (&seen.key, uid), managers, &it.others) {
+                    plan.push(step);
+                }
             }
             LettingGo::Wait => {
                 plan.wait(format!("{key} is being deleted and waits for its finalizers"));

@@ -61,7 +61,7 @@ fn live(name: &str, owner: &str) -> Live {
         "metadata": {
             "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "5",
             "ownerReferences": [ownership::reference("hub-web", owner)],
-            "managedFields": [{"manager": "work-agent/hub/web", "operation": "Apply", "fieldsV1": {}}]
+            "managedFields": [{"manager": "work-agent", "operation": "Apply", "fieldsV1": {}}]
         },
         "data": {"k": "v"}
     })))
@@ -119,6 +119,8 @@ fn leaving(name: &str, uid: &str, live: Live) -> Leaving {
         live,
         problem: None,
         watched: true,
+        manager: "work-agent".to_owned(),
+        others: vec![],
     }
 }
 
@@ -201,10 +203,10 @@ fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
         &it,
         "stage 1\n\
          cluster: patch AppliedManifestWork hub-web status\n\
-         cluster: apply Namespace default as work-agent/hub/web, force\n\
+         cluster: apply Namespace default as work-agent, force\n\
          stage 2\n\
-         cluster: apply ConfigMap default/a as work-agent/hub/web, force\n\
-         cluster: apply ConfigMap default/b as work-agent/hub/web, force",
+         cluster: apply ConfigMap default/a as work-agent, force\n\
+         cluster: apply ConfigMap default/b as work-agent, force",
     );
 }
 
@@ -251,7 +253,7 @@ fn a_manifest_that_left_the_work_is_pruned_after_the_rest_is_applied() {
     let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
     it.items = vec![item(0, "a", Live::Absent)];
     it.leaving = vec![leaving("old", "uid-old", live("old", "t"))];
-    check(&it, "cluster: apply ConfigMap default/a as work-agent/hub/web, force");
+    check(&it, "cluster: apply ConfigMap default/a as work-agent, force");
     it.items = vec![item(0, "a", live("a", "t"))];
     check(&it, "cluster: delete ConfigMap default/old background");
     it.leaving = vec![leaving("old", "uid-old", Live::Absent)];
@@ -302,7 +304,7 @@ fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
     check(
         &it,
         "cluster: patch AppliedManifestWork hub-web status\n\
-         cluster: apply ConfigMap default/b as work-agent/hub/web, force",
+         cluster: apply ConfigMap default/b as work-agent, force",
     );
     assert_eq!(conclude(&it).again, Some(Duration::from_secs(60)));
     assert!(!is_worth_retrying(&it));
@@ -551,7 +553,7 @@ fn a_fight_with_another_writer_is_slowed_down_and_said() {
     );
     // What the work says anew is no repair, and does not wait for one.
     it.items[0].written = written("what an earlier spec said");
-    check(&it, "cluster: apply ConfigMap default/a as work-agent/hub/web, force");
+    check(&it, "cluster: apply ConfigMap default/a as work-agent, force");
 }
 
 #[test]

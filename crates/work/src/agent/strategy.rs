@@ -1,8 +1,9 @@
 //! What to write for one manifest, by its update strategy. Pure: live object in, steps out.
 //! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs a
-//! table of kinds to know what may be compared. Here it is a forced server-side apply under a manager of the work's own, so
-//! that a field of another hand stays, a field the manifest dropped goes, and the API server needs no table.
-//! `docs/decisions/0009-work-update-is-apply.md` tells what that changes for whom.
+//! table of kinds to know what may be compared. Here it is a forced server-side apply, so that a field of another hand stays, a
+//! field the manifest dropped goes, and the API server needs no table. The manager is upstream's, `work-agent`, for all works; what
+//! other works ask of the same object is repeated, because it would be taken away like what was dropped.
+//! `docs/decisions/0009-work-update-is-apply.md` and `0023-one-field-manager.md` tell what that changes for whom.
 
 use std::sync::Arc;
 
@@ -74,8 +75,10 @@ pub struct Subject<'a> {
     pub owned: bool,
     /// Name and uid of the AppliedManifestWork.
     pub trace: (&'a str, &'a str),
-    /// The work's own field manager.
-    pub manager: &'a str,
+    /// The field manager that earlier releases had for this work.
+    pub former: &'a str,
+    /// What other works ask of the same object, where that is more than this one asks.
+    pub others: &'a [Value],
     pub live: &'a Live,
     pub written: Option<&'a Written>,
     pub tried: &'a Tried,
@@ -94,22 +97,36 @@ pub enum Decision {
     BadIgnoreFields(String),
 }
 
-/// Whether the strategy has to know the object before it can write. All others write blindly: one round trip less.
-pub fn must_look_first(config: &Config, gvk: &Gvk) -> bool {
+/// Whether the object has to be known before it can be written. All others are written blindly: one round trip less.
+pub fn must_look_first(config: &Config, gvk: &Gvk, manifest: &Value) -> bool {
+    // Which of them are still wanted only the object tells.
+    let has_finalizers = manifest["metadata"]["finalizers"].is_array();
     match config.update() {
-        UpdateStrategyType::Update => is_storage_class(gvk),
+        UpdateStrategyType::Update => has_finalizers || is_storage_class(gvk),
         UpdateStrategyType::CreateOnly => false,
         UpdateStrategyType::ReadOnly => true,
-        UpdateStrategyType::ServerSideApply => config
-            .strategy
-            .server_side_apply
-            .as_ref()
-            .is_some_and(|it| !it.ignore_fields.is_empty()),
+        UpdateStrategyType::ServerSideApply => {
+            let settings = config.strategy.server_side_apply.as_ref();
+            has_finalizers || settings.is_some_and(|it| !it.ignore_fields.is_empty())
+        }
     }
 }
 
-/// The work's own field manager: works that share an object must not take each other's fields away, as they would under one name.
-pub fn field_manager(hub_hash: &str, work: &str) -> String {
+/// Under which name the strategy applies.
+pub fn manager(config: &Config) -> &str {
+    let chosen = config
+        .strategy
+        .server_side_apply
+        .as_ref()
+        .map(|it| it.field_manager.as_str());
+    match config.update() {
+        UpdateStrategyType::ServerSideApply => chosen.filter(|it| !it.is_empty()).unwrap_or(WORK_FIELD_MANAGER),
+        _ => WORK_FIELD_MANAGER,
+    }
+}
+
+/// The field manager that earlier releases had for this work under strategy `Update`.
+pub fn former_manager(hub_hash: &str, work: &str) -> String {
     let hub = hub_hash.get(..8).unwrap_or(hub_hash);
     let name = format!("{WORK_FIELD_MANAGER}/{hub}/{work}");
     // The API server takes at most 128 characters.
@@ -166,10 +183,11 @@ pub fn decide(subject: &Subject<'_>) -> Decision {
 }
 
 fn update(subject: &Subject<'_>) -> Decision {
-    let body = match body(subject) {
+    let mut body = match body(subject) {
         Ok(body) => body,
         Err(why) => return Decision::Failed(why),
     };
+    let is_guarded = respect_others(subject, &mut body, WORK_FIELD_MANAGER);
     let hash = hash(&body);
     if let Some(live) = subject.live.object() {
         if must_be_replaced(&subject.resource.gvk, live, &body) {
@@ -178,10 +196,10 @@ fn update(subject: &Subject<'_>) -> Decision {
         let written = subject.written.filter(|it| it.hash == hash);
         let unchanged = written.is_some_and(|it| is_at(live, &it.resource_version));
         // What was written the plain way carries no mark of ours; that we wrote exactly this before is as good.
-        let applied =
-            agreement::was_applied_by(live, subject.manager) && !agreement::has_leftover(live, subject.manager, &body);
+        let applied = agreement::was_applied_by(live, WORK_FIELD_MANAGER)
+            && !agreement::has_leftover(live, WORK_FIELD_MANAGER, &body);
         if unchanged || (agreement::agrees(live, &body) && (applied || written.is_some())) {
-            if let Some(step) = remove_marked(subject, live) {
+            if let Some(step) = remove_marked(subject, live).or_else(|| release_former(subject, live)) {
                 return write(step, hash);
             }
             return own(subject, live, &hash);
@@ -199,15 +217,117 @@ fn update(subject: &Subject<'_>) -> Decision {
         };
         return write(step, hash);
     }
+    if is_guarded {
+        guard(&mut body, subject.live);
+    }
     write(
         Step::Apply {
             target,
             object: body,
-            field_manager: subject.manager.to_owned(),
+            field_manager: WORK_FIELD_MANAGER.to_owned(),
             force: true,
         },
         hash,
     )
+}
+
+/// Makes a body that of an object which others have a part in. Whether it was made of what the object says, so that it must not be
+/// written into another state of it.
+fn respect_others(subject: &Subject<'_>, body: &mut Value, manager: &str) -> bool {
+    let Some(live) = subject.live.object() else {
+        return false;
+    };
+    // Finalizers are set when an object is made. One that is gone since was taken off by the controller that it is of, and putting
+    // it back would be a fight with that.
+    metadata_mut(body).remove("finalizers");
+    let not_ours = ownership::not_of(live, subject.trace.1);
+    let claims: Vec<&Value> = subject.others.iter().chain([&not_ours]).collect();
+    agreement::keep(body, live, manager, &claims);
+    let metadata = &body["metadata"];
+    let owners = metadata["ownerReferences"].as_array().map_or(0, Vec::len);
+    metadata["finalizers"].is_array() || owners > 1 || !subject.others.is_empty()
+}
+
+/// Has the API server refuse a write into another state of the object than the one that it was made of.
+fn guard(body: &mut Value, live: &Live) {
+    if let Some(live) = live.object() {
+        metadata_mut(body).insert(
+            "resourceVersion".to_owned(),
+            live["metadata"]["resourceVersion"].clone(),
+        );
+    }
+}
+
+/// Gives up what an earlier release applied under a manager of the work's own. What `work-agent` has applied since stays; what the
+/// manifest had dropped by then goes.
+fn release_former(subject: &Subject<'_>, live: &Value) -> Option<Step> {
+    agreement::was_applied_by(live, subject.former)
+        .then(|| release(subject.key, live, subject.former, nothing_of(live)))
+}
+
+/// An apply that leaves of this manager's fields only those in `object`.
+fn release(key: &Key, live: &Value, manager: &str, mut object: Value) -> Step {
+    let metadata = metadata_mut(&mut object);
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if let Some(value) = live["metadata"].get(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    Step::Apply {
+        target: target(key, live["kind"].as_str().unwrap_or_default()),
+        object,
+        field_manager: manager.to_owned(),
+        force: true,
+    }
+}
+
+fn nothing_of(live: &Value) -> Value {
+    json!({"apiVersion": live["apiVersion"], "kind": live["kind"]})
+}
+
+/// What to write next into a shared object that this work lets go of: what nobody else asks for is taken back together with the
+/// owner reference. The managers are the one of earlier releases and today's.
+pub fn let_go_of_shared(
+    key: &Key,
+    live: &Value,
+    (name, uid): (&str, &str),
+    [former, manager]: [&str; 2],
+    others: &[Value],
+) -> Option<Step> {
+    if agreement::was_applied_by(live, former) {
+        return Some(release(key, live, former, nothing_of(live)));
+    }
+    let not_ours = ownership::not_of(live, uid);
+    let claims: Vec<&Value> = others.iter().chain([&not_ours]).collect();
+    let mut kept = nothing_of(live);
+    agreement::keep(&mut kept, live, manager, &claims);
+    if agreement::has_leftover(live, manager, &kept) {
+        return Some(release(key, live, manager, kept));
+    }
+    let kind = live["kind"].as_str().unwrap_or_default();
+    ownership::without_owner(live, name).map(|it| set_owners(key, kind, live, it))
+}
+
+/// What a work asks of an object, as far as it matters to another work: which fields, not how they are written.
+pub fn claim(manifest: &Value, owner: Option<(&str, &str)>) -> Value {
+    let mut claim = manifest.clone();
+    let metadata = metadata_mut(&mut claim);
+    metadata.remove("ownerReferences");
+    if let Some((name, uid)) = owner {
+        metadata.insert("ownerReferences".to_owned(), json!([ownership::reference(name, uid)]));
+    }
+    if claim["kind"] == "Secret" {
+        // Where it cannot be folded it is not applied either.
+        fold_string_data(&mut claim).ok();
+    }
+    claim
+}
+
+/// Whether an object has more of the agent's fields than this one manifest asks for: others asked for them, or it did before.
+pub fn has_more(live: &Value, config: &Config, trace_uid: &str, manifest: &Value) -> bool {
+    let not_ours = ownership::not_of(live, trace_uid);
+    let claims = [&claim(manifest, Some(("", trace_uid))), &not_ours];
+    agreement::is_unclaimed(live, manager(config), &claims)
 }
 
 fn create_only(subject: &Subject<'_>) -> Decision {
@@ -229,12 +349,8 @@ fn create_only(subject: &Subject<'_>) -> Decision {
 
 fn server_side_apply(subject: &Subject<'_>) -> Decision {
     let settings = subject.config.strategy.server_side_apply.clone().unwrap_or_default();
-    let manager = if settings.field_manager.is_empty() {
-        WORK_FIELD_MANAGER
-    } else {
-        &settings.field_manager
-    };
-    let manifest = addressed(subject);
+    let manager = manager(subject.config);
+    let mut manifest = addressed(subject);
     let target = target(subject.key, &subject.resource.gvk.kind);
     let apply = |object: Value, hash: String| {
         let step = Step::Apply {
@@ -254,9 +370,14 @@ fn server_side_apply(subject: &Subject<'_>) -> Decision {
         return match live {
             None => apply(ignoring.whole, ignoring.hash),
             Some(live) if ignore::carries(live, &ignoring.hash) => own(subject, live, &ignoring.hash),
-            Some(_) => apply(ignoring.reduced, ignoring.hash),
+            Some(_) => {
+                let mut reduced = ignoring.reduced;
+                respect_others(subject, &mut reduced, manager);
+                apply(reduced, ignoring.hash)
+            }
         };
     }
+    respect_others(subject, &mut manifest, manager);
     let hash = hash(&json!([manager, settings.force, manifest]));
     if let Some(live) = live {
         let written = subject

@@ -9,6 +9,7 @@ struct Case {
     owned: bool,
     written: Option<Written>,
     tried: Tried,
+    others: Vec<Value>,
 }
 
 fn config_map() -> Value {
@@ -23,6 +24,7 @@ fn case() -> Case {
         owned: true,
         written: None,
         tried: Tried::default(),
+        others: vec![],
     }
 }
 
@@ -39,7 +41,7 @@ fn applied() -> Value {
     live["metadata"]["uid"] = json!("object");
     live["metadata"]["resourceVersion"] = json!("7");
     live["metadata"]["ownerReferences"] = json!([ownership::reference("hub-work", "trace")]);
-    live["metadata"]["managedFields"] = json!([{"manager": "work-agent/hub/work", "operation": "Apply", "fieldsV1": {
+    live["metadata"]["managedFields"] = json!([{"manager": "work-agent", "operation": "Apply", "fieldsV1": {
         "f:data": {"f:k": {}},
         "f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"trace\"}": {}}}
     }}]);
@@ -80,7 +82,8 @@ fn show(case: Case) -> String {
         config: &config,
         owned: case.owned,
         trace: ("hub-work", "trace"),
-        manager: "work-agent/hub/work",
+        former: "work-agent/hub/work",
+        others: &case.others,
         live: &case.live,
         written: case.written.as_ref(),
         tried: &case.tried,
@@ -98,7 +101,7 @@ const OWNERS: &str = r#""ownerReferences":[{"apiVersion":"work.open-cluster-mana
 #[test]
 fn update_applies_what_is_missing_or_unknown_without_asking_first() {
     let expected = format!(
-        r#"cluster: apply ConfigMap default/a as work-agent/hub/work, force {{"data":{{"k":"v"}},"metadata":{{{OWNERS}}}}}"#
+        r#"cluster: apply ConfigMap default/a as work-agent, force {{"data":{{"k":"v"}},"metadata":{{{OWNERS}}}}}"#
     );
     assert_eq!(show(case()), expected);
     assert_eq!(
@@ -215,7 +218,7 @@ fn an_orphaned_object_loses_our_reference_and_keeps_its_content() {
     );
     assert_eq!(
         show(Case { owned: false, ..case() }),
-        r#"cluster: apply ConfigMap default/a as work-agent/hub/work, force {"data":{"k":"v"}}"#
+        r#"cluster: apply ConfigMap default/a as work-agent, force {"data":{"k":"v"}}"#
     );
 }
 
@@ -302,8 +305,7 @@ fn a_storage_class_loses_parameters_by_being_made_anew_and_stays_the_default_tha
                 _ => live[field] = value.clone(),
             }
         }
-        live["metadata"]["managedFields"] =
-            json!([{"manager": "work-agent/hub/work", "operation": "Apply", "fieldsV1": {}}]);
+        live["metadata"]["managedFields"] = json!([{"manager": "work-agent", "operation": "Apply", "fieldsV1": {}}]);
         present(live)
     };
     let shown = |manifest: Value, live: Live| {
@@ -530,8 +532,64 @@ fn an_object_without_its_namespace_is_refused() {
 }
 
 #[test]
-fn two_works_have_two_managers_and_long_names_still_fit() {
-    assert_eq!(field_manager("0123456789abcdef", "web"), "work-agent/01234567/web");
-    let long = field_manager("0123456789abcdef", &"x".repeat(200));
+fn the_managers_of_earlier_releases_are_known_by_their_names() {
+    assert_eq!(former_manager("0123456789abcdef", "web"), "work-agent/01234567/web");
+    let long = former_manager("0123456789abcdef", &"x".repeat(200));
     assert!(long.starts_with("work-agent/") && long.len() <= 128);
+}
+
+#[test]
+fn what_other_works_ask_of_an_object_is_applied_along_with_it() {
+    let mut live = applied();
+    live["data"]["other"] = json!("1");
+    live["data"]["dropped"] = json!("1");
+    live["metadata"]["ownerReferences"] = json!([
+        ownership::reference("hub-work", "trace"),
+        ownership::reference("hub-other", "2")
+    ]);
+    live["metadata"]["managedFields"][0]["fieldsV1"] = json!({
+        "f:data": {"f:k": {}, "f:other": {}, "f:dropped": {}},
+        "f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"trace\"}": {}, "k:{\"uid\":\"2\"}": {}}}
+    });
+    let other = || json!({"data": {"other": "1"}});
+    let shown = show(Case {
+        live: present(live.clone()),
+        others: vec![other()],
+        ..case()
+    });
+    // Only into the state that it was made of.
+    assert!(shown.contains(r#""data":{"k":"v","other":"1"}"#), "{shown}");
+    assert!(
+        shown.contains(r#""uid":"2""#) && shown.contains(r#""resourceVersion":"7""#),
+        "{shown}"
+    );
+    live["data"].as_object_mut().unwrap().remove("dropped");
+    live["metadata"]["managedFields"][0]["fieldsV1"]["f:data"] = json!({"f:k": {}, "f:other": {}});
+    let shown = show(Case {
+        live: present(live),
+        others: vec![other()],
+        ..case()
+    });
+    assert_eq!(shown, "agrees");
+}
+
+#[test]
+fn a_finalizer_is_written_when_the_object_is_made_and_kept_as_long_as_it_is_there() {
+    let mut manifest = config_map();
+    manifest["metadata"]["finalizers"] = json!(["a/b"]);
+    let with = |live: Live| {
+        show(Case {
+            manifest: manifest.clone(),
+            live,
+            ..case()
+        })
+    };
+    assert!(with(Live::Absent).contains(r#""finalizers":["a/b"]"#));
+    assert_eq!(with(present(applied())), "agrees");
+    let mut held = applied();
+    held["metadata"]["finalizers"] = json!(["a/b"]);
+    held["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]["f:finalizers"] = json!({"v:\"a/b\"": {}});
+    assert_eq!(with(present(held.clone())), "agrees");
+    held["data"]["k"] = json!("changed");
+    assert!(with(present(held)).contains(r#""finalizers":["a/b"]"#));
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject};
 use ocm_api::{
     finalizers,
-    work::{AppliedManifestWork, ManifestResourceMeta, ManifestWork, UpdateStrategyType},
+    work::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestResourceMeta, ManifestWork, UpdateStrategyType},
 };
 use ocm_reconcile::{
     Cache, Clients, Done, ObserveError, Outcome, Plan, Reconciler, Site, Step, StepError,
@@ -24,14 +24,18 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 use rand::RngExt;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
+    agreement,
+    config::{self, Config},
     discovery::Discovery,
     executor::{Executors, Refusal, Wish},
     manifest::{self, Key},
     objects::Objects,
+    ownership,
     plan::{self, Identity, Item, Leaving, Phase, Seen},
     strategy::{self, Failure, Live, Tried, Written},
 };
@@ -64,7 +68,7 @@ pub(crate) struct WorkAgent {
     pub traces: Cache<AppliedManifestWork>,
     pub objects: Objects,
     pub discovery: Discovery,
-    pub executors: Executors,
+    pub executors: Arc<Executors>,
     pub retries: Mutex<HashMap<String, u32>>,
     /// What the last write of a trace told about the cluster's CRD.
     pub keeps_agent_id: AtomicBool,
@@ -130,6 +134,11 @@ impl Reconciler for WorkAgent {
         for _ in 0..ROUNDS_MAX {
             if page.is_empty() || !tries.errors.is_empty() {
                 break;
+            }
+            let (_turn, waited) = self.objects.take_turn(key, keys_of(&page)).await;
+            if waited {
+                seen = self.look(key, &mut tries).await;
+                page = plan::plan(&seen);
             }
             if self.refuses(&seen, &page, &mut tries).await {
                 seen = self.look(key, &mut tries).await;
@@ -237,11 +246,19 @@ impl WorkAgent {
         if prepared && let Some(work) = &work {
             self.permit(work, &mut items, &tries.refused).await;
         }
+        let trace_uid = trace
+            .as_ref()
+            .and_then(|it| it.metadata.uid.clone())
+            .unwrap_or_default();
         let on_record: HashSet<Key> = recorded().map(plan::key_of_record).collect();
         // Nothing is prepared for a complete work; looking is all that is done for it.
         let looks = prepared || phase == Phase::Complete;
         self.look_at_items(key, &mut items, tries, looks, &on_record).await;
-        let leaving = join_all(leaving.into_iter().map(|record| self.look_at_leaving(record, tries))).await;
+        self.look_at_others(key, &trace_uid, &mut items).await;
+        let leaving = leaving.into_iter();
+        let leaving =
+            leaving.map(|record| self.look_at_leaving((key, trace_uid.as_str()), work.as_deref(), record, tries));
+        let leaving = join_all(leaving).await;
         Seen {
             now: Timestamp::now(),
             identity: self.identity_for(key),
@@ -339,6 +356,8 @@ impl WorkAgent {
         };
         let writes = page.stages.iter().flatten();
         let writes = writes.filter_map(|step| Some((plan::key_of_target(step.target()?)?, step)));
+        // What is let go of grants less afterwards, and a work can always be deleted, whatever became of its executor.
+        let writes = writes.filter(|(key, _)| !seen.leaving.iter().any(|it| it.key().same_object(key)));
         let asking = writes.map(|(key, step)| async move {
             let answer = self.executors.permit_write(executor, &key, step).await;
             Some((key, answer.err()?))
@@ -369,16 +388,20 @@ impl WorkAgent {
         let unsure = std::mem::take(&mut tries.unsure);
         let reading = items.iter().enumerate().filter_map(|(at, item)| {
             let key = item.key.clone()?;
-            let blind = item.permitted.is_ok()
+            let may_be_blind = match (&item.manifest, &item.resource) {
+                (Ok(manifest), Ok(resource)) => {
+                    !strategy::must_look_first(&item.config, &resource.gvk, &manifest.object)
+                        && self.objects.other_followers(work, &key).is_empty()
+                }
+                _ => false,
+            };
+            let blind = may_be_blind
+                && item.permitted.is_ok()
                 && !item.complete
                 && item.tried.failure.is_none()
-                && item
-                    .resource
-                    .as_ref()
-                    .is_ok_and(|it| !strategy::must_look_first(&item.config, &it.gvk))
                 && !on_record.contains(&key);
             let must = unsure.contains(&key) || (looks && item.live == Live::Unknown && !blind);
-            must.then_some(async move { (at, self.objects.fetch(&key).await) })
+            must.then_some(async move { (at, self.objects.fetch(work, &key).await) })
         });
         for (at, answer) in join_all(reading.collect::<Vec<_>>()).await {
             match answer {
@@ -388,12 +411,91 @@ impl WorkAgent {
         }
     }
 
-    async fn look_at_leaving(&self, record: ocm_api::work::AppliedManifestResourceMeta, tries: &Tries) -> Leaving {
+    /// What other works ask of the objects of this one, where an object has more than this one asks.
+    async fn look_at_others(&self, work: &str, trace_uid: &str, items: &mut [Item]) {
+        for item in items {
+            let (Ok(manifest), Some(key), Some(live)) = (&item.manifest, &item.key, item.live.object()) else {
+                continue;
+            };
+            if strategy::has_more(live, &item.config, trace_uid, &manifest.object) {
+                let own = strategy::claim(&manifest.object, Some((work, trace_uid)));
+                item.others = self.claims_of_others(work, trace_uid, live, key, Some(own)).await;
+            }
+        }
+    }
+
+    /// What works other than this one ask of an object, until nothing of what the agent has applied is left unclaimed: where a
+    /// thousand works say the same of a namespace, the first of them is enough.
+    async fn claims_of_others(
+        &self,
+        work: &str,
+        trace_uid: &str,
+        live: &Value,
+        key: &Key,
+        own: Option<Value>,
+    ) -> Vec<Value> {
+        let not_ours = ownership::not_of(live, trace_uid);
+        let mut claims: Vec<Value> = Vec::new();
+        for follower in self.objects.other_followers(work, key) {
+            claims.extend(self.claims_of(&follower, key, live).await);
+            let all: Vec<&Value> = claims.iter().chain(&own).chain([&not_ours]).collect();
+            if !agreement::appliers(live).any(|it| agreement::is_unclaimed(live, it, &all)) {
+                break;
+            }
+        }
+        claims
+    }
+
+    async fn claims_of(&self, trace_name: &str, key: &Key, live: &Value) -> Vec<Value> {
+        let trace = self.traces.named(trace_name);
+        let work = self
+            .identity
+            .work_name(trace_name)
+            .and_then(|name| self.works.get(&self.namespace, name));
+        let Some(work) = work else {
+            // What the work of another hub asks, or one whose work is gone for the time being, nobody here can tell.
+            let stays = trace.is_some_and(|it| it.metadata.deletion_timestamp.is_none());
+            return if stays { vec![live.clone()] } else { vec![] };
+        };
+        if work.metadata.deletion_timestamp.is_some() {
+            return vec![];
+        }
+        let is_owner = ownership::owned_by_work(work.spec.delete_option.as_ref(), key);
+        let uid = trace.and_then(|it| it.metadata.uid.clone());
+        let owner = uid.as_deref().filter(|_| is_owner).map(|uid| (trace_name, uid));
+        let mut claims = Vec::new();
+        for (ordinal, raw) in work.spec.workload.manifests.read().iter().enumerate() {
+            let Ok(manifest) = manifest::parse(ordinal, &raw.0) else {
+                continue;
+            };
+            let may_be_it = manifest.gvk.group == key.group
+                && manifest.name == key.name
+                && (key.namespace.is_empty() || manifest.namespace == key.namespace);
+            if !may_be_it {
+                continue;
+            }
+            match self.discovery.resolve(&manifest.gvk).await {
+                Ok(resource) if resource.plural != key.resource => {}
+                Ok(_) => claims.push(strategy::claim(&manifest.object, owner)),
+                // Nothing is taken away because discovery failed.
+                Err(_) => claims.push(live.clone()),
+            }
+        }
+        claims
+    }
+
+    async fn look_at_leaving(
+        &self,
+        (trace_name, trace_uid): (&str, &str),
+        work: Option<&ManifestWork>,
+        record: AppliedManifestResourceMeta,
+        tries: &Tries,
+    ) -> Leaving {
         let key = plan::key_of_record(&record);
         let mut problem = tries.problems.get(&key).cloned();
         let mut live = self.objects.look(&key, tries.since);
         if live == Live::Unknown {
-            match self.objects.fetch(&key).await {
+            match self.objects.fetch(trace_name, &key).await {
                 Ok(found) => live = found,
                 // It was only announced, and writing it was refused as this look is. Had it been written all the same, it
                 // would go together with its owner, the trace.
@@ -403,11 +505,18 @@ impl WorkAgent {
                 Err(error) => problem = Some(text_of(error)),
             }
         }
+        let others = match live.object() {
+            Some(live) => self.claims_of_others(trace_name, trace_uid, live, &key, None).await,
+            None => vec![],
+        };
+        let config = work.map_or_else(Config::default, |it| config::find(&it.spec.manifest_configs, &key));
         Leaving {
+            manager: strategy::manager(&config).to_owned(),
             watched: self.objects.is_watched(&key),
             record,
             live,
             problem,
+            others,
         }
     }
 
@@ -492,7 +601,7 @@ impl WorkAgent {
             Ok(Done::Object(object)) => {
                 let value = serde_json::to_value(&*object).unwrap_or_default();
                 if matches!(step, Step::Delete { .. }) {
-                    self.objects.learn(&key, remains(&object).then_some(value));
+                    self.objects.learn(&seen.key, &key, remains(&object).then_some(value));
                     return;
                 }
                 let is_whole = matches!(step, Step::Create { .. } | Step::Replace { .. });
@@ -506,14 +615,14 @@ impl WorkAgent {
                         hash,
                         resource_version: version.clone(),
                     };
-                    self.objects.learn(&key, Some(value));
+                    self.objects.learn(&seen.key, &key, Some(value));
                     self.objects
                         .wrote(&seen.key, &key, written, !matches!(step, Step::MergePatch { .. }));
                 } else {
-                    self.objects.learn(&key, Some(value));
+                    self.objects.learn(&seen.key, &key, Some(value));
                 }
             }
-            Ok(Done::Gone) => self.objects.learn(&key, None),
+            Ok(Done::Gone) => self.objects.learn(&seen.key, &key, None),
             Ok(Done::AlreadyExists) => {
                 tries.unsure.insert(key);
             }
@@ -541,7 +650,13 @@ impl WorkAgent {
                 }
                 let tried = tries.by_key.entry(key.clone()).or_default();
                 tried.failures += 1;
-                let raced = matches!(code, Some(404 | 409)) && !applies && tried.failures < CONFLICTS_MAX;
+                // An apply of strategy `Update` is forced, so that a conflict is one with the state that it was made of.
+                let may_race = match code {
+                    Some(404) => !applies,
+                    Some(409) => !applies || updates(seen, &key),
+                    _ => false,
+                };
+                let raced = may_race && tried.failures < CONFLICTS_MAX;
                 let unpatchable = lacks::is_right(code, &message, "patch");
                 // Who chose server-side apply is told that it cannot be.
                 let may_be_plain = applies && !tried.plain && updates(seen, &key);
@@ -563,6 +678,12 @@ impl WorkAgent {
 fn updates(seen: &Seen, key: &Key) -> bool {
     let item = seen.items.iter().find(|it| it.key.as_ref() == Some(key));
     item.is_some_and(|it| it.config.update() == UpdateStrategyType::Update)
+}
+
+/// The objects of works that a plan writes.
+fn keys_of(page: &Plan) -> impl Iterator<Item = Key> {
+    let targets = page.stages.iter().flatten().filter_map(Step::target);
+    targets.filter_map(plan::key_of_target)
 }
 
 /// What the status of the work lists.

@@ -169,6 +169,21 @@ impl World {
             .unwrap();
     }
 
+    /// Server-side apply under this manager, with force.
+    pub async fn apply_object(&self, plural: &str, name: &str, manager: &str, object: Value) {
+        let objects = api(&self.cluster, "v1", plural, Some("default"));
+        let params = PatchParams::apply(manager).force();
+        objects.patch(name, &params, &Patch::Apply(object)).await.unwrap();
+    }
+
+    /// Deletes an object of any group.
+    pub async fn delete_of(&self, version: &str, plural: &str, name: &str) {
+        api(&self.cluster, version, plural, Some("default"))
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
     pub async fn delete_object(&self, plural: &str, name: &str) {
         api(&self.cluster, "v1", plural, Some("default"))
             .delete(name, &DeleteParams::default())

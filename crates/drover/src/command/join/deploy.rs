@@ -60,6 +60,7 @@ impl Deploy {
             ("--image", common.image.is_some()),
             ("--values", !common.files.is_empty()),
             ("--namespace", self.values.namespace.is_some()),
+            ("--administrator", self.values.administrator),
             // The one that everybody adds who knows clusteradm: clap would not say what to add.
             ("--wait", self.wait),
         ];
@@ -196,6 +197,7 @@ mod tests {
         let made = charts::AgentValues {
             common: charts::Common::default(),
             namespace: None,
+            administrator: false,
         };
         let manifests = made.manifests("edge").unwrap();
         let deployment = serde_json::from_value(manifests.last().unwrap().clone()).unwrap();
