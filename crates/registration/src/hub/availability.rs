@@ -65,8 +65,8 @@ pub fn grace(cluster: &ManagedCluster) -> Duration {
     Duration::from_secs(cluster.spec.lease_seconds().max(1) as u64) * GRACE_DURATIONS
 }
 
-/// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that is due when the old lease would have run
-/// out finds the new one.
+/// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that is due when
+/// the old lease would have run out finds the new one.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.clusters.subscribe_by_name(queue);
     caches.namespaces.subscribe(queue, |old, new| {
