@@ -11,6 +11,7 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 use tokio::net::TcpListener;
 
@@ -47,6 +48,11 @@ impl Apis {
             clients.push(credential::connection::client(&config)?);
         }
         Ok(Self { process, clients })
+    }
+
+    /// CPU time that they have used so far.
+    pub fn cpu(&self) -> Result<Duration> {
+        self.process.cpu()
     }
 
     /// Ends them.

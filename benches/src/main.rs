@@ -7,6 +7,7 @@
 mod addons;
 mod api;
 mod apis;
+mod bringup;
 mod counting;
 mod drover;
 mod fleet;
@@ -35,6 +36,9 @@ struct Arguments {
     /// So many clusters to choose from, and not the promised number.
     #[arg(long)]
     placement_clusters: Option<usize>,
+    /// So many clusters that come, and not the promised number.
+    #[arg(long)]
+    bringup: Option<usize>,
     /// So many placements that choose.
     #[arg(long)]
     placements: Option<usize>,
@@ -53,8 +57,8 @@ struct Arguments {
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
-    /// Which to measure: probe, start, api, works, fleet, addon, addons, placement, replicaset, soak. All of them but soak
-    /// without a name.
+    /// Which to measure: probe, start, api, works, fleet, bringup, addon, addons, placement, joins (a part of placement),
+    /// replicaset, soak. All of them but soak without a name.
     names: Vec<String>,
 }
 
@@ -81,8 +85,18 @@ pub struct Size {
     pub placements: usize,
     /// Labels that change one after the other.
     pub placement_changes: usize,
+    /// Clusters of one placement that another joins and leaves.
+    pub placement_joins: usize,
+    /// So many times.
+    pub placement_join_runs: usize,
     /// Clusters of one work replica set, and the milliseconds promised for them.
     pub replica_set_clusters: &'static [(usize, f64)],
+    /// Clusters that come to an embedded hub.
+    pub bringup: usize,
+    /// So many of them at once.
+    pub bringup_round: usize,
+    /// Clusters that come to a hub whose API server is another process.
+    pub bringup_beside: usize,
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
     /// The API on its own.
@@ -115,7 +129,12 @@ async fn main() -> Result<()> {
             placement_clusters: 300,
             placements: 40,
             placement_changes: 10,
+            placement_joins: 300,
+            placement_join_runs: 5,
             replica_set_clusters: &[(50, 3000.0)],
+            bringup: 200,
+            bringup_round: 100,
+            bringup_beside: 50,
             idle_seconds: 3,
             api: api::ApiSize::QUICK,
         }
@@ -131,19 +150,28 @@ async fn main() -> Result<()> {
             placement_clusters: 10_000,
             placements: 1000,
             placement_changes: 240,
+            placement_joins: 1000,
+            placement_join_runs: 50,
             replica_set_clusters: &[(1000, 3000.0), (5000, 15_000.0)],
+            bringup: 10_000,
+            bringup_round: 1000,
+            bringup_beside: 1000,
             idle_seconds: 30,
             api: api::ApiSize::FULL,
         }
     };
     size.placement_clusters = arguments.placement_clusters.unwrap_or(size.placement_clusters);
+    size.bringup = arguments.bringup.unwrap_or(size.bringup);
     size.placements = arguments.placements.unwrap_or(size.placements);
     let wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
     let mut report = Map::new();
     if wanted("placement") {
         report.insert("placement".into(), placement::measure(size).await?);
     }
-    if arguments.names == ["placement"] {
+    if arguments.names.iter().any(|it| it == "joins") {
+        report.insert("joins".into(), placement::joins(size).await?);
+    }
+    if arguments.names == ["placement"] || arguments.names == ["joins"] {
         // It needs no binary.
         println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
         return Ok(());
@@ -172,6 +200,9 @@ async fn main() -> Result<()> {
     }
     if wanted("fleet") {
         report.insert("fleet".into(), fleet::measure(&binary, size).await?);
+    }
+    if wanted("bringup") {
+        report.insert("bringup".into(), bringup::measure(&binary, size).await?);
     }
     if wanted("addon") {
         report.insert("addon".into(), addons::single(&binary, size).await?);

@@ -2,6 +2,7 @@
 //!
 //! In one process, against an API server in memory, without a socket: what is measured is deciding and writing.
 
+mod joins;
 mod world;
 
 use std::{
@@ -33,6 +34,17 @@ const GLANCE: Duration = Duration::from_micros(200);
 
 /// Measures all of it.
 pub async fn measure(size: Size) -> Result<Value> {
+    let mut report = fleet(size).await?;
+    report["joins"] = joins(size).await?;
+    Ok(report)
+}
+
+/// A cluster that begins to match and ceases to, alone.
+pub async fn joins(size: Size) -> Result<Value> {
+    joins::measure(size.placement_joins, size.placement_join_runs).await
+}
+
+async fn fleet(size: Size) -> Result<Value> {
     let hub = testkit::World::new(0).await.hub;
     let client = hub.client();
     let world = World::new(size.placement_clusters, size.placements);

@@ -4,7 +4,11 @@ mod world;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::{core::v1::ServiceAccount, rbac::v1::RoleBinding};
+use addon::hub::install::Install;
+use k8s_openapi::api::{
+    core::v1::{Namespace, ServiceAccount},
+    rbac::v1::RoleBinding,
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -15,6 +19,7 @@ use ocm_api::{
     cluster::{ManagedCluster, Placement},
     condition,
 };
+use ocm_reconcile::{Clients, Reconciler};
 use serde_json::{Value, json};
 use testkit::wait;
 use world::{World, patch_status, read, said};
@@ -71,6 +76,34 @@ async fn is_on(world: &World, clusters: &[&str]) {
             (World::clusters_with(it, "simple") == clusters).then_some(())
         })
         .await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_chosen_before_it_has_a_namespace_is_waited_for_and_that_is_no_failure() {
+    let world = with_clusters(1).await;
+    let client = world.site.client();
+    let clusters: Api<ManagedCluster> = Api::all(client.clone());
+    let cluster = read(json!({"metadata": {"name": "cluster2"}, "spec": {}}));
+    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    world
+        .until("cluster2 is known", |it| it.clusters.named("cluster2"))
+        .await;
+    world.offer(placed()).await;
+    world.choose("some", &names(&["cluster1", "cluster2"])).await;
+    is_on(&world, &["cluster1"]).await;
+    let again = Install::new(&world.caches)
+        .turn(&Clients::hub(client.clone()), "simple")
+        .await
+        .unwrap();
+    assert!(again.is_some(), "it looks again");
+
+    let namespace: Namespace = read(json!({"metadata": {"name": "cluster2"}}));
+    let namespaces = Api::all(client);
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    let accepted = json!({"status": {"conditions": [said("HubAcceptedManagedCluster", "True", "Accepted")]}});
+    patch_status(&clusters, "cluster2", accepted).await;
+    is_on(&world, &["cluster1", "cluster2"]).await;
+    world.stop().await;
 }
 
 #[tokio::test]

@@ -644,7 +644,9 @@ async fn an_idle_hub_plans_empty_pages() {
     let roles = ClusterRoles::new(client.clone(), &caches, options.clone());
     assert_eq!(settle(&roles, &clients, "shared", 2).await.unwrap(), none);
     assert_eq!(
-        settle(&Taints::new(&caches), &clients, "cluster1", 2).await.unwrap(),
+        settle(&Taints::new(&caches, options.clone()), &clients, "cluster1", 2)
+            .await
+            .unwrap(),
         none
     );
     for set in ["default", "global"] {

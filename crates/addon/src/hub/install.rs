@@ -12,6 +12,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -19,15 +20,28 @@ use kube::{ResourceExt, api::ObjectMeta};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn, ManagedClusterAddOnSpec},
     cluster::{ManagedCluster, Placement, PlacementDecision},
+    condition,
+    conditions::managed_cluster,
 };
-use ocm_reconcile::{EventKind, EventStep, ObserveError, Plan, Queue, Reconciler, Site, Step, async_trait};
+use ocm_reconcile::{
+    Clients, EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, StepError, async_trait,
+    run::{self, RunError},
+};
+use parking_lot::Mutex;
 use serde_json::json;
+use tracing::debug;
 
 use super::{Caches, caches, facts, inherited, owner};
+
+/// How soon to look again for the namespace of a cluster that is chosen before it is accepted. The watch of the cluster tells
+/// when it is; somebody may also make the namespace by hand.
+const NAMESPACE_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reconciler.
 pub struct Install {
     caches: Caches,
+    /// The add-ons for which nothing but namespaces was missing in the last run.
+    waiting: Mutex<BTreeSet<String>>,
 }
 
 /// What a plan is made from.
@@ -71,8 +85,25 @@ impl Choice {
 impl Install {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            caches: caches.clone(),
+            waiting: Mutex::default(),
+        }
     }
+}
+
+/// Whether a step failed because a cluster has no namespace yet.
+fn lacks_namespace(error: &StepError) -> bool {
+    let StepError::Kube(kube::Error::Api(status)) = error else {
+        return false;
+    };
+    let of = status.details.as_ref().map(|it| it.kind.as_str());
+    status.code == 404 && of == Some("namespaces")
+}
+
+fn is_accepted(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    condition::is_true(conditions, managed_cluster::HUB_ACCEPTED)
 }
 
 /// Offers that change; add-ons that come and go; placements and decisions; clusters that come after they were chosen.
@@ -96,7 +127,9 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
     });
     let all = caches.clone();
     caches.clusters.subscribe(queue, move |old, new| {
-        let Some(new) = new.filter(|_| old.is_none()) else {
+        // Its namespace is there when it is accepted.
+        let came = |it: &&ManagedCluster| old.is_none_or(|old| is_accepted(it) && !is_accepted(old));
+        let Some(new) = new.filter(came) else {
             return Vec::new();
         };
         let cluster = new.name_any();
@@ -185,6 +218,28 @@ impl Reconciler for Install {
         let known = missing.filter_map(|it| Some((it.clone(), self.caches.clusters.named(it)?)));
         seen.newcomers = known.collect();
         Ok(seen)
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        let Some(offer) = &seen.cluster_management_addon else {
+            return;
+        };
+        let mut errors = outcome.errors().map(|(_, error)| error).peekable();
+        let mut waiting = self.waiting.lock();
+        if errors.peek().is_some() && errors.all(lacks_namespace) {
+            waiting.insert(offer.name_any());
+        } else {
+            waiting.remove(&offer.name_any());
+        }
+    }
+
+    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+        let result = run::once(self, clients, name).await;
+        if result.is_err() && self.waiting.lock().remove(name) {
+            debug!("waits for the namespaces of clusters that are not accepted yet");
+            return Ok(Some(NAMESPACE_AGAIN));
+        }
+        result
     }
 
     fn plan(seen: &Seen) -> Plan {

@@ -21,7 +21,7 @@ use ocm_api::{
     identity, labels,
 };
 use ocm_reconcile::{
-    Cache, Note, ObserveError, Plan, Queue, Reconciler, Site,
+    Note, ObserveError, Plan, Queue, Reconciler, Site,
     access::{self, Attributes, Subject},
     approve::approve,
     async_trait,
@@ -82,7 +82,7 @@ impl Approval {
 /// Requests, and those that wait for their cluster, or for its agent to fall silent.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.requests.subscribe_by_name(queue);
-    let requests = caches.requests.clone();
+    let all = caches.clone();
     caches.clusters.subscribe(queue, move |old, new| {
         let Some(new) = new else { return Vec::new() };
         let came = old.is_none();
@@ -91,19 +91,16 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
         }
         // Who serves a cluster is written on it, so that a request that was decided before it came counts, too.
         let name = new.name_any();
-        let mut waiting = of_agents_of(&requests, &name);
+        let mut waiting = of_agents_of(&all, &name);
         waiting.retain(|it| came || !is_decided(it));
         waiting.iter().map(|it| it.name_any()).collect()
     });
 }
 
 /// The requests of a cluster's agents, as far as their labels tell.
-fn of_agents_of(requests: &Cache<CertificateSigningRequest>, cluster: &str) -> Vec<Arc<CertificateSigningRequest>> {
-    let mut all = requests.list();
-    all.retain(|it| {
-        let labels = it.labels();
-        labels.get(labels::CLUSTER_NAME).is_some_and(|it| it == cluster) && !labels.contains_key(labels::ADDON_NAME)
-    });
+fn of_agents_of(caches: &Caches, cluster: &str) -> Vec<Arc<CertificateSigningRequest>> {
+    let mut all = caches.requests_of(cluster);
+    all.retain(|it| !it.labels().contains_key(labels::ADDON_NAME));
     all
 }
 
@@ -182,9 +179,7 @@ impl Reconciler for Approval {
         }
         let is_superseded = request.as_deref().filter(|it| is_approved(it)).is_some_and(|request| {
             let cluster = request.labels().get(labels::CLUSTER_NAME);
-            let all = cluster
-                .map(|it| of_agents_of(&self.caches.requests, it))
-                .unwrap_or_default();
+            let all = cluster.map(|it| of_agents_of(&self.caches, it)).unwrap_or_default();
             let mut approved = all.iter().filter(|it| is_approved(it));
             approved.any(|it| it.metadata.creation_timestamp > request.metadata.creation_timestamp)
         });

@@ -12,16 +12,19 @@ use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
-use kube::{Client, api::ObjectMeta};
+use kube::{Client, ResourceExt, api::ObjectMeta};
 use ocm_api::{
     cluster::ManagedCluster,
     condition::{self, Status, wanted},
     conditions::managed_cluster::{self, reason},
     labels, namespaces,
 };
-use ocm_reconcile::{EventKind, EventStep, ObserveError, Plan, Queue, Reconciler, Site, Step, async_trait};
+use ocm_reconcile::{
+    Clients, Done, EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, async_trait,
+    run::RunError,
+};
 
-use super::{Caches, caches::find_in};
+use super::{Caches, caches::find_in, doubts::Doubts};
 use crate::status;
 
 /// So many lease durations may pass without a heartbeat.
@@ -31,6 +34,7 @@ const GRACE_DURATIONS: u32 = 5;
 pub struct Availability {
     client: Client,
     caches: Caches,
+    doubts: Doubts,
 }
 
 /// What a plan is made from.
@@ -41,6 +45,8 @@ pub struct Seen {
     pub cluster: Option<Arc<ManagedCluster>>,
     /// Its lease.
     pub lease: Option<Arc<Lease>>,
+    /// Whether there is a namespace for a lease.
+    pub has_namespace: bool,
 }
 
 impl Availability {
@@ -49,6 +55,7 @@ impl Availability {
         Self {
             client,
             caches: caches.clone(),
+            doubts: Doubts::default(),
         }
     }
 }
@@ -58,10 +65,13 @@ pub fn grace(cluster: &ManagedCluster) -> Duration {
     Duration::from_secs(cluster.spec.lease_seconds().max(1) as u64) * GRACE_DURATIONS
 }
 
-/// Clusters, and leases that appear or vanish. A renewal needs no look: the one that is due when the old lease would have run
-/// out finds the new one.
+/// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that is due when
+/// the old lease would have run out finds the new one.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.clusters.subscribe_by_name(queue);
+    caches.namespaces.subscribe(queue, |old, new| {
+        new.filter(|_| old.is_none()).map(ResourceExt::name_any)
+    });
     caches.leases.subscribe(queue, |old, new| {
         let lease = new.or(old)?;
         let appeared_or_vanished = old.is_none() || new.is_none();
@@ -87,14 +97,39 @@ impl Reconciler for Availability {
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let cluster = self.caches.clusters.named(name);
         let lease = match &cluster {
-            Some(_) => find_in(&self.caches.leases, &self.client, name, namespaces::CLUSTER_LEASE).await?,
-            None => None,
+            Some(_) if self.doubts.has(name) => {
+                find_in(&self.caches.leases, &self.client, name, namespaces::CLUSTER_LEASE).await?
+            }
+            Some(_) => self.caches.leases.get(name, namespaces::CLUSTER_LEASE),
+            None => {
+                self.doubts.drop(name);
+                None
+            }
         };
         Ok(Seen {
             now: Timestamp::now(),
             cluster,
             lease,
+            has_namespace: self.caches.namespaces.named(name).is_some(),
         })
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        if let Some(cluster) = &seen.cluster {
+            self.doubts.note(&cluster.name_any(), outcome);
+        }
+        // The watch will bring it, too, and the next run may come first.
+        for done in outcome.stages.iter().flatten() {
+            let Ok(Done::Object(object)) = done else { continue };
+            let is_lease = object.types.as_ref().is_some_and(|it| it.kind == "Lease");
+            if let (true, Ok(lease)) = (is_lease, (**object).clone().try_parse()) {
+                self.caches.leases.put(lease);
+            }
+        }
+    }
+
+    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+        self.doubts.turn(self, clients, name).await
     }
 
     fn plan(seen: &Seen) -> Plan {
@@ -110,6 +145,9 @@ impl Reconciler for Availability {
         let grace = grace(cluster);
         match seen.lease.as_deref() {
             None if leaving => silent(seen, cluster, &mut plan),
+            None if !seen.has_namespace => {
+                plan.wait("its namespace is not there yet");
+            }
             None => {
                 plan.create(Site::Hub, &first_lease(cluster, seen.now));
                 plan.look_again(grace);

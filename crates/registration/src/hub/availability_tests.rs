@@ -16,6 +16,7 @@ fn seen(renewed: Option<&str>, cluster: Value) -> Seen {
         now: "2026-01-01T01:00:00Z".parse().unwrap(),
         cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
         lease,
+        has_namespace: true,
     }
 }
 
@@ -28,6 +29,13 @@ fn cluster(available: Option<&str>) -> Value {
 
 fn check(seen: &Seen, printed: &str) {
     assert_eq!(Availability::plan(seen).to_string().trim(), printed.trim());
+}
+
+#[test]
+fn a_cluster_without_a_namespace_waits_for_it_and_not_for_a_retry() {
+    let mut seen = seen(None, cluster(None));
+    seen.has_namespace = false;
+    check(&seen, "nothing to do\nwaits: its namespace is not there yet");
 }
 
 #[test]

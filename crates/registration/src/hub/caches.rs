@@ -1,6 +1,9 @@
 //! One watch per kind, shared by all hub controllers of registration and by whoever else runs in the process.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -11,12 +14,13 @@ use k8s_openapi::{
         rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
     },
 };
-use kube::{Api, Client, Resource, runtime::watcher};
+use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding},
     labels,
 };
 use ocm_reconcile::Cache;
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +39,11 @@ pub struct Caches {
     pub cluster_roles: Cache<ClusterRole>,
     pub cluster_role_bindings: Cache<ClusterRoleBinding>,
     pub role_bindings: Cache<RoleBinding>,
+    requests_by_cluster: RequestsByCluster,
 }
+
+/// The names of a cluster's requests: of thousands it has a few.
+type RequestsByCluster = Arc<RwLock<HashMap<String, BTreeSet<String>>>>;
 
 /// Watches that others in the process read too.
 #[derive(Clone)]
@@ -62,17 +70,26 @@ impl Caches {
         let labelled = || watcher::Config::default().labels(labels::CLUSTER_NAME);
         let of_clusters =
             watcher::Config::default().labels(&format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME));
+        let requests = Cache::start_with(Api::all(client.clone()), of_clusters, cancel.clone());
         Self {
             clusters: shared.clusters,
             sets: shared.sets,
             set_bindings: shared.set_bindings,
-            requests: Cache::start_with(Api::all(client.clone()), of_clusters, cancel.clone()),
+            requests_by_cluster: by_cluster(&requests),
+            requests,
             leases: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
             namespaces: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
             cluster_roles: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
             cluster_role_bindings: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
             role_bindings: Cache::start_with(Api::all(client.clone()), labelled(), cancel.clone()),
         }
+    }
+
+    /// The requests of a cluster, as far as their labels tell.
+    pub(super) fn requests_of(&self, cluster: &str) -> Vec<Arc<CertificateSigningRequest>> {
+        let by_cluster = self.requests_by_cluster.read();
+        let names = by_cluster.get(cluster).into_iter().flatten();
+        names.filter_map(|it| self.requests.named(it)).collect()
     }
 
     /// Ends when all of them have arrived.
@@ -87,6 +104,34 @@ impl Caches {
         self.cluster_role_bindings.synced().await;
         self.role_bindings.synced().await;
     }
+}
+
+fn by_cluster(requests: &Cache<CertificateSigningRequest>) -> RequestsByCluster {
+    let index = RequestsByCluster::default();
+    let kept = index.clone();
+    requests.listen(move |old, new| {
+        let of = |it: &Arc<CertificateSigningRequest>| {
+            let cluster = it.labels().get(labels::CLUSTER_NAME)?.clone();
+            Some((cluster, it.name_any()))
+        };
+        let (before, after) = (old.and_then(of), new.and_then(of));
+        if before == after {
+            return;
+        }
+        let mut kept = kept.write();
+        if let Some((cluster, name)) = before
+            && let Some(names) = kept.get_mut(&cluster)
+        {
+            names.remove(&name);
+            if names.is_empty() {
+                kept.remove(&cluster);
+            }
+        }
+        if let Some((cluster, name)) = after {
+            kept.entry(cluster).or_default().insert(name);
+        }
+    });
+    index
 }
 
 /// The cluster-scoped object from the cache, or from the API when the cache has none: it may lack our label, or the watch

@@ -3,7 +3,7 @@
 //! Root: ManagedClusterSet. Reads: all ManagedClusters. Writes: condition `ClusterSetEmpty`. Never: a cluster's labels.
 //! Upstream: ocm `pkg/registration/hub/managedclusterset/controller.go`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -15,6 +15,10 @@ use ocm_api::{
 use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
 
 use super::Caches;
+
+/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have all of
+/// them counted, and the number written, a thousand times.
+const GATHER: Duration = Duration::from_millis(200);
 
 /// The reconciler.
 pub struct ClusterSets {
@@ -41,12 +45,12 @@ impl ClusterSets {
 /// Sets, and clusters that come, go or change their labels.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.sets.subscribe_by_name(queue);
-    let sets = caches.sets.clone();
-    caches.clusters.subscribe(queue, move |old, new| {
+    let (sets, queue) = (caches.sets.clone(), queue.clone());
+    caches.clusters.listen(move |old, new| {
         if let (Some(old), Some(new)) = (old, new)
             && old.metadata.labels == new.metadata.labels
         {
-            return Vec::new();
+            return;
         }
         // Who was and stays a member changes no number: the set of all clusters is not counted anew for a label.
         let differs = |set: &ManagedClusterSet| {
@@ -54,11 +58,9 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
             let [before, after] = [old, new].map(|it| it.is_some_and(|it| members.has(it)));
             before != after
         };
-        sets.list()
-            .iter()
-            .filter(|set| differs(set))
-            .map(|set| set.name_any())
-            .collect()
+        for set in sets.list().iter().filter(|set| differs(set)) {
+            queue.add_after(set.name_any(), GATHER);
+        }
     });
 }
 

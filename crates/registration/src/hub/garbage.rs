@@ -25,7 +25,7 @@ use ocm_reconcile::{
     Note, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, async_trait, execute::sentence,
 };
 
-use super::{Caches, leftovers};
+use super::{Caches, HubOptions, first, leftovers};
 use crate::status;
 
 /// How long to wait before looking whether something is gone. Upstream waits 5 s.
@@ -78,6 +78,7 @@ pub struct Garbage {
     client: Client,
     caches: Caches,
     kinds: Vec<GarbageKind>,
+    options: Arc<HubOptions>,
 }
 
 /// What a plan is made from.
@@ -88,6 +89,8 @@ pub struct Seen {
     pub name: String,
     /// The cluster; `None` when it is gone.
     pub cluster: Option<Arc<ManagedCluster>>,
+    /// Whether the cluster is given its finalizers in a moment, with everything else.
+    pub is_to_come: bool,
     /// The first kind of which something is left, and what that is; looked at only when the cluster has to go.
     /// Or why that is not known.
     pub left: Result<Option<Left>, String>,
@@ -98,11 +101,12 @@ pub type Left = (GarbageKind, Vec<PartialObjectMeta<DynamicObject>>);
 
 impl Garbage {
     /// Over these caches.
-    pub fn new(client: Client, caches: &Caches, kinds: Vec<GarbageKind>) -> Self {
+    pub fn new(client: Client, caches: &Caches, kinds: Vec<GarbageKind>, options: Arc<HubOptions>) -> Self {
         Self {
             client,
             caches: caches.clone(),
             kinds,
+            options,
         }
     }
 }
@@ -146,6 +150,9 @@ impl Reconciler for Garbage {
         Ok(Seen {
             now: Timestamp::now(),
             name: name.to_owned(),
+            is_to_come: cluster
+                .as_deref()
+                .is_some_and(|it| first::is_to_come(it, &self.options)),
             cluster,
             left,
         })
@@ -158,7 +165,9 @@ impl Reconciler for Garbage {
             .as_deref()
             .filter(|it| it.metadata.deletion_timestamp.is_none())
         {
-            plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_RESOURCE_CLEANUP);
+            if !seen.is_to_come {
+                plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_RESOURCE_CLEANUP);
+            }
             return plan;
         }
         let left = match &seen.left {
@@ -279,6 +288,7 @@ mod tests {
             now: "2026-01-02T03:04:05Z".parse().unwrap(),
             name: "cluster1".to_owned(),
             cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            is_to_come: false,
             left: Err("failed to list resource manifestworks. err:no".to_owned()),
         };
         assert_eq!(

@@ -1,8 +1,9 @@
 //! A cluster's way through the hub: accepted, denied, deleted.
 //!
 //! Root: ManagedCluster. Reads: its namespace, its RBAC objects; its works, when it has to go.
-//! Writes: the namespace, the RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`; where
-//! nobody else deletes them, the finalizers of works that are being deleted and whose cluster is gone.
+//! Writes: the namespace, the RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`; with the
+//! finalizer, for the controllers that own them, what else a cluster is given when it comes ([`super::first`]); where nobody else
+//! deletes them, the finalizers of works that are being deleted and whose cluster is gone.
 //! Never: anything else inside the namespace but two RoleBindings; the namespace itself is not deleted.
 //! Upstream: ocm `pkg/registration/hub/managedcluster/controller.go`, where a cluster that is denied or deleted keeps the right to
 //! its works until it has cleaned up after the last. Here all its rights end at once, and it says so at once.
@@ -26,12 +27,13 @@ use ocm_api::{
     finalizers, identity, labels,
     work::ManifestWork,
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{Clients, Done, ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait, run::RunError};
 
 use super::{
     Caches, HubOptions,
     caches::{find, find_in},
-    leftovers, rbac,
+    doubts::{self, Doubts},
+    first, leftovers, rbac,
 };
 use crate::status;
 
@@ -43,6 +45,7 @@ pub struct Lifecycle {
     client: Client,
     caches: Caches,
     options: Arc<HubOptions>,
+    doubts: Doubts,
 }
 
 /// What a plan is made from.
@@ -91,6 +94,26 @@ impl Lifecycle {
             client,
             caches: caches.clone(),
             options,
+            doubts: Doubts::default(),
+        }
+    }
+
+    /// Puts what was written into the caches: the watch will bring it, too, and the next run may come first.
+    fn put(&self, outcome: &Outcome) {
+        let caches = &self.caches;
+        for done in outcome.stages.iter().flatten() {
+            let Ok(Done::Object(object)) = done else { continue };
+            let object = (**object).clone();
+            let kind = object.types.as_ref().map(|it| it.kind.clone()).unwrap_or_default();
+            // What cannot be read comes by the watch.
+            let _ = match kind.as_str() {
+                "Namespace" => object.try_parse().map(|it| caches.namespaces.put(it)),
+                "ClusterRole" => object.try_parse().map(|it| caches.cluster_roles.put(it)),
+                "ClusterRoleBinding" => object.try_parse().map(|it| caches.cluster_role_bindings.put(it)),
+                "RoleBinding" => object.try_parse().map(|it| caches.role_bindings.put(it)),
+                "ManagedCluster" => object.try_parse().map(|it| caches.clusters.put(it)),
+                _ => Ok(()),
+            };
         }
     }
 }
@@ -136,6 +159,7 @@ pub fn stand(cluster: Option<&ManagedCluster>, auto_accept: bool) -> Stand {
 #[async_trait]
 impl Reconciler for Lifecycle {
     const NAME: &'static str = "managed-cluster";
+    const AT_ONCE: usize = 4;
     type Seen = Seen;
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
@@ -162,15 +186,27 @@ impl Reconciler for Lifecycle {
             return Ok(seen);
         }
         let role = identity::cluster_role(name);
-        if stand == Stand::Accepted {
-            seen.namespace = find(&self.caches.namespaces, &self.client, name).await?;
-        }
-        seen.cluster_role = find(&self.caches.cluster_roles, &self.client, &role).await?;
-        seen.cluster_role_binding = find(&self.caches.cluster_role_bindings, &self.client, &role).await?;
         let registration = identity::registration_role_binding(name);
-        seen.registration_binding = find_in(&self.caches.role_bindings, &self.client, name, &registration).await?;
         let work = identity::work_role_binding(name);
-        seen.work_binding = find_in(&self.caches.role_bindings, &self.client, name, &work).await?;
+        let (caches, client) = (&self.caches, &self.client);
+        if stand == Stand::Accepted && !self.doubts.has(name) {
+            seen.namespace = caches.namespaces.named(name);
+            seen.cluster_role = caches.cluster_roles.named(&role);
+            seen.cluster_role_binding = caches.cluster_role_bindings.named(&role);
+            seen.registration_binding = caches.role_bindings.get(name, &registration);
+            seen.work_binding = caches.role_bindings.get(name, &work);
+            return Ok(seen);
+        }
+        if seen.cluster.is_none() {
+            self.doubts.drop(name);
+        }
+        if stand == Stand::Accepted {
+            seen.namespace = find(&caches.namespaces, client, name).await?;
+        }
+        seen.cluster_role = find(&caches.cluster_roles, client, &role).await?;
+        seen.cluster_role_binding = find(&caches.cluster_role_bindings, client, &role).await?;
+        seen.registration_binding = find_in(&caches.role_bindings, client, name, &registration).await?;
+        seen.work_binding = find_in(&caches.role_bindings, client, name, &work).await?;
         if stand == Stand::Leaving {
             seen.works = works(&self.client, name).await?;
         }
@@ -201,9 +237,26 @@ impl Reconciler for Lifecycle {
         }
     }
 
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        self.doubts.note(&seen.name, outcome);
+        self.put(outcome);
+    }
+
+    fn concluded(&self, outcome: &Outcome) {
+        self.put(outcome);
+    }
+
+    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+        self.doubts.turn(self, clients, name).await
+    }
+
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
         let Some(cluster) = &seen.cluster else { return plan };
+        // What was there already may say something else; the run that follows looks at it.
+        if doubts::met(outcome) {
+            return plan;
+        }
         let verdict = match stand(Some(cluster), seen.options.auto_accept) {
             Stand::Accepted if outcome.succeeded() => wanted(
                 managed_cluster::HUB_ACCEPTED,
@@ -236,7 +289,7 @@ impl Reconciler for Lifecycle {
 fn auto_accept(seen: &Seen) -> Plan {
     let mut plan = Plan::new();
     if let Some(cluster) = seen.cluster.as_deref() {
-        let mut accepted = cluster.clone();
+        let mut accepted = first::given(cluster, &seen.options);
         accepted.spec.hub_accepts_client = true;
         let now = Timestamp::from_second(seen.now.as_second()).unwrap_or(seen.now);
         accepted
@@ -263,7 +316,9 @@ fn accept(seen: &Seen) -> Plan {
         ..Namespace::default()
     };
     // The finalizer comes first: from here on there is something to clean up.
-    plan.add_finalizer(Site::Hub, cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP);
+    if first::is_to_come(cluster, &seen.options) {
+        plan.change(Site::Hub, cluster, &first::given(cluster, &seen.options));
+    }
     plan.keep(Site::Hub, seen.namespace.as_deref(), &namespace);
     plan.stage();
     let extra = &seen.options.labels;

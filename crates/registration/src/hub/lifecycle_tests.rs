@@ -66,6 +66,25 @@ hub: create RoleBinding cluster1/open-cluster-management:managedcluster:cluster1
 }
 
 #[test]
+fn a_cluster_that_comes_is_given_everything_in_one_write() {
+    let given = json!({
+        "metadata": {"finalizers": [finalizers::CLUSTER_RESOURCE_CLEANUP, finalizers::CLUSTER_API_RESOURCE_CLEANUP]},
+        "spec": {"taints": [{"effect": "NoSelect", "key": "cluster.open-cluster-management.io/unreachable", "timeAdded": null}]},
+    });
+    let accepted = json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true}});
+    let plan = format!("{:#}", Lifecycle::plan(&seen(Some(accepted.clone()))));
+    assert!(
+        plan.contains(&format!("hub: patch ManagedCluster cluster1 {given}")),
+        "{plan}"
+    );
+    // Those who own the parts leave it alone until then.
+    let accepted: ManagedCluster = serde_json::from_value(accepted).unwrap();
+    let options = HubOptions::default();
+    assert!(first::is_to_come(&accepted, &options));
+    assert!(!first::is_to_come(&first::given(&accepted, &options), &options));
+}
+
+#[test]
 fn an_accepted_cluster_that_has_everything_needs_nothing() {
     check(&complete(accepted()), "nothing to do");
 }

@@ -8,6 +8,8 @@ pub mod cluster_profiles;
 pub mod cluster_roles;
 pub mod cluster_sets;
 pub mod default_sets;
+pub mod doubts;
+pub mod first;
 pub mod garbage;
 pub mod imports;
 pub mod leftovers;
@@ -66,8 +68,9 @@ impl Default for HubOptions {
     }
 }
 
-/// How many keys one controller works on at a time. Upstream has 1; ours share nothing between keys.
-const WORKERS: usize = 4;
+/// How many keys one controller works on at a time. Upstream has 1; ours share nothing between keys, and most of a run is
+/// waiting for the API server.
+const WORKERS: usize = 16;
 
 /// Starts every hub controller of registration, each when the caches that it reads have arrived.
 pub fn controllers(client: Client, caches: &Caches, options: HubOptions, cancel: CancellationToken) -> Vec<Running> {
@@ -107,7 +110,7 @@ pub fn controllers(client: Client, caches: &Caches, options: HubOptions, cancel:
             on(approval::subscribe),
         ),
         start.go(
-            vec![clusters(), leases()],
+            vec![clusters(), leases(), Need::of(&caches.namespaces)],
             availability::Availability::new(client.clone(), caches),
             on(availability::subscribe),
         ),
@@ -118,7 +121,7 @@ pub fn controllers(client: Client, caches: &Caches, options: HubOptions, cancel:
         ),
         start.go(
             vec![clusters()],
-            taints::Taints::new(caches),
+            taints::Taints::new(caches, options.clone()),
             on(by_name),
         ),
         start.go(
@@ -138,7 +141,7 @@ pub fn controllers(client: Client, caches: &Caches, options: HubOptions, cancel:
         ),
     ];
     if let Some(kinds) = options.garbage.clone() {
-        let garbage = garbage::Garbage::new(client.clone(), caches, kinds);
+        let garbage = garbage::Garbage::new(client.clone(), caches, kinds, options.clone());
         running.push(start.go(vec![clusters()], garbage, on(by_name)));
     }
     if options.default_sets {

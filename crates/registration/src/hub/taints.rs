@@ -13,19 +13,48 @@ use ocm_api::{
 };
 use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, async_trait};
 
-use super::Caches;
+use super::{Caches, HubOptions, first};
 use crate::status;
 
 /// The reconciler.
 pub struct Taints {
     caches: Caches,
+    options: Arc<HubOptions>,
 }
 
 impl Taints {
     /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+    pub fn new(caches: &Caches, options: Arc<HubOptions>) -> Self {
+        Self {
+            caches: caches.clone(),
+            options,
+        }
     }
+}
+
+/// The cluster with the taints that it should have.
+pub fn put_right(cluster: &ManagedCluster) -> ManagedCluster {
+    let wanted = match condition::status(status::conditions(cluster), managed_cluster::AVAILABLE) {
+        None | Some(Status::Unknown) => Some(Taint::UNREACHABLE),
+        Some(Status::False) => Some(Taint::UNAVAILABLE),
+        Some(Status::True) => None,
+    };
+    let mut new = cluster.clone();
+    for key in [Taint::UNREACHABLE, Taint::UNAVAILABLE] {
+        let is_ours = |it: &Taint| it.key == key && it.value.is_empty() && it.effect == TaintEffect::NoSelect;
+        if wanted != Some(key) {
+            new.spec.taints.retain(|it| !is_ours(it));
+        } else if !new.spec.taints.iter().any(is_ours) {
+            // Admission fills in when it was added.
+            new.spec.taints.push(Taint {
+                key: key.to_owned(),
+                value: String::new(),
+                effect: TaintEffect::NoSelect,
+                time_added: None,
+            });
+        }
+    }
+    new
 }
 
 #[async_trait]
@@ -34,7 +63,8 @@ impl Reconciler for Taints {
     type Seen = Option<Arc<ManagedCluster>>;
 
     async fn observe(&self, name: &str) -> Result<Self::Seen, ObserveError> {
-        Ok(self.caches.clusters.named(name))
+        let cluster = self.caches.clusters.named(name);
+        Ok(cluster.filter(|it| !first::is_to_come(it, &self.options)))
     }
 
     fn plan(seen: &Self::Seen) -> Plan {
@@ -42,27 +72,7 @@ impl Reconciler for Taints {
         let Some(cluster) = seen.as_deref().filter(|it| it.metadata.deletion_timestamp.is_none()) else {
             return plan;
         };
-        let wanted = match condition::status(status::conditions(cluster), managed_cluster::AVAILABLE) {
-            None | Some(Status::Unknown) => Some(Taint::UNREACHABLE),
-            Some(Status::False) => Some(Taint::UNAVAILABLE),
-            Some(Status::True) => None,
-        };
-        let mut new = cluster.clone();
-        for key in [Taint::UNREACHABLE, Taint::UNAVAILABLE] {
-            let is_ours = |it: &Taint| it.key == key && it.value.is_empty() && it.effect == TaintEffect::NoSelect;
-            if wanted != Some(key) {
-                new.spec.taints.retain(|it| !is_ours(it));
-            } else if !new.spec.taints.iter().any(is_ours) {
-                // Admission fills in when it was added.
-                new.spec.taints.push(Taint {
-                    key: key.to_owned(),
-                    value: String::new(),
-                    effect: TaintEffect::NoSelect,
-                    time_added: None,
-                });
-            }
-        }
-        plan.change(Site::Hub, cluster, &new);
+        plan.change(Site::Hub, cluster, &put_right(cluster));
         plan
     }
 }
