@@ -281,7 +281,7 @@ async fn a_request_that_waits_is_taken_up_again_after_a_restart() {
     world.phase(waits).await;
     agent.stop().await;
     let all: Vec<_> = requests(&world).await.iter().map(ResourceExt::name_any).collect();
-    assert_eq!(all, [asked.clone()], "the same one, and no other");
+    assert_eq!(all, std::slice::from_ref(&asked), "the same one, and no other");
 
     // Somebody approves it while nobody waits.
     decide(&world, &asked, "Approved").await;

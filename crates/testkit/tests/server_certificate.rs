@@ -312,3 +312,23 @@ async fn the_agent_of_an_add_on_trusts_the_servers_own_certificate_too() {
     assert_eq!(client.apiserver_version().await.unwrap().git_version, ANSWERS);
     stop.cancel();
 }
+
+#[tokio::test]
+async fn a_bundle_in_a_file_is_read_again_as_a_pods_is() {
+    let (authority, key, other) = (new_key(), new_key(), new_key());
+    let shown = signed(Draft::default(), &key, &authority);
+    let before = signed(Draft::default(), &other, &authority);
+    let port = server(&shown, &key).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    std::fs::write(&file, pem(&[&before])).unwrap();
+    let mut config = kube::Config::new(format!("https://localhost:{port}").parse().unwrap());
+    config.root_cert = Some(vec![before.to_der().unwrap()]);
+    config.root_cert_file = Some(file.clone());
+    let client = Connection::new(&config).unwrap().client();
+    assert!(client.apiserver_version().await.is_err());
+    std::fs::write(&file, "-----BEGIN CERT").unwrap();
+    assert!(client.apiserver_version().await.is_err());
+    std::fs::write(&file, pem(&[&shown])).unwrap();
+    assert_eq!(client.apiserver_version().await.unwrap().git_version, ANSWERS);
+}
