@@ -20,6 +20,7 @@ file addon.yaml
     apiVersion: cluster.open-cluster-management.io/v1beta1
     kind: Placement
     metadata: {namespace: default, name: all}
+    spec: {}
 
 file hosted.yaml
     apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -82,7 +83,7 @@ exit 1
 wait $ kubectl annotate managedcluster cluster1 agent.open-cluster-management.io/hello=there --dry-run=client -o json | kubectl $AGENT replace -f - 2>&1
 managedcluster.cluster.open-cluster-management.io/cluster1 replaced
 
-$ kubectl $AGENT patch managedcluster cluster1 --subresource=status --type=merge -p '{"status":{"conditions":[]}}' 2>&1
+wait $ kubectl get managedcluster cluster1 -o json | sed 's/"status": "True"/"status": "False"/' | kubectl $AGENT replace --subresource=status -f - 2>&1
 Error from server (Forbidden): ... cannot change status.conditions[...]: ...
 exit 1
 

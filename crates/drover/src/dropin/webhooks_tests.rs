@@ -88,11 +88,17 @@ fn by_agent(object: &Value, old: &Value, subresource: &str) -> Value {
 async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
     let clusters = reviews(Rules::Clusters { default_sets: true });
     let works = reviews(Rules::Works(of_works::Rules::default()));
+    let said = |status: &str| {
+        json!({
+            "type": "HubAcceptedManagedCluster", "status": status, "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
     let old = json!({
         "apiVersion": API, "kind": "ManagedCluster",
         "metadata": {"name": "cluster1", "labels": {"cluster.open-cluster-management.io/clusterset": "default"}},
         "spec": {"hubAcceptsClient": true},
-        "status": {"conditions": [{"type": "HubAcceptedManagedCluster", "status": "False"}]},
+        "status": {"conditions": [said("False")]},
     });
     let changed = |pointer: &str, value: Value| {
         let mut new = old.clone();
@@ -104,7 +110,7 @@ async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
         "/metadata/annotations",
         json!({"addon.open-cluster-management.io/hosting-cluster-name": "cluster2"}),
     );
-    let accepted = json!([{"type": "HubAcceptedManagedCluster", "status": "True"}]);
+    let accepted = json!([said("True")]);
     let work = |finalizers: Value| {
         json!({
             "metadata": {"name": "w", "namespace": "cluster1", "finalizers": finalizers},
