@@ -44,7 +44,7 @@ pub struct Rates {
 /// A 429 that says when to come again.
 pub fn too_many(message: impl Into<String>, seconds: u32) -> Status {
     Status {
-        retry_after_seconds: Some(seconds.into()),
+        retry_after_seconds: Some(seconds),
         details: Some(Box::new(json!({"retryAfterSeconds": seconds}))),
         ..Status::new(429, "TooManyRequests", message)
     }
