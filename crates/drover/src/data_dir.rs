@@ -136,11 +136,6 @@ impl DataDir {
         self.root.join(format!("{name}.kubeconfig"))
     }
 
-    /// Writes a file that only its owner may read, whole or not at all.
-    pub fn write_private(&self, path: &Path, text: &str) -> Result<()> {
-        write_private(path, text)
-    }
-
     /// The port each API server had last time.
     pub fn ports(&self) -> std::collections::BTreeMap<String, u16> {
         // Ports are a convenience: an unreadable file costs a new port, no more.
@@ -152,6 +147,10 @@ impl DataDir {
 
     /// Remembers the port of each API server.
     pub fn remember_ports(&self, ports: &std::collections::BTreeMap<String, u16>) -> Result<()> {
+        // Nothing to write is nothing that a full disk can refuse.
+        if self.ports() == *ports {
+            return Ok(());
+        }
         write_private(&self.root.join("ports.json"), &serde_json::to_string(ports)?)
     }
 }
@@ -270,8 +269,8 @@ mod tests {
         assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
         directory.remember_ports(&[("hub".to_owned(), 7)].into()).unwrap();
         let kubeconfig = directory.kubeconfig("hub");
-        directory.write_private(&kubeconfig, "a").unwrap();
-        directory.write_private(&kubeconfig, "b").unwrap();
+        write_private(&kubeconfig, "a").unwrap();
+        write_private(&kubeconfig, "b").unwrap();
         assert_eq!(
             std::fs::metadata(&kubeconfig).unwrap().permissions().mode() & 0o777,
             0o600

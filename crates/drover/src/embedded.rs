@@ -4,23 +4,29 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube_api::{
     admission::Admission,
     authn::TrustedProxies,
+    clock::Clock,
     identity::{AUTHENTICATED, MASTERS, User},
     pages::Page,
+    pki::{self, Pki},
     pod_logs::PodLogs,
     server::{Options, Server},
 };
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
+use tracing::warn;
 
-use crate::addon_versions::AddOnVersions;
+use crate::{addon_versions::AddOnVersions, data_dir};
 
-/// How long the certificates in our kubeconfigs are valid. They are made anew with each start, so this only has to be
-/// longer than a process runs.
-const CERTIFICATE_SECONDS: i64 = 10 * 365 * 24 * 60 * 60;
+/// How long the certificates in our kubeconfigs are valid. Nothing takes one back, so that a copy which got lost should not open
+/// the API for ever; the files are made anew with each start, and while a process runs when two thirds of that are over.
+const CERTIFICATE_SECONDS: i64 = 365 * 24 * 60 * 60;
+/// How often it is looked whether a kubeconfig has to be made anew.
+const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// What one embedded API server has and another has not.
 #[derive(Default)]
@@ -136,33 +142,49 @@ impl Embedded {
         self.server.pki().ca_pem()
     }
 
-    /// The kubeconfig of an administrator.
-    pub fn admin_kubeconfig(&self) -> Result<String> {
-        self.kubeconfig("kubernetes-admin", &[MASTERS])
+    /// Keeps the kubeconfig of an administrator in these files: it is written now, and anew well before its certificate ends,
+    /// until the server stops.
+    ///
+    /// # Errors
+    /// When it cannot be written now.
+    pub fn keep_admin_kubeconfig(&self, files: Vec<PathBuf>, clock: Clock) -> Result<()> {
+        let issuer = self.issuer();
+        let mut renew_at = match issuer.write_admin(&files, clock.now()) {
+            Ok(it) => it,
+            // Who has started before starts again on a full disk too.
+            Err(error) if files.iter().all(|it| it.exists()) => {
+                not_renewed(&error);
+                clock.now()
+            }
+            Err(error) => return Err(error),
+        };
+        let stop = self.server.stopping().clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = clock.wait(LOOK_AGAIN) => {}
+                }
+                let now = clock.now();
+                if now < renew_at {
+                    continue;
+                }
+                match issuer.write_admin(&files, now) {
+                    Ok(next) => renew_at = next,
+                    Err(error) => not_renewed(&error),
+                }
+            }
+        });
+        Ok(())
     }
 
-    /// A kubeconfig with a client certificate for this user, which the server's CA signs here and now.
-    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String> {
-        let made =
-            self.server
-                .pki()
-                .issue_client_certificate(user, groups, CERTIFICATE_SECONDS, jiff::Timestamp::now());
-        let made = made.map_err(|error| anyhow!("could not make a client certificate of {}: {error}", self.name))?;
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{ "name": self.name, "cluster": {
-                "server": self.url,
-                "certificate-authority-data": BASE64_STANDARD.encode(self.ca()),
-            } }],
-            "contexts": [{ "name": self.name, "context": { "cluster": self.name, "user": user } }],
-            "current-context": self.name,
-            "users": [{ "name": user, "user": {
-                "client-certificate-data": BASE64_STANDARD.encode(&made.certificate_pem),
-                "client-key-data": BASE64_STANDARD.encode(&made.key_pem),
-            } }],
-        });
-        crate::output::yaml(&kubeconfig)
+    /// Makes kubeconfigs for it.
+    pub fn issuer(&self) -> Issuer {
+        Issuer {
+            pki: self.server.pki().clone(),
+            name: self.name.clone(),
+            url: self.url.clone(),
+        }
     }
 
     /// A kubeconfig that says where the server is and what its CA is, and nothing else.
@@ -175,3 +197,58 @@ impl Embedded {
         self.server.stop(Some(self.listening)).await;
     }
 }
+
+fn not_renewed(error: &anyhow::Error) {
+    warn!(
+        error = format!("{error:#}"),
+        "could not renew the administrator's kubeconfig, will retry"
+    );
+}
+
+/// Makes kubeconfigs for an embedded API server.
+pub struct Issuer {
+    pki: Arc<Pki>,
+    name: String,
+    url: String,
+}
+
+impl Issuer {
+    /// A kubeconfig with a client certificate for this user, which the server's CA signs here and now.
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str], now: Timestamp) -> Result<String> {
+        let made = self
+            .pki
+            .issue_client_certificate(user, groups, CERTIFICATE_SECONDS, now);
+        let made = made.map_err(|error| anyhow!("could not make a client certificate of {}: {error}", self.name))?;
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": self.name, "cluster": {
+                "server": self.url,
+                "certificate-authority-data": BASE64_STANDARD.encode(self.pki.ca_pem()),
+            } }],
+            "contexts": [{ "name": self.name, "context": { "cluster": self.name, "user": user } }],
+            "current-context": self.name,
+            "users": [{ "name": user, "user": {
+                "client-certificate-data": BASE64_STANDARD.encode(&made.certificate_pem),
+                "client-key-data": BASE64_STANDARD.encode(&made.key_pem),
+            } }],
+        });
+        crate::output::yaml(&kubeconfig)
+    }
+
+    /// Writes that of an administrator; says when to do so again.
+    fn write_admin(&self, files: &[PathBuf], now: Timestamp) -> Result<Timestamp> {
+        let text = self.kubeconfig("kubernetes-admin", &[MASTERS], now)?;
+        for file in files {
+            data_dir::write_private(file, &text)?;
+        }
+        Ok(pki::renew_at(now, now + SignedDuration::from_secs(CERTIFICATE_SECONDS)))
+    }
+}
+
+#[cfg(test)]
+#[path = "embedded_tests.rs"]
+mod tests;

@@ -62,7 +62,7 @@ impl Health {
             page: None,
             ready: Some(ready.clone()),
         };
-        let tls = Arc::new(ArcSwap::from(Tls::read("", "")?.self_signed()?));
+        let tls = Tls::read("", "")?.self_signed(stop)?;
         tokio::spawn(serving::serve(listener, tls, Arc::new(site), stop.clone()));
         Ok(ready)
     }

@@ -14,6 +14,7 @@ use hub::Hub;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
+use kube_api::clock::Clock;
 use kube_node::Node;
 use ocm_api::{cluster::ManagedCluster, namespaces};
 use ocm_reconcile::{Clients, Plan, Site, execute, install::install};
@@ -98,7 +99,7 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     };
     let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), settings).await?;
     rules.connect(hub.store());
-    data.write_private(&data.kubeconfig(HUB), &hub.admin_kubeconfig()?)?;
+    hub.keep_admin_kubeconfig(vec![data.kubeconfig(HUB)], Clock::default())?;
     let client = hub.client("system:open-cluster-management:hub");
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
@@ -127,12 +128,13 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
                 ..Settings::default()
             };
             let cluster = Embedded::start(name, kept, listener, settings).await?;
-            data.write_private(&data.kubeconfig(name), &cluster.admin_kubeconfig()?)?;
+            cluster.keep_admin_kubeconfig(vec![data.kubeconfig(name)], Clock::default())?;
             let node = nodes::start_some(&cluster, dir, images, speakers.child_token()).await?;
             forget_deleted(&hub.client("system:open-cluster-management:hub"), &cluster, name).await?;
             let user = welcome::bootstrap_user(name);
             // In memory only: whoever has it is waved through.
-            let bootstrap = KubeconfigSource::Inline(hub.kubeconfig(&user, &[welcome::BOOTSTRAP_GROUP])?);
+            let bootstrap = hub.issuer().kubeconfig(&user, &[welcome::BOOTSTRAP_GROUP], since)?;
+            let bootstrap = KubeconfigSource::Inline(bootstrap);
             let options = AgentOptions {
                 cluster_name: Some(name.clone()),
                 external_server_urls: vec![cluster.url().to_owned()],

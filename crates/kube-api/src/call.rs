@@ -127,6 +127,11 @@ impl<'a> Call<'a> {
         Status::new(413, "RequestEntityTooLarge", message)
     }
 
+    /// 500: the disk has room for deletions only.
+    pub fn no_room(&self) -> Status {
+        self.server.no_room()
+    }
+
     pub fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
         Status::invalid(&self.resource.kind, &self.resource.group, name, errors)
     }

@@ -322,9 +322,11 @@ fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<B
     let ready = which != "readyz" || server.is_ready();
     // Nobody is let in before the first objects are there, so who is not ready any more is about to stop.
     let stopping = !ready;
+    // Who is alive and cannot write would be no better for a restart.
+    let keeps = which == "livez" || server.trouble().is_none();
     let checks = [
         ("ping", true),
-        ("etcd", true),
+        ("etcd", keeps),
         ("poststarthook/bootstrap", ready || stopping),
         ("shutdown", !stopping),
     ];
@@ -821,15 +823,7 @@ async fn delete_collection(
         of_collection: true,
         ..options.clone()
     };
-    for object in &page.objects {
-        call.name = object.name.to_string();
-        call.namespace = object.namespace.to_string();
-        match verbs::delete::delete(call, options).await {
-            Ok(_) => {}
-            Err(status) if status.is_not_found() => {}
-            Err(status) => return Err(status),
-        }
-    }
+    verbs::delete::delete_all(call, &page.objects, options).await?;
     call.name.clear();
     call.namespace = namespace;
     convert::prepare(&call.resource, &call.version, &page.objects).await?;

@@ -241,7 +241,8 @@ async fn remove(call: &mut Call<'_>, options: &mut DeleteOptions) -> Result<(), 
             if value == pod.value() {
                 break;
             }
-            if let Some((revision, _)) = delete::commit(call, &pod, Some(value)).await? {
+            if let Some((revision, _)) = delete::commit(call, &pod, Some(value))? {
+                call.server.durable(revision).await?;
                 if options.resource_version.is_some() {
                     options.resource_version = Some(revision.to_string());
                 }

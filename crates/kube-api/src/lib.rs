@@ -18,6 +18,7 @@ mod builtin_warnings;
 mod call;
 mod callout;
 mod claims;
+pub mod clock;
 mod content;
 pub mod controllers;
 pub mod conversion;

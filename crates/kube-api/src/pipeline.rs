@@ -275,6 +275,7 @@ pub async fn write_update(
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
         Err(Refused::TooLarge) => return Err(call.too_large()),
+        Err(Refused::NoRoom) => return Err(call.no_room()),
         Err(Refused::Changed | Refused::Exists) => return Ok(None),
     };
     if let Some(object) = &object {

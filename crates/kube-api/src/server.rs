@@ -6,6 +6,7 @@ use crate::{
     authz::{self, Rbac},
     buffers::Buffers,
     callout::Caller,
+    clock::Clock,
     controllers,
     conversion::{Conversion, Converters},
     crd,
@@ -72,6 +73,8 @@ pub struct Options {
     pub event_ttl: Option<Duration>,
     /// Proxies in front that are believed about who asks; `None` for none.
     pub front_proxy: Option<TrustedProxies>,
+    /// By which clock the serving certificate is renewed.
+    pub clock: Clock,
 }
 
 /// Kubernetes' default `--event-ttl`.
@@ -106,6 +109,7 @@ pub struct Inner {
     pub authenticator: Authenticator,
     pub rbac: Arc<Rbac>,
     pub pki: Arc<Pki>,
+    clock: Clock,
     /// Who is served when more is asked than can be done at once.
     pub fair: Fair,
     /// Bodies of requests that are on their way.
@@ -141,16 +145,34 @@ pub struct Inner {
 }
 
 impl Inner {
+    /// Shows a write at once where there is no disk to wait for. Whoever decides several writes before waiting for them says so
+    /// of each: the last one may never be waited for, when the client goes away.
+    pub fn decided(&self, revision: u64) {
+        self.durability.decided(&self.store, revision);
+    }
+
     /// Waits until a write is on disk and visible.
     ///
     /// # Errors
     /// 500 with the reason when it could not be kept; the write did not happen then.
     pub async fn durable(&self, revision: u64) -> Result<(), Status> {
-        self.durability.wait(&self.store, revision).await.map_err(|reason| {
-            let mut status = Status::internal(format!("the write could not be kept: {reason}"));
-            status.retry_after_seconds = Some(1);
-            status
-        })
+        self.durability.wait(&self.store, revision).await.map_err(not_kept)
+    }
+
+    /// 500: there is no room for what is written. Somebody looks whether there is by now.
+    pub fn no_room(&self) -> Status {
+        let reason = self.durability.trouble();
+        self.queue.look();
+        not_kept(reason.unwrap_or_else(|| StorageError::Full.to_string().into()))
+    }
+
+    /// Why what is written is not kept at present, if it is not.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        let trouble = self.durability.trouble();
+        if trouble.is_some() {
+            self.queue.look();
+        }
+        trouble
     }
 
     /// Waits until readers see what was decided until now. Who is refused because of a write that is still on its way to the
@@ -179,6 +201,12 @@ impl Inner {
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) && !self.stop.is_cancelled()
     }
+}
+
+fn not_kept(reason: Arc<str>) -> Status {
+    let mut status = Status::internal(format!("the write could not be kept: {reason}"));
+    status.retry_after_seconds = Some(1);
+    status
 }
 
 /// A running API server. Cheap to clone.
@@ -220,7 +248,7 @@ impl Server {
             objects.push(object);
         }
         let keys = options.data_dir.as_ref().map(|it| it.join("pki"));
-        let pki = Arc::new(Pki::open(keys.as_deref(), &options.names, jiff::Timestamp::now())?);
+        let pki = Arc::new(Pki::open(keys.as_deref(), &options.names, options.clock.now())?);
         let (queue, records) = persist::queue(storage.is_some());
         let store = Arc::new(Store::new(objects, loaded.revision, queue.clone()));
         let caller = Arc::new(Caller::new(store.clone()));
@@ -283,6 +311,7 @@ impl Server {
             hooks,
             caller,
             pki,
+            clock: options.clock,
             fair: Fair::new(options.limits.clone()),
             intake: Intake::new(options.limits.clone()),
             parties,
@@ -322,6 +351,8 @@ impl Server {
         tokio::spawn(standing::run(standing, Arc::downgrade(&server.inner), stop.clone()));
         tokio::spawn(reports::run(told, server.local(), stop));
         server.inner.ready.store(true, Ordering::Release);
+        // From now on room is kept for deletions; what a start has to write goes into it.
+        server.inner.queue.look();
         Ok(server)
     }
 
@@ -330,17 +361,23 @@ impl Server {
     /// # Errors
     /// When the serving certificate cannot be used.
     pub fn listen(&self, listener: TcpListener) -> Result<JoinHandle<()>, rustls::Error> {
-        let config = Arc::new(ArcSwap::new(tls::server_config(
-            &self.inner.pki,
-            self.inner.authenticator.proxy_authorities(),
-        )?));
+        let others = self.inner.authenticator.proxy_authorities().to_vec();
+        let config = move |pki: &Pki| tls::server_config(pki, &others);
+        let shown = Arc::new(ArcSwap::new(config(&self.inner.pki)?));
+        tokio::spawn(tls::keep(
+            self.inner.pki.clone(),
+            shown.clone(),
+            config,
+            self.inner.clock.clone(),
+            self.inner.stop.clone(),
+        ));
         let server = self.clone();
         let handler = move |request: Request<hyper::body::Incoming>, peer| {
             let server = server.clone();
             async move { crate::dispatch::handle(&server.inner, request, peer, None).await }
         };
         let stop = self.inner.stop.clone();
-        Ok(tokio::spawn(listen::serve(listener, config, handler, stop)))
+        Ok(tokio::spawn(listen::serve(listener, shown, handler, stop)))
     }
 
     /// Answers one request as `user`, without sockets, TLS or credentials.

@@ -2,7 +2,8 @@
 //! accepts any of them. Whether a certificate means anything is authentication's business, so that a client with a
 //! certificate of the wrong authority gets a readable 401 rather than a TLS alert.
 
-use crate::pki::Pki;
+use crate::{clock::Clock, pki::Pki};
+use arc_swap::ArcSwap;
 use rustls::{
     DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
     client::danger::HandshakeSignatureValid,
@@ -10,7 +11,9 @@ use rustls::{
     pki_types::{CertificateDer, UnixTime},
     server::danger::{ClientCertVerified, ClientCertVerifier},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 
 /// The one cryptography provider of this crate, named everywhere so that no process-wide default is needed.
 pub fn provider() -> Arc<CryptoProvider> {
@@ -91,3 +94,44 @@ pub fn server_config(pki: &Pki, others: &[DistinguishedName]) -> Result<Arc<Serv
     config.send_tls13_tickets = 1;
     Ok(Arc::new(config))
 }
+
+/// How often it is looked whether the serving certificate has to be renewed. Rather this than one long wait: a machine that
+/// slept, or whose clock was set, has another time than the wait has counted.
+const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// Renews the serving certificate of `pki` in time, and has new connections shown it; those that are open go on as they are.
+/// `config` makes a configuration of the certificate that is there. Ends with `stop`.
+pub async fn keep(
+    pki: Arc<Pki>,
+    shown: Arc<ArcSwap<ServerConfig>>,
+    config: impl Fn(&Pki) -> Result<Arc<ServerConfig>, Error>,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    let mut told = false;
+    loop {
+        let now = clock.now();
+        if let Some(until) = pki.authority_ends(now).filter(|_| !told) {
+            warn!(%until, "the server's authority ends: give it a new data directory before, and have its clients join that");
+            told = true;
+        }
+        match pki.renew(now) {
+            Ok(false) => {}
+            Ok(true) => match config(&pki) {
+                Ok(next) => {
+                    shown.store(next);
+                    info!("renewed the serving certificate");
+                }
+                Err(error) => warn!(%error, "the renewed serving certificate cannot be shown"),
+            },
+            Err(error) => warn!(%error, "could not renew the serving certificate, will retry"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.wait(LOOK_AGAIN) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

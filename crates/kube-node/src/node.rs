@@ -67,6 +67,8 @@ pub struct Ground {
     pub client: Client,
     pub pods_dir: PathBuf,
     pub claims_dir: PathBuf,
+    /// Where pods may have something made that they name on the host.
+    pub host_dir: PathBuf,
     pub images: ImageMap,
     pub api_server: Option<ApiServer>,
     pub stop_grace: Duration,
@@ -111,7 +113,8 @@ impl Node {
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Node, StartError> {
     let pods_dir = options.dir.join("pods");
     let claims_dir = options.dir.join("claims");
-    for dir in [&pods_dir, &claims_dir] {
+    let host_dir = options.dir.join("host");
+    for dir in [&pods_dir, &claims_dir, &host_dir] {
         pod::private_dir(dir).map_err(|source| StartError::Directory {
             path: dir.display().to_string(),
             source,
@@ -124,7 +127,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
             source,
         })
     };
-    let (pods_dir, claims_dir) = (absolute(pods_dir)?, absolute(claims_dir)?);
+    let (pods_dir, claims_dir, host_dir) = (absolute(pods_dir)?, absolute(claims_dir)?, absolute(host_dir)?);
     let pods_of_before = directories(&pods_dir);
     let spawner = Spawner::start(options.dir.join("running")).map_err(StartError::Thread)?;
     let tasks = TaskTracker::new();
@@ -156,6 +159,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         client: client.clone(),
         pods_dir,
         claims_dir,
+        host_dir,
         images: options.images,
         api_server: options.api_server,
         stop_grace: options.stop_grace,

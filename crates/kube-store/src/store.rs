@@ -75,7 +75,13 @@ pub enum Refused {
     Changed,
     /// The new state is larger than an object may be.
     TooLarge,
+    /// The journal is short of room, and the write would need more of it.
+    NoRoom,
 }
+
+/// How much longer than before a state may be that is taken while the journal is short of room: a revision has a digit more, a
+/// deletion its time.
+const SAME_SIZE_BYTES: usize = 64;
 
 /// A read or watch asked for a revision that the log no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +128,8 @@ struct Inner {
     published: u64,
     /// No history reaches below this: the revision at start.
     origin: u64,
+    /// Whether only what needs no more room is taken.
+    short_of_room: bool,
     tables: HashMap<Arc<str>, Table>,
     queue: VecDeque<(Arc<Event>, Box<str>)>,
 }
@@ -149,6 +157,7 @@ impl Store {
             decided: revision,
             published: revision,
             origin: revision,
+            short_of_room: false,
             tables,
             queue: VecDeque::new(),
         };
@@ -156,6 +165,12 @@ impl Store {
             inner: RwLock::new(inner),
             journal,
         }
+    }
+
+    /// Whether the journal is short of room from now on: then only deletions are taken, what belongs to an object that is being
+    /// deleted, and what is not larger than what it replaces.
+    pub fn set_short_of_room(&self, short: bool) {
+        self.inner.write().short_of_room = short;
     }
 
     /// The revision that readers see now.
@@ -295,6 +310,9 @@ impl Store {
         if after.as_ref().is_some_and(|it| it.json.len() > OBJECT_BYTES_MAX) {
             return Err(Refused::TooLarge);
         }
+        if inner.short_of_room && needs_room(before.as_deref(), after.as_deref()) {
+            return Err(Refused::NoRoom);
+        }
         let (change, object) = match (&before, &after) {
             (None, Some(after)) => (Change::Added, after.clone()),
             (Some(_), Some(after)) => (Change::Modified, after.clone()),
@@ -403,6 +421,14 @@ impl Store {
     }
 }
 
+fn needs_room(before: Option<&Object>, after: Option<&Object>) -> bool {
+    match (before, after) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(before), Some(after)) => !before.terminating && after.json.len() > before.json.len() + SAME_SIZE_BYTES,
+    }
+}
+
 fn in_namespace(objects: &BTreeMap<Box<str>, Arc<Object>>, namespace: &str) -> Vec<Arc<Object>> {
     if namespace.is_empty() {
         return objects.values().cloned().collect();
@@ -505,6 +531,22 @@ mod tests {
         store.compact(third);
         assert!(store.events("configmaps", third, 10).unwrap().is_empty());
         assert!(store.inner.read().tables["configmaps"].log_bytes == 0);
+    }
+
+    #[test]
+    fn who_is_short_of_room_takes_what_needs_none() {
+        let store = Store::new([], 0, Arc::new(Discard));
+        let first = put(&store, "a", Expect::Absent, "1").unwrap();
+        store.set_short_of_room(true);
+        assert_eq!(put(&store, "b", Expect::Absent, "1"), Err(Refused::NoRoom));
+        let second = put(&store, "a", Expect::Revision(first), "2").unwrap();
+        let large = "x".repeat(100);
+        assert_eq!(put(&store, "a", Expect::Revision(second), &large), Err(Refused::NoRoom));
+        let resource: Arc<str> = "configmaps".into();
+        let deleted = store.commit(&resource, "n", "a", Expect::Revision(second), |_| None);
+        assert!(deleted.is_ok());
+        store.set_short_of_room(false);
+        assert!(put(&store, "b", Expect::Absent, &large).is_ok());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use k8s_openapi::{
     api::core::v1::{Namespace, Secret},
 };
 use kube::{Api, Client, config::Kubeconfig, core::ObjectMeta};
+use kube_api::clock::Clock;
 use ocm_api::namespaces;
 use ocm_reconcile::install::{Installed, install};
 use registration::agent::{AgentOptions, Phase};
@@ -236,7 +237,7 @@ impl Join {
         let listener = ports.take(name, 0).await?;
         data.remember_ports(&[(name.clone(), listener.local_addr()?.port())].into())?;
         let server = Embedded::start(name, Some(data.server(name)), listener, Settings::default()).await?;
-        data.write_private(&data.kubeconfig(name), &server.admin_kubeconfig()?)?;
+        server.keep_admin_kubeconfig(vec![data.kubeconfig(name)], Clock::default())?;
         output::say(format_args!(
             "The Kubernetes API of {name} is ready at {}; its kubeconfig is {}.",
             server.url(),

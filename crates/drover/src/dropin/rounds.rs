@@ -240,16 +240,16 @@ async fn serve(
     };
     let named = certificate.map(|(certificate, key)| CertificateFiles::new(certificate, key));
     let files = named.or_else(CertificateFiles::usual);
-    let config = match &files {
-        Some(files) => files.read(tls)?,
-        None => tls.self_signed()?,
+    let current = match files {
+        Some(files) => {
+            let current = Arc::new(ArcSwap::from(files.read(tls)?));
+            tokio::spawn(files.follow(tls.clone(), current.clone(), stop.clone()));
+            current
+        }
+        None => tls.self_signed(stop)?,
     };
     let address = listener.local_addr().unwrap_or(address);
     info!(%address, "health and metrics");
-    let current = Arc::new(ArcSwap::from(config));
-    if let Some(files) = files {
-        tokio::spawn(files.follow(tls.clone(), current.clone(), stop.clone()));
-    }
     tokio::spawn(serving::serve(listener, current, Arc::new(site), stop.clone()));
     Ok(())
 }

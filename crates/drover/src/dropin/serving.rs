@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Body;
 use kube::Client;
+use kube_api::{clock::Clock, pki::Pki};
 use ocm_reconcile::{
     access::{self, Subject},
     awaited, metrics,
@@ -296,14 +297,21 @@ impl Tls {
             .with_context(|| format!("{certificate} and {key} do not fit"))
     }
 
-    /// The server's side with a certificate that this process has just made, as upstream's does when it is given none.
-    pub fn self_signed(&self) -> Result<Arc<ServerConfig>> {
+    /// The server's side with a certificate that this process has just made, as upstream's does when it is given none. It is
+    /// renewed in time, until `stop`.
+    pub fn self_signed(&self, stop: &CancellationToken) -> Result<Arc<ArcSwap<ServerConfig>>> {
         let host = std::env::var("POD_NAME").ok().filter(|it| !it.is_empty());
         let names: Vec<String> = host.into_iter().collect();
-        let pki =
-            kube_api::pki::Pki::open(None, &names, jiff::Timestamp::now()).context("could not make a certificate")?;
-        let serving = pki.serving();
-        Ok(self.with(serving.chain.clone(), serving.key.clone_key())?)
+        let clock = Clock::default();
+        let pki = Arc::new(Pki::open(None, &names, clock.now()).context("could not make a certificate")?);
+        let rules = self.clone();
+        let config = move |pki: &Pki| {
+            let serving = pki.serving();
+            rules.with(serving.chain.clone(), serving.key.clone_key())
+        };
+        let shown = Arc::new(ArcSwap::new(config(&pki)?));
+        tokio::spawn(kube_api::tls::keep(pki, shown.clone(), config, clock, stop.clone()));
+        Ok(shown)
     }
 }
 

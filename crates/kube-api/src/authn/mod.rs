@@ -176,7 +176,7 @@ impl Authenticator {
         }
         match (bearer(headers), peer) {
             (Some(token), _) => self
-                .authenticate_token(token, &[], now)
+                .authenticate_token(&token, &[], now)
                 .ok_or_else(Status::unauthorized),
             (None, Some(_)) => Err(Status::unauthorized()),
             (None, None) => Ok(User::new(ANONYMOUS, &[UNAUTHENTICATED])),
@@ -242,12 +242,12 @@ fn header_texts(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Utf8Erro
         .collect()
 }
 
-/// The token of `Authorization: Bearer`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, token) = value.split_once(' ')?;
+/// The token of `Authorization: Bearer`. One that is no text is nobody's, and not left out.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = String::from_utf8_lossy(headers.get(AUTHORIZATION)?.as_bytes());
+    let (scheme, token) = value.trim().split_once(' ')?;
     let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
 }
 
 /// Adds the group of every authenticated user.

@@ -391,3 +391,15 @@ fn a_cache_holds_so_many_entries_and_not_more() {
         assert_eq!(cache.get(&key(number), now), Some(number));
     }
 }
+
+#[test]
+fn a_bearer_token_that_is_no_text_is_refused_and_not_left_out() {
+    let it = world(&[]);
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", HeaderValue::from_bytes(b"Bearer \xfftoken").unwrap());
+    let refused = it.authenticator.authenticate(&headers, None, it.now).unwrap_err();
+    assert_eq!(refused.code, 401);
+    headers.insert("authorization", HeaderValue::from_str("Bearer t\u{f6}ken").unwrap());
+    let refused = it.authenticator.authenticate(&headers, None, it.now).unwrap_err();
+    assert_eq!(refused.code, 401);
+}

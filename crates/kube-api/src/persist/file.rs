@@ -3,14 +3,17 @@
 //! It is read as a whole when it is opened, and every page's checksum is looked at: what a crash left half written is cut
 //! off by the engine, and what something else has damaged is refused. A disk that is full fails a group of writes and
 //! nothing more: the engine trusts nothing that it holds after an error, so the file is opened anew for the next group.
+//! Beside it lies a file that holds nothing but room. It is given up when there is no other, so that deletions go and a start
+//! does, and made again when there is room again.
 
 use super::{Loaded, Storage};
 use bytes::Bytes;
 use kube_store::store::Record;
+use rand::Rng;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use std::{
     fs::{File, OpenOptions},
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Write},
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -52,11 +55,75 @@ enum State {
     Broken(String),
 }
 
+/// How much room is put aside: what the largest group needs that is written while there is no other, twice.
+const RESERVE_BYTES: u64 = 4 << 20;
+
+/// How much more room there has to be before that is put aside again: a disk that has room for the reserve alone is full.
+const SPARE_BYTES: u64 = 1 << 20;
+
+/// Room that is put aside on the disk of a file.
+pub trait Reserve: Send {
+    /// Takes the room, unless it is held already.
+    ///
+    /// # Errors
+    /// When there is none, or none beside it.
+    fn hold(&mut self) -> io::Result<()>;
+    /// Gives it up; says whether there was any.
+    fn give_up(&mut self) -> bool;
+}
+
+/// Nothing is put aside.
+impl Reserve for () {
+    fn hold(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn give_up(&mut self) -> bool {
+        false
+    }
+}
+
+/// Room that is held by a file of this name.
+struct ReserveFile(PathBuf);
+
+impl Reserve for ReserveFile {
+    fn hold(&mut self) -> io::Result<()> {
+        if std::fs::metadata(&self.0).is_ok_and(|it| it.len() == RESERVE_BYTES) {
+            return Ok(());
+        }
+        let fill = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&self.0)?;
+            // A disk that packs what it keeps has no room for zeros put aside.
+            let mut piece = vec![0; 64 << 10];
+            for _ in 0..(RESERVE_BYTES + SPARE_BYTES) / piece.len() as u64 {
+                rand::rng().fill_bytes(&mut piece);
+                file.write_all(&piece)?;
+            }
+            file.set_len(RESERVE_BYTES)
+        };
+        let filled = fill();
+        if filled.is_err() {
+            self.give_up();
+        }
+        filled
+    }
+
+    fn give_up(&mut self) -> bool {
+        std::fs::remove_file(&self.0).is_ok()
+    }
+}
+
 /// One redb file.
 pub struct Redb {
     shown: String,
     open: Open,
     state: State,
+    reserve: Box<dyn Reserve>,
 }
 
 impl Redb {
@@ -74,8 +141,9 @@ impl Redb {
             Ok(it) if it.len() == 0 => return Err(StorageError::Damaged(shown)),
             _ => {}
         }
+        let reserve = ReserveFile(path.with_extension("reserve"));
         let path = path.to_owned();
-        Self::over(&shown, move |builder| builder.open(&path))
+        Self::over(&shown, move |builder| builder.open(&path), Box::new(reserve))
     }
 
     /// Opens a file that somebody else provides, and calls it `shown`. For tests, whose disks fail when they are told to.
@@ -85,20 +153,27 @@ impl Redb {
     pub fn with_backend<B: StorageBackend>(
         shown: &str,
         make: impl Fn() -> io::Result<B> + Send + 'static,
+        reserve: Box<dyn Reserve>,
     ) -> Result<Self, StorageError> {
-        Self::over(shown, move |builder| builder.create_with_backend(make()?))
+        Self::over(shown, move |builder| builder.create_with_backend(make()?), reserve)
     }
 
     fn over(
         shown: &str,
         open: impl Fn(&mut Builder) -> Result<Database, DatabaseError> + Send + 'static,
+        reserve: Box<dyn Reserve>,
     ) -> Result<Self, StorageError> {
         let mut it = Self {
             shown: shown.to_owned(),
             open: Box::new(open),
             state: State::Full(Instant::now()),
+            reserve,
         };
-        it.state = State::Open(it.opened()?);
+        let opened = match it.opened() {
+            Err(StorageError::Full) if it.reserve.give_up() => it.opened(),
+            opened => opened,
+        };
+        it.state = State::Open(opened?);
         Ok(it)
     }
 
@@ -117,7 +192,10 @@ impl Redb {
     fn database(&mut self) -> Result<&Database, StorageError> {
         match &self.state {
             State::Open(_) => {}
-            State::Full(since) if since.elapsed() < RETRY_AFTER => return Err(StorageError::Full),
+            // Once more at once, with what was put aside.
+            State::Full(since) if since.elapsed() < RETRY_AFTER && !self.reserve.give_up() => {
+                return Err(StorageError::Full);
+            }
             State::Full(_) => {
                 let opened = self.opened();
                 self.settle(opened.as_ref().err());
@@ -251,5 +329,10 @@ impl Storage for Redb {
         let written = write(self.database()?, records).map_err(of_write);
         self.settle(written.as_ref().err());
         written
+    }
+
+    fn reserve(&mut self) -> Result<(), StorageError> {
+        self.database()?;
+        self.reserve.hold().map_err(|error| of_write(error.into()))
     }
 }

@@ -6,7 +6,7 @@
 pub mod file;
 
 use bytes::Bytes;
-pub use file::{Redb, StorageError};
+pub use file::{Redb, Reserve, StorageError};
 use kube_store::{
     Store,
     store::{Event, Journal, Record},
@@ -18,6 +18,7 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender, channel},
     },
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 
@@ -28,6 +29,13 @@ pub trait Storage: Send + 'static {
     /// Keeps a group of writes; when it returns they survive a power loss. When it fails it is not known which of them
     /// were kept, and it may be called again: the disk may have room by then.
     fn write(&mut self, records: &[Record]) -> Result<(), StorageError>;
+    /// Puts aside the room that deletions may need. A storage that has put it aside may be full and still delete.
+    ///
+    /// # Errors
+    /// When there is no room for it: then only what needs no more room should be written.
+    fn reserve(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
 }
 
 /// What a storage held.
@@ -78,27 +86,36 @@ pub type OnPublish = Box<dyn Fn(&[Arc<Event>]) + Send>;
 /// The journal of a store: hands out waiting places and runs the writing thread.
 pub struct Durability {
     progress: watch::Receiver<Progress>,
+    /// Why writes are not kept, or only those that need no more room.
+    trouble: Arc<Mutex<Option<Arc<str>>>>,
     /// Without a storage, writes are published by the writer itself.
     immediate: Option<Mutex<(watch::Sender<Progress>, OnPublish)>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
+/// What the thread is asked to do.
+pub enum Order {
+    Keep(Record),
+    /// Look whether there is room again, or still.
+    Look,
+}
+
 /// The journal half that the store calls.
 pub struct Queue {
-    sender: Mutex<Option<Sender<Record>>>,
+    sender: Mutex<Option<Sender<Order>>>,
 }
 
 impl Journal for Queue {
     fn append(&self, record: Record) {
         if let Some(sender) = &*self.sender.lock() {
             // The thread ends only after the sender is dropped, so sending cannot fail.
-            let _ = sender.send(record);
+            let _ = sender.send(Order::Keep(record));
         }
     }
 }
 
 /// A queue and the end that the thread reads.
-pub fn queue(durable: bool) -> (Arc<Queue>, Receiver<Record>) {
+pub fn queue(durable: bool) -> (Arc<Queue>, Receiver<Order>) {
     let (sender, receiver) = channel();
     (
         Arc::new(Queue {
@@ -109,6 +126,13 @@ pub fn queue(durable: bool) -> (Arc<Queue>, Receiver<Record>) {
 }
 
 impl Queue {
+    /// Has the thread look whether there is room.
+    pub fn look(&self) {
+        if let Some(sender) = &*self.sender.lock() {
+            let _ = sender.send(Order::Look);
+        }
+    }
+
     /// Ends the thread after it has written what is queued.
     pub fn close(&self) {
         self.sender.lock().take();
@@ -119,7 +143,7 @@ impl Durability {
     /// Starts the writing thread, or publishes at once when `storage` is `None`.
     pub fn start(
         store: Arc<Store>,
-        records: Receiver<Record>,
+        orders: Receiver<Order>,
         storage: Option<Box<dyn Storage>>,
         on_publish: OnPublish,
     ) -> Self {
@@ -127,23 +151,52 @@ impl Durability {
             published: store.revision(),
             lost: VecDeque::new(),
         });
+        let trouble = Arc::<Mutex<Option<Arc<str>>>>::default();
         let Some(storage) = storage else {
             let immediate = Some(Mutex::new((sender, on_publish)));
             return Self {
                 progress,
+                trouble,
                 immediate,
                 thread: Mutex::new(None),
             };
         };
+        let writer = Writer {
+            room: Room {
+                store: store.clone(),
+                trouble: trouble.clone(),
+                looked: None,
+            },
+            store,
+            storage,
+            progress: sender,
+            on_publish,
+            lost_through: 0,
+            doubtful: BTreeSet::new(),
+            renewed_at: None,
+        };
         let thread = std::thread::Builder::new()
             .name("journal".into())
             .stack_size(512 * 1024)
-            .spawn(move || write_groups(&store, &records, storage, &sender, &on_publish))
+            .spawn(move || writer.run(&orders))
             .expect("a thread can be started at start-up");
         Self {
             progress,
+            trouble,
             immediate: None,
             thread: Mutex::new(Some(thread)),
+        }
+    }
+
+    /// Shows a decided write at once if it need not be made durable.
+    pub fn decided(&self, store: &Store, revision: u64) {
+        let Some(immediate) = &self.immediate else { return };
+        // The lock keeps events in order when two writers publish at once.
+        let guard = immediate.lock();
+        let events = store.publish(revision);
+        if !events.is_empty() {
+            (guard.1)(&events);
+            guard.0.send_modify(|it| it.published = it.published.max(revision));
         }
     }
 
@@ -152,14 +205,8 @@ impl Durability {
     /// # Errors
     /// The reason why it could not be kept.
     pub async fn wait(&self, store: &Store, revision: u64) -> Result<(), Arc<str>> {
-        if let Some(immediate) = &self.immediate {
-            // The lock keeps events in order when two writers publish at once.
-            let guard = immediate.lock();
-            let events = store.publish(revision);
-            if !events.is_empty() {
-                (guard.1)(&events);
-                guard.0.send_modify(|it| it.published = it.published.max(revision));
-            }
+        if self.immediate.is_some() {
+            self.decided(store, revision);
             return Ok(());
         }
         let mut progress = self.progress.clone();
@@ -172,6 +219,11 @@ impl Durability {
         outcome.unwrap_or_else(|| Err("the server is shutting down".into()))
     }
 
+    /// Why writes are not kept at present, or only those that need no more room.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.lock().clone()
+    }
+
     /// Waits for the writing thread to end; call after `Queue::close`.
     pub fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
@@ -182,53 +234,140 @@ impl Durability {
 
 /// Most writes that share one sync: bounds the memory of a group, far above what queues during one sync.
 const GROUP_RECORDS_MAX: usize = 4096;
+/// The same while there is little room: what one group changes is there twice until it is kept, and must fit into the reserve.
+const GROUP_RECORDS_MAX_SHORT: usize = 256;
+/// Renewals of Leases that nobody else writes beside are kept no more often than so: a sync costs as much as everything else
+/// about a renewal together, and of a large fleet several come within this time. A renewal after a pause is kept at once, and
+/// whatever else is written takes along what waits.
+const RENEWALS_EVERY: Duration = Duration::from_millis(50);
+const LEASES: &str = "leases.coordination.k8s.io";
 
-fn write_groups(
-    store: &Store,
-    records: &Receiver<Record>,
-    mut storage: Box<dyn Storage>,
-    progress: &watch::Sender<Progress>,
-    on_publish: &OnPublish,
-) {
-    let mut lost_through = 0;
-    // What a group that failed wanted to change. It may be on disk or not; the next group that is kept says what is true.
-    let mut doubtful: BTreeSet<(Arc<str>, Box<str>)> = BTreeSet::new();
-    let mut group = Vec::new();
-    while let Ok(first) = records.recv() {
-        group.clear();
-        group.push(first);
-        while group.len() < GROUP_RECORDS_MAX
-            && let Ok(next) = records.try_recv()
-        {
-            group.push(next);
+/// How soon it is looked again whether there is room.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Whether there is room for more than deletions.
+struct Room {
+    store: Arc<Store>,
+    trouble: Arc<Mutex<Option<Arc<str>>>>,
+    looked: Option<Instant>,
+}
+
+impl Room {
+    fn is_short(&self) -> bool {
+        self.trouble.lock().is_some()
+    }
+
+    fn look(&mut self, storage: &mut dyn Storage) {
+        if self.looked.is_some_and(|it| it.elapsed() < LOOK_AGAIN) {
+            return;
         }
-        group.retain(|it| it.revision > lost_through);
-        let (Some(from), Some(to)) = (group.first().map(|it| it.revision), group.last().map(|it| it.revision)) else {
-            continue;
-        };
-        let failing = !doubtful.is_empty();
-        drop(group.splice(..0, doubtful.iter().map(|it| as_published(store, it, from))));
-        match storage.write(&group) {
-            Ok(()) => {
-                if failing {
-                    tracing::info!("writes are kept again");
-                    doubtful.clear();
+        self.looked = Some(Instant::now());
+        match storage.reserve() {
+            Ok(()) => self.settle(None),
+            Err(error) => self.settle(Some(error.to_string())),
+        }
+    }
+
+    /// What is true from now on.
+    fn settle(&self, trouble: Option<String>) {
+        let mut before = self.trouble.lock();
+        match (&*before, &trouble) {
+            (None, Some(error)) => tracing::error!(%error, "only deletions are taken, and what needs no more room"),
+            (Some(_), None) => tracing::info!("writes are kept again"),
+            _ => {}
+        }
+        self.store.set_short_of_room(trouble.is_some());
+        *before = trouble.map(Into::into);
+    }
+}
+
+/// The writing thread.
+struct Writer {
+    room: Room,
+    store: Arc<Store>,
+    storage: Box<dyn Storage>,
+    progress: watch::Sender<Progress>,
+    on_publish: OnPublish,
+    lost_through: u64,
+    /// What a group that failed wanted to change. It may be on disk or not; the next group that is kept says what is true.
+    doubtful: BTreeSet<(Arc<str>, Box<str>)>,
+    /// When the last group of renewals was kept.
+    renewed_at: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self, orders: &Receiver<Order>) {
+        let mut group = Vec::new();
+        while let Ok(first) = orders.recv() {
+            group.clear();
+            let (mut next, mut looks) = (Some(first), self.room.is_short());
+            let most = if looks {
+                GROUP_RECORDS_MAX_SHORT
+            } else {
+                GROUP_RECORDS_MAX
+            };
+            while let Some(order) = next {
+                match order {
+                    Order::Keep(record) => group.push(record),
+                    Order::Look => looks = true,
                 }
-                let events = store.publish(to);
-                on_publish(&events);
-                progress.send_modify(|it| it.published = to);
+                next = if group.len() < most {
+                    self.next(orders, &group)
+                } else {
+                    None
+                };
             }
-            Err(error) => {
-                if !failing {
-                    tracing::error!(%error, "a group of writes could not be kept");
-                }
-                doubtful.extend(group.drain(..).map(|it| (it.resource, it.key)));
-                lost_through = store.abort();
-                let reason: Arc<str> = error.to_string().into();
-                progress.send_modify(|it| it.lose(from, lost_through, reason));
+            let renews = are_renewals(&group);
+            self.keep(&mut group);
+            if renews {
+                self.renewed_at = Some(Instant::now());
+            }
+            if looks {
+                self.room.look(&mut *self.storage);
             }
         }
     }
+
+    /// What shares the sync of a group: what has queued, and what comes while the group may wait.
+    fn next(&self, orders: &Receiver<Order>, group: &[Record]) -> Option<Order> {
+        match orders.try_recv() {
+            Ok(queued) => Some(queued),
+            Err(_) => orders.recv_timeout(patience(group, self.renewed_at?.elapsed())?).ok(),
+        }
+    }
+
+    fn keep(&mut self, group: &mut Vec<Record>) {
+        group.retain(|it| it.revision > self.lost_through);
+        let (Some(from), Some(to)) = (group.first().map(|it| it.revision), group.last().map(|it| it.revision)) else {
+            return;
+        };
+        drop(group.splice(..0, self.doubtful.iter().map(|it| as_published(&self.store, it, from))));
+        match self.storage.write(group) {
+            Ok(()) => {
+                self.doubtful.clear();
+                let events = self.store.publish(to);
+                (self.on_publish)(&events);
+                self.progress.send_modify(|it| it.published = to);
+            }
+            Err(error) => {
+                self.doubtful.extend(group.drain(..).map(|it| (it.resource, it.key)));
+                self.room.settle(Some(error.to_string()));
+                self.lost_through = self.store.abort();
+                let (lost, reason) = (self.lost_through, error.to_string().into());
+                self.progress.send_modify(|it| it.lose(from, lost, reason));
+            }
+        }
+    }
+}
+
+/// How long a group may wait for more: one of renewals until it is time for them, when the last such group was kept so long ago.
+fn patience(group: &[Record], since: Duration) -> Option<Duration> {
+    RENEWALS_EVERY.checked_sub(since).filter(|_| are_renewals(group))
+}
+
+fn are_renewals(group: &[Record]) -> bool {
+    let renews = |it: &Record| &*it.resource == LEASES && it.json.is_some();
+    !group.is_empty() && group.iter().all(renews)
 }
 
 /// What readers see under a key, as a record of the group that begins with `revision`.
@@ -239,5 +378,35 @@ fn as_published(store: &Store, (resource, key): &(Arc<str>, Box<str>), revision:
         resource: resource.clone(),
         key: key.clone(),
         json: store.get(resource, namespace, name).map(|it| it.json.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(resource: &str, json: Option<&'static str>) -> Record {
+        Record {
+            revision: 1,
+            resource: resource.into(),
+            key: "n\0a".into(),
+            json: json.map(|it| Bytes::from_static(it.as_bytes())),
+        }
+    }
+
+    #[test]
+    fn renewals_of_leases_that_come_one_by_one_share_a_sync_and_nothing_else_waits() {
+        let (renewal, deletion) = (record(LEASES, Some("{}")), record(LEASES, None));
+        let other = record("configmaps", Some("{}"));
+        let since = Duration::from_millis(10);
+        assert_eq!(
+            patience(&[renewal.clone(), renewal.clone()], since),
+            Some(RENEWALS_EVERY - since)
+        );
+        assert_eq!(patience(std::slice::from_ref(&renewal), RENEWALS_EVERY * 2), None);
+        assert_eq!(patience(&[renewal, other.clone()], since), None);
+        assert_eq!(patience(&[deletion], since), None);
+        assert_eq!(patience(&[other], since), None);
+        assert_eq!(patience(&[], since), None);
     }
 }

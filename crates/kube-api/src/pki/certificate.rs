@@ -289,13 +289,12 @@ pub fn validity(certificate: &Certificate) -> (jiff::Timestamp, jiff::Timestamp)
 }
 
 /// Whether a serving certificate read from disk can still be used: signed by this authority, for these names, and not
-/// about to end.
+/// to be renewed yet.
 pub fn still_serves(
     certificate: &Certificate,
     authority: &Authority,
-    names: &BTreeSet<&str>,
+    names: &BTreeSet<String>,
     now: jiff::Timestamp,
-    seconds_left_min: i64,
 ) -> bool {
     let tbs = certificate.tbs_certificate();
     let Ok(identifier) = key_identifier(authority.certificate.tbs_certificate().subject_public_key_info()) else {
@@ -306,14 +305,14 @@ pub fn still_serves(
         return false;
     }
     let (from, until) = validity(certificate);
-    if from > now || until.duration_since(now).as_secs() < seconds_left_min {
+    if from > now || now >= super::renew_at(from, until) {
         return false;
     }
     let Ok(Some((_, SubjectAltName(held)))) = tbs.get_extension::<SubjectAltName>() else {
         return false;
     };
     let held: BTreeSet<String> = held.iter().filter_map(name_text).collect();
-    names.iter().all(|it| held.contains(*it))
+    names.is_subset(&held)
 }
 
 fn name_text(name: &GeneralName) -> Option<String> {

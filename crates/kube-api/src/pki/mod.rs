@@ -8,6 +8,7 @@ pub mod certificate;
 mod files;
 
 use crate::tokens::TokenKey;
+use arc_swap::ArcSwap;
 use certificate::{Purpose, Request};
 use p256::{
     ecdsa::SigningKey,
@@ -40,8 +41,8 @@ const TOKEN_KEY_FILE: &str = "service-account.key";
 const DAY_SECONDS: i64 = 24 * 3600;
 const CA_SECONDS: i64 = 3650 * DAY_SECONDS;
 const SERVING_SECONDS: i64 = 365 * DAY_SECONDS;
-/// A serving certificate with less than this left is replaced at start.
-const SERVING_RENEW_SECONDS: i64 = 60 * DAY_SECONDS;
+/// From when on the end of the authority is told of: who has its certificate needs the next one by then.
+const CA_WARN_SECONDS: i64 = 365 * DAY_SECONDS;
 
 /// Why keys could not be opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -123,12 +124,21 @@ impl Authority {
 pub struct Serving {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
+    renew_at: jiff::Timestamp,
+}
+
+/// When a certificate that is valid from then until then is replaced: when two thirds of its life are over. The last third is
+/// for whoever has to notice that it was not.
+pub fn renew_at(from: jiff::Timestamp, until: jiff::Timestamp) -> jiff::Timestamp {
+    until - until.duration_since(from) / 3
 }
 
 /// All keys of one server.
 pub struct Pki {
     authority: Authority,
-    serving: Serving,
+    serving: ArcSwap<Serving>,
+    /// DNS names and addresses that the serving certificate holds.
+    names: BTreeSet<String>,
     token_key: OnceLock<Arc<TokenKey>>,
     dir: Option<PathBuf>,
 }
@@ -144,10 +154,13 @@ impl Pki {
             files::create_private_dir(dir)?;
         }
         let authority = open_authority(dir, now)?;
-        let serving = open_serving(dir, &authority, names, now)?;
+        let usual = SERVING_NAMES.iter().map(|it| (*it).to_owned());
+        let names: BTreeSet<String> = usual.chain(names.iter().cloned()).collect();
+        let serving = open_serving(dir, &authority, &names, now)?;
         Ok(Self {
             authority,
-            serving,
+            serving: ArcSwap::from_pointee(serving),
+            names,
             token_key: OnceLock::new(),
             dir: dir.map(Path::to_owned),
         })
@@ -164,8 +177,27 @@ impl Pki {
     }
 
     /// The certificate that the server shows.
-    pub fn serving(&self) -> &Serving {
-        &self.serving
+    pub fn serving(&self) -> Arc<Serving> {
+        self.serving.load_full()
+    }
+
+    /// Makes the next serving certificate when it is time to; says whether it did.
+    ///
+    /// # Errors
+    /// When it cannot be written: the one before stays.
+    pub fn renew(&self, now: jiff::Timestamp) -> Result<bool, Error> {
+        if now < self.serving.load().renew_at {
+            return Ok(false);
+        }
+        let next = make_serving(self.dir.as_deref(), &self.authority, &self.names, now)?;
+        self.serving.store(Arc::new(next));
+        Ok(true)
+    }
+
+    /// When the authority ends, if that is soon. Nothing renews it: everybody who was given its certificate trusts this one alone.
+    pub fn authority_ends(&self, now: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let (_, until) = certificate::validity(&self.authority.certificate);
+        (until.duration_since(now).as_secs() < CA_WARN_SECONDS).then_some(until)
     }
 
     /// The key of ServiceAccount tokens. Made or read at first use, because making an RSA key takes about as long as
@@ -319,7 +351,7 @@ pub fn serving_pair(names: &[String], now: jiff::Timestamp, seconds: i64) -> Res
     let name = names.first().map_or("serving", String::as_str);
     let certificate = certificate::authority(&format!("{name}@{}", now.as_second()), &key, now, seconds)?;
     let authority = Authority::new(certificate, key)?;
-    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let names: BTreeSet<String> = names.iter().cloned().collect();
     let key = new_key();
     let not_after = now + jiff::SignedDuration::from_secs(seconds);
     let certificate = sign_serving(&authority, name, &names, &key, now, not_after)?;
@@ -350,29 +382,34 @@ fn open_authority(dir: Option<&Path>, now: jiff::Timestamp) -> Result<Authority,
     Ok(authority)
 }
 
+const SERVING_FILE: &str = "serving.pem";
+
 fn open_serving(
     dir: Option<&Path>,
     authority: &Authority,
-    names: &[String],
+    names: &BTreeSet<String>,
     now: jiff::Timestamp,
 ) -> Result<Serving, Error> {
-    let wanted: BTreeSet<&str> = SERVING_NAMES
-        .iter()
-        .copied()
-        .chain(names.iter().map(String::as_str))
-        .collect();
-    let path = dir.map(|it| it.join("serving.pem"));
-    if let Some(path) = &path
-        && let Some((certificate, key)) = read_pair(path)?
-        && certificate::still_serves(&certificate, authority, &wanted, now, SERVING_RENEW_SECONDS)
+    if let Some(dir) = dir
+        && let Some((certificate, key)) = read_pair(&dir.join(SERVING_FILE))?
+        && certificate::still_serves(&certificate, authority, names, now)
     {
         return serving(&certificate, &key);
     }
+    make_serving(dir, authority, names, now)
+}
+
+fn make_serving(
+    dir: Option<&Path>,
+    authority: &Authority,
+    names: &BTreeSet<String>,
+    now: jiff::Timestamp,
+) -> Result<Serving, Error> {
     let key = new_key();
     let not_after = now + jiff::SignedDuration::from_secs(SERVING_SECONDS);
-    let certificate = sign_serving(authority, "kube-apiserver", &wanted, &key, now, not_after)?;
-    if let Some(path) = &path {
-        write_pair(path, &certificate, &key)?;
+    let certificate = sign_serving(authority, "kube-apiserver", names, &key, now, not_after)?;
+    if let Some(dir) = dir {
+        write_pair(&dir.join(SERVING_FILE), &certificate, &key)?;
     }
     serving(&certificate, &key)
 }
@@ -380,7 +417,7 @@ fn open_serving(
 fn sign_serving(
     authority: &Authority,
     common_name: &str,
-    names: &BTreeSet<&str>,
+    names: &BTreeSet<String>,
     key: &SigningKey,
     now: jiff::Timestamp,
     not_after: jiff::Timestamp,
@@ -407,7 +444,9 @@ fn sign_serving(
 
 fn serving(certificate: &Certificate, key: &SigningKey) -> Result<Serving, Error> {
     let key = key.to_pkcs8_der().expect("a P-256 key encodes");
+    let (from, until) = certificate::validity(certificate);
     Ok(Serving {
+        renew_at: renew_at(from, until),
         chain: vec![certificate::to_der(certificate)?],
         key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec())),
     })

@@ -3,7 +3,8 @@ use std::os::unix::fs::PermissionsExt;
 use x509_parser::parse_x509_certificate;
 
 fn names(pki: &Pki) -> Vec<String> {
-    let (_, certificate) = parse_x509_certificate(&pki.serving().chain[0]).unwrap();
+    let serving = pki.serving();
+    let (_, certificate) = parse_x509_certificate(&serving.chain[0]).unwrap();
     let names = certificate.subject_alternative_name().unwrap().unwrap();
     names.value.general_names.iter().map(ToString::to_string).collect()
 }

@@ -148,6 +148,7 @@ async fn create_named(
     let allocating = allocating.filter(|_| kinds::taken_when_published(call));
     let (revision, object) = committed.map_err(|refused| match refused {
         Refused::TooLarge => call.too_large(),
+        Refused::NoRoom => call.no_room(),
         Refused::Exists | Refused::Changed | Refused::Missing => {
             Status::already_exists(&call.resource.plural, &call.resource.group, &name)
         }

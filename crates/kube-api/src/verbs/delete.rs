@@ -140,11 +140,64 @@ impl DeleteOptions {
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
+/// A deletion that is decided and may not be on disk yet.
+struct Decided {
+    written: Written,
+    /// What has to be kept; `None` when nothing changes.
+    revision: Option<u64>,
+}
+
+impl Decided {
+    async fn kept(self, call: &Call<'_>) -> Result<Written, Status> {
+        if let Some(revision) = self.revision {
+            call.server.durable(revision).await?;
+        }
+        Ok(self.written)
+    }
+}
+
+/// Objects of a collection that are decided before their sync is waited for. All of them share one; more would let one
+/// request hold more of what is not shown yet, and go on for longer before others have a turn.
+const GROUP_MAX: usize = 256;
+
 /// Deletes the named object, or marks it for deletion while finalizers hold it.
 ///
 /// # Errors
 /// 404, 409 when a precondition fails, or what admission says.
 pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+    decide(call, options).await?.kept(call).await
+}
+
+/// Deletes objects of a collection, each as [`delete`] does, in groups that are kept together.
+///
+/// # Errors
+/// Of the first object that cannot be deleted; those before it are deleted then.
+pub async fn delete_all(call: &mut Call<'_>, objects: &[Arc<Object>], options: &DeleteOptions) -> Result<(), Status> {
+    for group in objects.chunks(GROUP_MAX) {
+        let mut revisions = Vec::with_capacity(group.len());
+        let mut outcome = Ok(());
+        for object in group {
+            call.name = object.name.to_string();
+            call.namespace = object.namespace.to_string();
+            match decide(call, options).await {
+                Ok(it) => revisions.extend(it.revision),
+                Err(status) if status.is_not_found() => {}
+                Err(status) => {
+                    outcome = Err(status);
+                    break;
+                }
+            }
+        }
+        // From the last one: when it is there the others are, or are known to be lost.
+        for revision in revisions.into_iter().rev() {
+            call.server.durable(revision).await?;
+        }
+        outcome?;
+    }
+    Ok(())
+}
+
+async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided, Status> {
     kinds::check_delete(call)?;
     loop {
         let current = call.newest()?;
@@ -157,8 +210,8 @@ pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Writ
         let mut seen = old.clone();
         pipeline::ask_plugins(call, Operation::Delete, Some(&old), &mut seen, &write)?;
         admission::delete(call, &old, options).await?;
-        if let Some(written) = delete_once(call, &current, old, options).await? {
-            return Ok(written);
+        if let Some(decided) = delete_once(call, &current, old, options).await? {
+            return Ok(decided);
         }
     }
 }
@@ -172,8 +225,8 @@ pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions)
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
         let old = convert::value(&call.resource, &call.version, &current).await?;
-        if let Some(written) = delete_once(call, &current, old, options).await? {
-            return Ok(written);
+        if let Some(decided) = delete_once(call, &current, old, options).await? {
+            return decided.kept(call).await;
         }
     }
 }
@@ -183,7 +236,14 @@ async fn delete_once(
     current: &Arc<Object>,
     old: Value,
     options: &DeleteOptions,
-) -> Result<Option<Written>, Status> {
+) -> Result<Option<Decided>, Status> {
+    let unchanged = |answer| {
+        let written = Written { code: 200, answer };
+        Ok(Some(Decided {
+            written,
+            revision: None,
+        }))
+    };
     let mut new = old.clone();
     set_propagation(call, &mut new, options);
     if kinds::is_crd(call) && !current.terminating {
@@ -218,40 +278,42 @@ async fn delete_once(
             }
         }
         if new == old {
-            return Ok(Some(Written {
-                code: 200,
-                answer: pipeline::answer(call, current).await?,
-            }));
+            return unchanged(pipeline::answer(call, current).await?);
         }
         if options.dry_run {
-            return Ok(Some(Written {
-                code: 200,
-                answer: Answer::Value(new),
-            }));
+            return unchanged(Answer::Value(new));
         }
         convert::to_storage(&call.resource, &mut new).await?;
-        let Some((_, object)) = commit(call, current, Some(new)).await? else {
+        let Some((revision, object)) = commit(call, current, Some(new))? else {
             return Ok(None);
         };
         let answer = pipeline::answer(call, object.as_ref().unwrap_or(current)).await?;
-        return Ok(Some(Written { code: 200, answer }));
+        let written = Written { code: 200, answer };
+        let revision = Some(revision);
+        return Ok(Some(Decided { written, revision }));
     }
-    if !options.dry_run && commit(call, current, None).await?.is_none() {
-        return Ok(None);
-    }
+    let revision = match options.dry_run {
+        true => None,
+        false => match commit(call, current, None)? {
+            Some((revision, _)) => Some(revision),
+            None => return Ok(None),
+        },
+    };
     let answer = if call.resource.traits.returns_deleted {
         pipeline::answer(call, current).await?
     } else {
         Answer::Value(success(call, &current.uid))
     };
-    Ok(Some(Written { code: 200, answer }))
+    let written = Written { code: 200, answer };
+    Ok(Some(Decided { written, revision }))
 }
 
-/// Brings the next state of an object to the store, or removes it. `None` when it changed meanwhile.
+/// Decides the next state of an object, or its removal; whoever calls waits until that is kept. `None` when the object changed
+/// meanwhile.
 ///
 /// # Errors
 /// 404, or 413 for what is too large.
-pub(crate) async fn commit(
+pub(crate) fn commit(
     call: &Call<'_>,
     current: &Arc<Object>,
     new: Option<Value>,
@@ -266,11 +328,12 @@ pub(crate) async fn commit(
         });
     match committed {
         Ok(it) => {
-            call.server.durable(it.0).await?;
+            call.server.decided(it.0);
             Ok(Some(it))
         }
         Err(Refused::Missing) => Err(call.not_found()),
         Err(Refused::TooLarge) => Err(call.too_large()),
+        Err(Refused::NoRoom) => Err(call.no_room()),
         Err(Refused::Changed | Refused::Exists) => Ok(None),
     }
 }

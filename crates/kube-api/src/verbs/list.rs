@@ -115,6 +115,9 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     let (mut objects, revision) = match &token {
         Some(token) if token.revision >= 0 => {
             let revision = token.revision as u64;
+            if revision > current {
+                return Err(unreached(token, current));
+            }
             let objects = match call.server.snapshots.find(call.id(), namespace, revision) {
                 Some(kept) => kept[kept.partition_point(|it| it.key() < token.start)..].to_vec(),
                 None => store
@@ -203,6 +206,18 @@ fn expired(token: &Continue) -> Status {
          Continuing with the provided token results in an inconsistent list - objects that were created, modified, or \
          deleted between the time the first chunk was returned and now may show up in the list.",
     );
+    status.metadata = Some(Box::new(json!({"continue": Continue::write(-1, &token.start)})));
+    status
+}
+
+/// A server that was restored from a backup may have given out later revisions than it has.
+fn unreached(token: &Continue, current: u64) -> Status {
+    let mut status = Status::expired(format!(
+        "The provided continue parameter is of resource version {}, which this server has not reached: it is at {current}. You \
+         can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results as it is now.",
+        token.revision
+    ));
     status.metadata = Some(Box::new(json!({"continue": Continue::write(-1, &token.start)})));
     status
 }

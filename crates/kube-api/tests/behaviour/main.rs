@@ -3,5 +3,6 @@
 mod classes;
 mod definitions;
 mod kinds;
+mod pages;
 mod world;
 mod zeros;

@@ -99,7 +99,7 @@ fn storage(dir: &Path, pause_at: i64) -> Box<dyn Storage> {
             left: AtomicI64::new(pause_at),
         })
     };
-    Box::new(Redb::with_backend("objects.redb", make).unwrap())
+    Box::new(Redb::with_backend("objects.redb", make, Box::new(())).unwrap())
 }
 
 /// `DIR SEED PAUSE_AT RESUME`: where the data is, what dice to throw, at which operation to pause (or never, -1), and the

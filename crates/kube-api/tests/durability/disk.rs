@@ -1,12 +1,15 @@
 //! A disk in memory that can lose its power and run out of room.
 
+use kube_api::persist::Reserve;
 use parking_lot::Mutex;
 use rand::{RngExt, rngs::StdRng};
 use redb::StorageBackend;
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
 /// What a real disk writes whole or not at all.
 const SECTOR: usize = 512;
+/// What a filesystem gives room for when it is first written.
+const BLOCK: usize = 4096;
 
 enum Change {
     Write { at: usize, bytes: Vec<u8> },
@@ -35,10 +38,25 @@ struct Inner {
     current: Vec<u8>,
     /// What lies between the two.
     unsynced: Vec<Change>,
+    /// The blocks that were written.
+    blocks: BTreeSet<usize>,
     /// Bytes for which there is room.
     room: Option<usize>,
+    /// Whether some of them are put aside.
+    is_reserved: bool,
     /// Writes and syncs until the power goes.
     steps_left: Option<usize>,
+}
+
+/// How much is put aside, and how much more there has to be room for.
+const RESERVE: usize = 1 << 20;
+const SPARE: usize = 1 << 18;
+
+impl Inner {
+    fn room(&self) -> Option<usize> {
+        let reserved = if self.is_reserved { RESERVE } else { 0 };
+        self.room.map(|it| it.saturating_sub(reserved))
+    }
 }
 
 /// The disk; clones are the same disk.
@@ -70,9 +88,14 @@ impl Disk {
         self.0.lock().room = bytes;
     }
 
+    /// How much there has to be room for, with what is put aside.
+    pub fn needed(&self) -> usize {
+        self.used() + RESERVE + SPARE
+    }
+
     /// How much is used.
     pub fn used(&self) -> usize {
-        self.0.lock().current.len()
+        self.0.lock().blocks.len() * BLOCK
     }
 
     /// What is on the disk after the power went: what was synced, and of the rest whatever dice say, sector by sector.
@@ -114,12 +137,37 @@ impl Disk {
             Change::Write { at, bytes } => at + bytes.len(),
         };
         // As a filesystem, which lets a file be long and finds out when it is to be filled.
-        if matches!(change, Change::Write { .. }) && inner.room.is_some_and(|room| end > room) {
-            return Err(io::ErrorKind::StorageFull.into());
+        match &change {
+            Change::Length(_) => inner.blocks.retain(|it| it * BLOCK < end),
+            Change::Write { at, .. } => {
+                let new = (at / BLOCK..end.div_ceil(BLOCK)).filter(|it| !inner.blocks.contains(it));
+                let new: Vec<_> = new.collect();
+                let room = inner.room();
+                if !new.is_empty() && room.is_some_and(|room| (inner.blocks.len() + new.len()) * BLOCK > room) {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                inner.blocks.extend(new);
+            }
         }
         change.apply(&mut inner.current);
         inner.unsynced.push(change);
         Ok(())
+    }
+}
+
+impl Reserve for Disk {
+    fn hold(&mut self) -> io::Result<()> {
+        let mut inner = self.0.lock();
+        let used = inner.blocks.len() * BLOCK;
+        if !inner.is_reserved && inner.room.is_some_and(|room| used + RESERVE + SPARE > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        inner.is_reserved = true;
+        Ok(())
+    }
+
+    fn give_up(&mut self) -> bool {
+        std::mem::take(&mut self.0.lock().is_reserved)
     }
 }
 

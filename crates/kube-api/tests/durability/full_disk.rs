@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn open(disk: &Disk) -> Server {
-    let disk = disk.clone();
-    let storage = Redb::with_backend("the disk", move || Ok(disk.clone())).unwrap();
+    let (disk, reserve) = (disk.clone(), Box::new(disk.clone()));
+    let storage = Redb::with_backend("the disk", move || Ok(disk.clone()), reserve).unwrap();
     let options = Options {
         storage: Some(Box::new(storage)),
         ..Options::default()
@@ -62,7 +62,7 @@ async fn a_full_disk_refuses_writes_and_serves_reads_until_there_is_room() {
     let server = open(&disk).await;
     let watch = ask(&server, Method::GET, &format!("{CONFIGMAPS}?watch=1"), None).await;
     let mut watch = BodyStream::new(watch.into_body());
-    disk.set_room(Some(disk.used() + 100_000));
+    disk.set_room(Some(disk.needed() + 100_000));
     let mut kept = BTreeSet::new();
     let refused = loop {
         let name = format!("big{}", kept.len());
@@ -100,8 +100,9 @@ async fn a_full_disk_refuses_writes_and_serves_reads_until_there_is_room() {
     }
     let path = format!("{CONFIGMAPS}/big0");
     assert_eq!(ask(&server, Method::GET, &path, None).await.status(), 200);
-    assert_eq!(ask(&server, Method::DELETE, &path, None).await.status(), 500);
-    assert_eq!(ask(&server, Method::GET, &path, None).await.status(), 200);
+    assert_eq!(ask(&server, Method::DELETE, &path, None).await.status(), 200);
+    assert_eq!(ask(&server, Method::GET, &path, None).await.status(), 404);
+    kept.remove("big0");
 
     // Room comes back; a client that tries again, as it is told to, succeeds.
     disk.set_room(None);
@@ -124,8 +125,13 @@ async fn a_full_disk_refuses_writes_and_serves_reads_until_there_is_room() {
         let chunk = watch.next().await.unwrap().unwrap().into_data().unwrap();
         for line in chunk.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
             let event: Value = serde_json::from_slice(line).unwrap();
-            assert_eq!(event["type"], "ADDED");
             let name = event["object"]["metadata"]["name"].as_str().unwrap().to_owned();
+            if event["type"] == "DELETED" {
+                assert_eq!(name, "big0");
+                seen.retain(|it| *it != name);
+                continue;
+            }
+            assert_eq!(event["type"], "ADDED");
             seen.extend(Some(name).filter(|it| it.starts_with("big")));
         }
     }
@@ -137,6 +143,83 @@ async fn a_full_disk_refuses_writes_and_serves_reads_until_there_is_room() {
     let again = open(&disk).await;
     assert_eq!(names(&again).await, kept);
     again.stop(None).await;
+}
+
+async fn health(server: &Server, which: &str) -> (u16, String) {
+    let response = ask(server, Method::GET, &format!("/{which}?verbose"), None).await;
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// Fills the disk; says how many were kept.
+async fn fill(server: &Server) -> usize {
+    let mut kept = 0;
+    while ask(
+        server,
+        Method::POST,
+        CONFIGMAPS,
+        Some(config_map(&format!("big{kept}"))),
+    )
+    .await
+    .status()
+        == 201
+    {
+        kept += 1;
+        assert!(kept < 2000, "the disk never filled");
+    }
+    kept
+}
+
+#[tokio::test]
+async fn deletions_and_the_start_go_on_a_full_disk() {
+    let disk = Disk::default();
+    let server = open(&disk).await;
+    disk.set_room(Some(disk.needed() + 2_000_000));
+    let kept = fill(&server).await;
+    assert!(kept > 20, "{kept}");
+    let mut same = config_map("big1");
+    same["data"]["a"] = "y".repeat(20_000).into();
+    let path = format!("{CONFIGMAPS}/big1");
+    let put = ask(&server, Method::PUT, &path, Some(same)).await;
+    let code = put.status().as_u16();
+    assert_eq!(code, 200, "it needs no more room: {}", value(put).await);
+    for number in 2..8 {
+        let path = format!("{CONFIGMAPS}/big{number}");
+        assert_eq!(ask(&server, Method::DELETE, &path, None).await.status(), 200);
+    }
+    assert_eq!(names(&server).await.len(), kept - 6);
+    server.stop(None).await;
+
+    let again = open(&disk).await;
+    assert_eq!(names(&again).await.len(), kept - 6);
+    assert_eq!(ask(&again, Method::DELETE, CONFIGMAPS, None).await.status(), 200);
+    assert_eq!(names(&again).await.len(), 0);
+    again.stop(None).await;
+}
+
+#[tokio::test]
+async fn who_cannot_keep_what_is_written_is_not_ready() {
+    let disk = Disk::default();
+    let server = open(&disk).await;
+    assert_eq!(health(&server, "readyz").await.0, 200);
+    disk.set_room(Some(disk.needed() + 100_000));
+    fill(&server).await;
+    for which in ["readyz", "healthz"] {
+        let (code, text) = health(&server, which).await;
+        assert_eq!(code, 500);
+        assert!(text.contains("[-]etcd failed"), "{text}");
+    }
+    // A restart would not make room.
+    assert_eq!(health(&server, "livez").await.0, 200);
+    disk.set_room(None);
+    let mut looks = 0;
+    while health(&server, "readyz").await.0 != 200 {
+        looks += 1;
+        assert!(looks < 10_000_000, "it does not see that there is room");
+        tokio::task::yield_now().await;
+    }
+    server.stop(None).await;
 }
 
 fn record(revision: u64, key: &str, text: &str) -> Record {
@@ -152,7 +235,7 @@ fn record(revision: u64, key: &str, text: &str) -> Record {
 fn a_disk_that_fails_otherwise_is_not_written_to_any_more() {
     let disk = Disk::default();
     let clone = disk.clone();
-    let mut storage = Redb::with_backend("the disk", move || Ok(clone.clone())).unwrap();
+    let mut storage = Redb::with_backend("the disk", move || Ok(clone.clone()), Box::new(())).unwrap();
     storage.write(&[record(1, "a", "1")]).unwrap();
     disk.lose_power_after(0);
     for _ in 0..2 {

@@ -42,7 +42,7 @@ fn group(dice: &mut StdRng, state: &State) -> (Vec<Record>, State) {
 
 fn load(disk: &Disk) -> (Redb, State) {
     let disk = disk.clone();
-    let mut storage = Redb::with_backend("the disk", move || Ok(disk.clone())).unwrap();
+    let mut storage = Redb::with_backend("the disk", move || Ok(disk.clone()), Box::new(())).unwrap();
     let loaded = storage.load().unwrap();
     let objects = loaded.objects.into_iter().map(|(_, json)| {
         let text = String::from_utf8(json.to_vec()).unwrap();
@@ -78,7 +78,7 @@ fn what_was_acknowledged_survives_a_power_loss_and_a_group_is_whole_or_not_there
             if dice.random() {
                 disk.lose_power_after(dice.random_range(0..10));
                 let again = disk.clone();
-                drop(Redb::with_backend("the disk", move || Ok(again.clone())));
+                drop(Redb::with_backend("the disk", move || Ok(again.clone()), Box::new(())));
                 disk = Disk::holding(disk.after_power_loss(&mut dice));
             }
             let (storage, found) = load(&disk);

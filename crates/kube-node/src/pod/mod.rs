@@ -7,6 +7,7 @@ mod environment;
 mod expand;
 pub mod fields;
 mod files;
+mod host_path;
 mod probe;
 mod rewrite;
 mod status;
@@ -565,22 +566,7 @@ impl PodRun {
             Wanted::Files(files) => files::replace(&dir, files),
             Wanted::Claim(claim) if !stays_inside(claim) => other(format!("{claim:?} is no name of a claim")),
             Wanted::Empty | Wanted::Claim(_) => private_dir(&dir),
-            Wanted::Host(path, kind) => match kind.as_str() {
-                "DirectoryOrCreate" => std::fs::create_dir_all(path),
-                "FileOrCreate" => std::fs::OpenOptions::new()
-                    .append(true)
-                    .create(true)
-                    .open(path)
-                    .map(drop),
-                "Directory" if !path.is_dir() => other(format!(
-                    "hostPath type check failed: {} is not a directory",
-                    path.display()
-                )),
-                "File" if !path.is_file() => {
-                    other(format!("hostPath type check failed: {} is not a file", path.display()))
-                }
-                _ => Ok(()),
-            },
+            Wanted::Host(path, kind) => host_path::provide(path, kind, &self.ground.host_dir),
         });
         let made = made.unwrap_or(Ok(()));
         if made.is_err() {

@@ -12,11 +12,11 @@ use kube::ResourceExt;
 use ocm_api::{
     annotations,
     cluster::ManagedCluster,
-    condition::wanted,
+    condition::{self, Status, wanted},
     conditions::managed_cluster::{self, reason},
     namespaces,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{Cache, ObserveError, Plan, Queue, Reconciler, Site, async_trait};
 
 use super::{
     Caches,
@@ -46,12 +46,41 @@ impl Clock {
     }
 }
 
-/// Leases whose renewal we have seen happen.
+/// Leases whose renewal we have seen happen, and tells something that is not said of their cluster yet: most of them tell
+/// nothing, and a large fleet has a hundred each second.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.leases.subscribe(queue, |old, new| {
+    subscribe_to(&caches.leases, caches.clusters.clone(), queue);
+}
+
+fn subscribe_to(leases: &Cache<Lease>, clusters: Cache<ManagedCluster>, queue: &Queue) {
+    leases.subscribe(queue, move |old, new| {
         let (old, new) = (old?, new?);
-        (is_heartbeat(new) && renewed(old) != renewed(new)).then(|| new.metadata.namespace.clone())?
+        let at = renewed(new).filter(|it| is_heartbeat(new) && renewed(old) != Some(*it))?;
+        let namespace = new.metadata.namespace.as_ref()?;
+        let said = clusters
+            .named(namespace)
+            .is_some_and(|it| is_said(&it, at, Timestamp::now()));
+        (!said).then(|| namespace.clone())
     });
+}
+
+/// Whether the condition of a cluster says already what a heartbeat tells.
+fn is_said(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -> bool {
+    let status = condition::status(status::conditions(cluster), managed_cluster::CLOCK_SYNCED);
+    let wanted = match is_synced(cluster, renewed, now) {
+        true => Status::True,
+        false => Status::False,
+    };
+    status == Some(wanted)
+}
+
+/// Whether the clock of a cluster is to be believed, by a heartbeat that has just come.
+fn is_synced(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -> bool {
+    let trusted = cluster
+        .annotations()
+        .get(annotations::SKIP_CLOCK_SYNC_CHECK)
+        .is_some_and(|it| it == "true");
+    trusted || now.duration_since(renewed).unsigned_abs() < grace(cluster)
 }
 
 #[async_trait]
@@ -72,12 +101,7 @@ impl Reconciler for Clock {
         let (Some(cluster), Some(renewed)) = (seen.cluster.as_deref(), seen.lease.as_deref().and_then(renewed)) else {
             return plan;
         };
-        let trusted = cluster
-            .annotations()
-            .get(annotations::SKIP_CLOCK_SYNC_CHECK)
-            .is_some_and(|it| it == "true");
-        let apart = seen.now.duration_since(renewed).unsigned_abs();
-        let verdict = if trusted || apart < grace(cluster) {
+        let verdict = if is_synced(cluster, renewed, seen.now) {
             wanted(
                 managed_cluster::CLOCK_SYNCED,
                 true,
@@ -94,5 +118,56 @@ impl Reconciler for Clock {
         };
         plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
         plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn lease(version: u64, renewed: Timestamp) -> Lease {
+        object(json!({
+            "metadata": {"name": namespaces::CLUSTER_LEASE, "namespace": "cluster1", "resourceVersion": version.to_string()},
+            "spec": {"renewTime": renewed},
+        }))
+    }
+
+    fn cluster(conditions: Value) -> ManagedCluster {
+        object(json!({
+            "metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60},
+            "status": {"conditions": conditions},
+        }))
+    }
+
+    /// How many looks two renewals cause, of a cluster of which this is said.
+    fn looks(conditions: Value, behind: SignedDuration) -> usize {
+        let now = Timestamp::now();
+        let (leases, queue) = (Cache::empty(), Queue::new());
+        subscribe_to(&leases, Cache::holding([cluster(conditions)]), &queue);
+        for version in 1..=3 {
+            leases.put(lease(version, now - behind + SignedDuration::from_secs(version as i64)));
+        }
+        queue.len()
+    }
+
+    #[test]
+    fn a_renewal_that_tells_what_is_said_already_wakes_nobody() {
+        let said = |status: &str| {
+            json!([{"type": managed_cluster::CLOCK_SYNCED, "status": status, "reason": "r", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+        };
+        let (here, hour) = (SignedDuration::ZERO, SignedDuration::from_hours(1));
+        assert_eq!(looks(json!([]), here), 1);
+        assert_eq!(looks(said("True"), here), 0);
+        assert_eq!(looks(said("False"), here), 1);
+        assert_eq!(looks(said("True"), hour), 1);
+        assert_eq!(looks(said("False"), hour), 0);
     }
 }

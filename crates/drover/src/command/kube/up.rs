@@ -8,13 +8,12 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use kube_api::authn::TrustedProxies;
+use kube_api::{authn::TrustedProxies, clock::Clock};
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     command::up::Lines,
-    data_dir,
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     nodes,
@@ -108,13 +107,10 @@ impl Up {
             ..Settings::default()
         };
         let server = Embedded::start(NAME, kept, listener, settings).await?;
-        let kubeconfig = server.admin_kubeconfig()?;
-        let mut file = data.kubeconfig(NAME);
-        data.write_private(&file, &kubeconfig)?;
-        if let Some(path) = &self.write_kubeconfig {
-            data_dir::write_private(path, &kubeconfig)?;
-            file.clone_from(path);
-        }
+        let mut files = vec![data.kubeconfig(NAME)];
+        files.extend(self.write_kubeconfig.clone());
+        let file = files.last().cloned().unwrap_or_default();
+        server.keep_admin_kubeconfig(files, Clock::default())?;
         let images = (!self.no_node).then(|| nodes::images(&self.node_image_map));
         let dir = data.server(NAME).join("node");
         let node = nodes::start_some(&server, dir, images.transpose()?, stop.child_token()).await?;
