@@ -51,6 +51,34 @@ async fn what_only_a_leaving_work_set_on_a_shared_object_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_work_can_be_deleted_whose_part_of_a_shared_object_the_object_needs() {
+    let world = World::new().await;
+    let named = |labels: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default", "labels": labels}});
+    let spec = json!({
+        "selector": {"matchLabels": {"app": "d"}},
+        "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    });
+    let whole = with(named(json!({"whole": "1"})), json!({"spec": spec}));
+    world.create_work("whole", works(&[whole])).await;
+    world.work_until("whole", |it| is(it, "Applied", "True")).await;
+    world.create_work("label", works(&[named(json!({"label": "1"}))])).await;
+    world.work_until("label", |it| is(it, "Applied", "True")).await;
+    world.delete_work("whole").await;
+    world.work_until_gone("whole").await;
+    let left = world.object("apps/v1", "deployments", "d").await.unwrap();
+    assert_eq!((owners(&left), &left["metadata"]["labels"]["label"]), (1, &json!("1")));
+    assert_eq!(left["spec"]["template"]["spec"]["containers"][0]["image"], "i");
+    // And the other goes on.
+    let patch = json!({"spec": works(&[named(json!({"label": "2"}))])});
+    world.patch_work("label", patch).await;
+    let told = world.work_until("label", |it| at_generation(it, "Applied", 2)).await;
+    assert!(is(&told, "Applied", "True"), "{told:#}");
+    let left = world.object("apps/v1", "deployments", "d").await.unwrap();
+    assert_eq!(left["metadata"]["labels"]["label"], "2");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_a_work_takes_out_of_its_manifests_loses_what_only_it_set() {
     let world = World::new().await;
     for (name, key) in [("wa", "a"), ("wb", "b")] {

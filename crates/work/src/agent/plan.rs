@@ -30,7 +30,7 @@ use super::{
     manifest::{self, Gvk, Key, Manifest, Resource, Unreadable},
     ownership::{self, LettingGo},
     report::{Applied, Found, Looked, report},
-    strategy::{self, Decision, Live, Subject, Tried, Written},
+    strategy::{self, Decision, Live, Release, Shared, Subject, Tried, Written},
 };
 
 /// A grace period this long means that nothing is ever evicted, as upstream.
@@ -187,6 +187,8 @@ pub struct Leaving {
     pub manager: String,
     /// What other works ask of it.
     pub others: Vec<Value>,
+    /// How it is let go of where others have it, too.
+    pub release: Release,
 }
 
 impl Leaving {
@@ -497,8 +499,15 @@ fn remove(plan: &mut Plan, seen: &Seen, trace: &AppliedManifestWork) -> bool {
             LettingGo::Disown => {
                 let live = it.live.object().expect("only an object that is there has other owners");
                 let former = former_manager(seen);
-                let managers = [former.as_str(), &it.manager];
-                if let Some(step) = strategy::let_go_of_shared(&key, live, (&seen.key, uid), managers, &it.others) {
+                let shared = Shared {
+                    key: &key,
+                    live,
+                    trace: (&seen.key, uid),
+                    managers: [&former, &it.manager],
+                    others: &it.others,
+                };
+                let step = strategy::let_go_of_shared(&shared, it.release);
+                if let Some(step) = step {
                     plan.push(step);
                 }
             }

@@ -100,6 +100,7 @@ fn item(ordinal: usize, name: &str, live: Live) -> Item {
         written: None,
         tried: Tried::default(),
         hold: None,
+        others: vec![],
     }
 }
 
@@ -121,6 +122,7 @@ fn leaving(name: &str, uid: &str, live: Live) -> Leaving {
         watched: true,
         manager: "work-agent".to_owned(),
         others: vec![],
+        release: Release::Fields,
     }
 }
 

@@ -19,6 +19,9 @@ use super::{
     md5, ownership,
 };
 
+/// Who keeps the fields that an object cannot be without and no work asks for any more.
+const KEPT_MANAGER: &str = "work-agent-kept";
+
 /// What is known of an object on the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Live {
@@ -285,24 +288,63 @@ fn nothing_of(live: &Value) -> Value {
     json!({"apiVersion": live["apiVersion"], "kind": live["kind"]})
 }
 
-/// What to write next into a shared object that this work lets go of: what nobody else asks for is taken back together with the
-/// owner reference. The managers are the one of earlier releases and today's.
-pub fn let_go_of_shared(
-    key: &Key,
-    live: &Value,
-    (name, uid): (&str, &str),
-    [former, manager]: [&str; 2],
-    others: &[Value],
-) -> Option<Step> {
-    if agreement::was_applied_by(live, former) {
-        return Some(release(key, live, former, nothing_of(live)));
+/// How a work lets go of an object that others have, too. What the API server refuses is tried in the next way: a work can always be
+/// deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// What nobody else asks for is taken back.
+    #[default]
+    Fields,
+    /// The object would not be valid without it: it stays, under a manager of its own.
+    Whole,
+    /// Only the owner reference goes.
+    Reference,
+}
+
+impl Release {
+    /// What to try after a refusal.
+    pub fn next(self) -> Self {
+        match self {
+            Self::Fields => Self::Whole,
+            Self::Whole | Self::Reference => Self::Reference,
+        }
     }
-    let not_ours = ownership::not_of(live, uid);
-    let claims: Vec<&Value> = others.iter().chain([&not_ours]).collect();
-    let mut kept = nothing_of(live);
-    agreement::keep(&mut kept, live, manager, &claims);
-    if agreement::has_leftover(live, manager, &kept) {
-        return Some(release(key, live, manager, kept));
+}
+
+/// An object that a work lets go of and others have, too.
+pub struct Shared<'a> {
+    pub key: &'a Key,
+    pub live: &'a Value,
+    /// Name and uid of the AppliedManifestWork.
+    pub trace: (&'a str, &'a str),
+    /// The field managers of earlier releases and of today.
+    pub managers: [&'a str; 2],
+    pub others: &'a [Value],
+}
+
+/// What to write next into it. The owner reference goes together with what nobody else asks for.
+pub fn let_go_of_shared(shared: &Shared<'_>, how: Release) -> Option<Step> {
+    let Shared { key, live, .. } = *shared;
+    let [former, manager] = shared.managers;
+    let (name, uid) = shared.trace;
+    if how == Release::Whole && !agreement::was_applied_by(live, KEPT_MANAGER) {
+        let mut all = live.clone();
+        metadata_mut(&mut all).remove("ownerReferences");
+        let mut kept = nothing_of(live);
+        agreement::keep(&mut kept, live, manager, &[&all]);
+        return Some(release(key, live, KEPT_MANAGER, kept));
+    }
+    if how != Release::Reference {
+        if agreement::was_applied_by(live, former) {
+            return Some(release(key, live, former, nothing_of(live)));
+        }
+        let not_ours = ownership::not_of(live, uid);
+        let claims: Vec<&Value> = shared.others.iter().chain([&not_ours]).collect();
+        let mut kept = nothing_of(live);
+        agreement::keep(&mut kept, live, manager, &claims);
+        if agreement::has_leftover(live, manager, &kept) {
+            return Some(release(key, live, manager, kept));
+        }
     }
     let kind = live["kind"].as_str().unwrap_or_default();
     ownership::without_owner(live, name).map(|it| set_owners(key, kind, live, it))

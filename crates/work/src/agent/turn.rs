@@ -37,7 +37,7 @@ use super::{
     objects::Objects,
     ownership,
     plan::{self, Identity, Item, Leaving, Phase, Seen},
-    strategy::{self, Failure, Live, Tried, Written},
+    strategy::{self, Failure, Live, Release, Tried, Written},
 };
 
 /// More than any path through a run needs; a guard against two rules that undo each other.
@@ -84,6 +84,8 @@ struct Tries {
     unpatchable: HashSet<Key>,
     /// Objects that the executor of the work could not write as the agent would have.
     refused: HashMap<Key, Refusal>,
+    /// Shared objects on record that could not be let go of as they should be.
+    releases: HashMap<Key, Release>,
     /// Objects on record that could not be removed.
     problems: HashMap<Key, String>,
     /// Work and trace that went with our last write, though a cache may still show them.
@@ -101,6 +103,7 @@ impl Tries {
             unsure: HashSet::new(),
             unpatchable: HashSet::new(),
             refused: HashMap::new(),
+            releases: HashMap::new(),
             problems: HashMap::new(),
             gone: HashSet::new(),
             blocked: None,
@@ -512,6 +515,7 @@ impl WorkAgent {
         let config = work.map_or_else(Config::default, |it| config::find(&it.spec.manifest_configs, &key));
         Leaving {
             manager: strategy::manager(&config).to_owned(),
+            release: tries.releases.get(&key).copied().unwrap_or_default(),
             watched: self.objects.is_watched(&key),
             record,
             live,
@@ -632,6 +636,12 @@ impl WorkAgent {
                 let message = sentence(&error);
                 let applies = matches!(step, Step::Apply { .. });
                 self.objects.unlearn(&key);
+                if is_leaving && applies && matches!(code, Some(400 | 403 | 422)) {
+                    let how = tries.releases.entry(key.clone()).or_default();
+                    *how = how.next();
+                    warn!(%key, %message, ?how, "what only a leaving work asked for cannot be taken off a shared object");
+                    return;
+                }
                 if is_leaving {
                     // Another incarnation, or somebody was faster: the next look tells which.
                     let tried = tries.by_key.entry(key.clone()).or_default();
