@@ -12,7 +12,7 @@ use ocm_api::{
     condition::{self, wanted},
     conditions::managed_cluster_set::{self, reason},
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait};
 
 use super::Caches;
 
@@ -81,6 +81,14 @@ impl Reconciler for ClusterSets {
             set,
             members,
         })
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        // The watch will bring it, too, and the next count may come first.
+        let name = seen.set.as_deref().map(ResourceExt::name_any);
+        if let Some(set) = name.and_then(|it| outcome.latest(Site::Hub, None, &it)) {
+            self.caches.sets.put(set);
+        }
     }
 
     fn plan(seen: &Seen) -> Plan {
