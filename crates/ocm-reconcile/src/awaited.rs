@@ -142,10 +142,8 @@ pub async fn arrived(who: &'static str, mut needs: Vec<Need>) {
         kinds.sort_unstable();
         kinds.dedup();
         let names = kinds.join(", ");
-        let text = match &reason {
-            Some(reason) => format!("waits for {names}: {reason}"),
-            None => format!("waits for {names}"),
-        };
+        // Why is for the log: `/readyz` is answered to anybody.
+        let text = format!("waits for {names}");
         match &said {
             Some(said) => said.change(text),
             None => said = Some(say(who, text)),

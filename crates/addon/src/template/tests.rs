@@ -250,7 +250,7 @@ fn a_template_of_another_add_on_that_only_the_status_names_gives_nothing() {
     assert_eq!(other.hub_permissions(&place).unwrap_err().message(), refused);
     // What is there already stays where it is, such as when somebody mistypes the name.
     let namespace = other.install_namespace(&place).unwrap();
-    assert_eq!(namespace.as_deref(), Some("open-cluster-management-agent-addon"));
+    assert_eq!(namespace.as_deref(), Some("hello"));
     // The spec is written by whoever may install add-ons.
     let mut place = place;
     let addon = Arc::make_mut(&mut place.addon);

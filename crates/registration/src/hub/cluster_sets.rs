@@ -12,13 +12,16 @@ use ocm_api::{
     condition::{self, wanted},
     conditions::managed_cluster_set::{self, reason},
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait};
 
 use super::Caches;
 
 /// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have all of
 /// them counted, and the number written, a thousand times.
 const GATHER: Duration = Duration::from_millis(200);
+/// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the same, a
+/// second for ten thousand.
+const GATHER_EACH: Duration = Duration::from_micros(100);
 
 /// The reconciler.
 pub struct ClusterSets {
@@ -45,7 +48,7 @@ impl ClusterSets {
 /// Sets, and clusters that come, go or change their labels.
 pub fn subscribe(caches: &Caches, queue: &Queue) {
     caches.sets.subscribe_by_name(queue);
-    let (sets, queue) = (caches.sets.clone(), queue.clone());
+    let (sets, clusters, queue) = (caches.sets.clone(), caches.clusters.clone(), queue.clone());
     caches.clusters.listen(move |old, new| {
         if let (Some(old), Some(new)) = (old, new)
             && old.metadata.labels == new.metadata.labels
@@ -59,7 +62,8 @@ pub fn subscribe(caches: &Caches, queue: &Queue) {
             before != after
         };
         for set in sets.list().iter().filter(|set| differs(set)) {
-            queue.add_after(set.name_any(), GATHER);
+            let all = u32::try_from(clusters.len()).unwrap_or(u32::MAX);
+            queue.add_after(set.name_any(), GATHER.max(GATHER_EACH * all));
         }
     });
 }
@@ -81,6 +85,14 @@ impl Reconciler for ClusterSets {
             set,
             members,
         })
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        // The watch will bring it, too, and the next count may come first.
+        let name = seen.set.as_deref().map(ResourceExt::name_any);
+        if let Some(set) = name.and_then(|it| outcome.latest(Site::Hub, None, &it)) {
+            self.caches.sets.put(set);
+        }
     }
 
     fn plan(seen: &Seen) -> Plan {
