@@ -1,8 +1,8 @@
 //! What an add-on's agent needs on the hub when it comes with a token: a ServiceAccount, and the cluster's right to ask for
 //! its tokens.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and RoleBinding, which belong to the
-//! add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and RoleBinding, which
+//! belong to the add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
 //! Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under the name: the cluster would
 //! be handed whatever that may do.
 //! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being deleted. The

@@ -76,9 +76,7 @@ enum Then {
     Cluster,
     /// The cluster was there before anybody looked after its set.
     OldCluster,
-    /// An agent with a certificate is to come to a cluster.
-    AddOn,
-    /// One with a certificate of a signer of its own comes, and the authority is there.
+    /// The agent of an add-on with a certificate of a signer of its own comes, and the authority is there.
     Signed,
 }
 
@@ -122,23 +120,6 @@ async fn hub_without(lacks: &Ask, refused: &Ask, then: Then) {
             } else {
                 world.request(ground::JOINER, &[ground::BOOTSTRAPPERS]).await;
             }
-            None
-        }
-        Then::AddOn => {
-            wait_for_clusters(&world).await;
-            scenes::a_cluster_is_made(&world).await;
-            world.cluster_is(ACCEPTED).await;
-            world.hub.apply(rich::OTHERS).await;
-            let offer = json!({
-                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
-                "metadata": {"name": "plain"}, "spec": {},
-            });
-            world.hub.apply(&offer.to_string()).await;
-            let add_on = json!({
-                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
-                "metadata": {"name": "plain", "namespace": "cluster1"}, "spec": {},
-            });
-            world.hub.apply(&add_on.to_string()).await;
             None
         }
         Then::Signed => {
