@@ -194,10 +194,10 @@ impl Authenticator {
         let Some(token) = bearer(headers) else {
             return Terms::default();
         };
-        if bootstrap_token::is_shaped(token) {
-            return bootstrap_token::terms(token);
+        if bootstrap_token::is_shaped(&token) {
+            return bootstrap_token::terms(&token);
         }
-        let claims = self.claims(token, now);
+        let claims = self.claims(&token, now);
         claims.map(|it| service_account::terms(&it)).unwrap_or_default()
     }
 

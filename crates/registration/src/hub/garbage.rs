@@ -322,6 +322,7 @@ mod tests {
                 now: "2026-01-02T03:04:05Z".parse().unwrap(),
                 name: "cluster1".to_owned(),
                 cluster: cluster.map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap())),
+                is_to_come: false,
                 left: Ok(Some((kind.clone(), vec![object]))),
             };
             format!("{:#}", Garbage::plan(&seen))

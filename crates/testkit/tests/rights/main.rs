@@ -17,7 +17,6 @@ use ground::{ACCEPTED, AVAILABLE, World, all, heard};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::PostParams};
 use ocm_reconcile::rights::Right;
-use serde_json::json;
 use testkit::{Ask, Asked};
 
 /// Verbs that no request has: the API server asks for them beside. Each is missing in one of the runs below.
