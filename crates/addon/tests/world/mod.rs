@@ -98,7 +98,7 @@ impl World {
         clusters
             .create(
                 &PostParams::default(),
-                &read(json!({"metadata": {"name": name}, "spec": {}})),
+                &read(json!({"metadata": {"name": name}, "spec": {"hubAcceptsClient": true}})),
             )
             .await
             .unwrap();
