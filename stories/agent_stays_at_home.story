@@ -98,13 +98,6 @@ $ kubectl create --as mary -f hosted.yaml 2>&1
 Error from server (Forbidden): error when creating "hosted.yaml": admission webhook "managedclusteraddonvalidators.admission.addon.open-cluster-management.io" denied the request: managedclusteraddons.addon.open-cluster-management.io "other" is forbidden: user "mary" cannot set metadata.annotations[addon.open-cluster-management.io/hosting-cluster-name] to "cluster2": that takes the right to create manifestworks in namespace "cluster2"
 exit 1
 
-# The administrator may, on both.
-$ kubectl annotate managedcluster cluster1 addon.open-cluster-management.io/hosting-cluster-name=cluster2
-managedcluster.cluster.open-cluster-management.io/cluster1 annotated
-
-$ kubectl wait -n cluster1 managedclusteraddon/helloworldhosted --for=condition=HostingManifestApplied --timeout=60s
-managedclusteraddon.addon.open-cluster-management.io/helloworldhosted condition met
-
 # A work is held by the agent's own finalizer alone, and not read any more once the cluster is denied.
 $ kubectl apply -f work.yaml
 manifestwork.work.open-cluster-management.io/w created

@@ -576,7 +576,7 @@ async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stay
     let hub = Hub::without_add_ons().await;
     let bindings: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
     // Somebody has a binding of a name that the add-on asks for, and another that looks as if it were the add-on's.
-    for name in ["strangers", "alike"] {
+    for name in ["strangers:c1", "alike"] {
         let strangers = json!({
             "metadata": {"name": name, "labels": {"open-cluster-management.io/addon-name": "greeter"}},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
@@ -588,7 +588,7 @@ async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stay
     hub.enable("c1").await;
     hub.enable("c10").await;
     let is_bound = |it: Option<&ClusterRoleBinding>| it.is_some_and(|it| it.subjects.is_some());
-    wait::until(&bindings, "strangers", "binds", is_bound).await;
+    wait::until(&bindings, "strangers:c1", "binds", is_bound).await;
     let quiet = Patch::Merge(json!({"metadata": {"annotations": {"quiet": ""}}}));
     let hush = async |cluster: &str| {
         hub.addons(cluster)
@@ -612,26 +612,27 @@ async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stay
     let shared = hub::shared_permissions::SharedPermissions::new(context);
     settle(&shared, &clients, "greeter", 1).await.unwrap();
     assert!(
-        bindings.get_opt("greeter-hears").await.unwrap().is_some(),
+        bindings.get_opt("greeter-hears:c10").await.unwrap().is_some(),
         "c10 asks for it"
     );
 
     // Whoever removes it, it is made again for those who ask.
     bindings
-        .delete("greeter-hears", &DeleteParams::default())
+        .delete("greeter-hears:c10", &DeleteParams::default())
         .await
         .unwrap();
-    wait::until(&bindings, "greeter-hears", "is made again", is_bound).await;
+    wait::until(&bindings, "greeter-hears:c10", "is made again", is_bound).await;
 
+    wait::gone(&bindings, "greeter-hears:c1").await;
     hush("c10").await;
-    wait::gone(&bindings, "greeter-hears").await;
+    wait::gone(&bindings, "greeter-hears:c10").await;
     let roles: Api<ClusterRole> = Api::all(hub.client.clone());
     wait::gone(&roles, "greeter-hears").await;
     let in_namespace: Api<Role> = Api::namespaced(hub.client.clone(), "default");
     wait::gone(&in_namespace, "greeter-settings").await;
     let in_namespace: Api<RoleBinding> = Api::namespaced(hub.client.clone(), "default");
-    wait::gone(&in_namespace, "greeter-settings").await;
-    for name in ["strangers", "alike"] {
+    wait::gone(&in_namespace, "greeter-settings:c10").await;
+    for name in ["strangers:c1", "alike"] {
         let theirs = bindings.get(name).await.unwrap();
         assert!(theirs.metadata.owner_references.is_none(), "{name} was taken over");
     }

@@ -29,7 +29,7 @@ pub struct Clients {
     cluster: Option<Client>,
     /// What they may not do, as far as was found out. Clones share it.
     lacks: Lacks,
-    /// The field manager of what is not applied.
+    /// The field manager of what is written to the managed cluster and not applied.
     manager: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ impl Clients {
         }
     }
 
-    /// As this field manager, rather than as the one that the API server makes of the User-Agent.
+    /// On the managed cluster as this field manager, rather than as the one that the API server makes of the User-Agent.
     pub fn writing_as(self, manager: &'static str) -> Self {
         Self {
             manager: Some(manager),
@@ -67,16 +67,20 @@ impl Clients {
         }
     }
 
-    fn post_params(&self) -> PostParams {
+    fn manager_at(&self, site: Site) -> Option<&'static str> {
+        self.manager.filter(|_| site == Site::Cluster)
+    }
+
+    fn post_params(&self, site: Site) -> PostParams {
         PostParams {
-            field_manager: self.manager.map(str::to_owned),
+            field_manager: self.manager_at(site).map(str::to_owned),
             ..PostParams::default()
         }
     }
 
-    fn patch_params(&self) -> PatchParams {
+    fn patch_params(&self, site: Site) -> PatchParams {
         PatchParams {
-            field_manager: self.manager.map(str::to_owned),
+            field_manager: self.manager_at(site).map(str::to_owned),
             ..PatchParams::default()
         }
     }
@@ -266,7 +270,7 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
     let target = &in_url(step.target().expect("every step but an event has a target"));
     let api = api(clients, target)?;
     match step {
-        Step::Create { object, .. } => match api.create(&clients.post_params(), &dynamic(object)?).await {
+        Step::Create { object, .. } => match api.create(&clients.post_params(target.site), &dynamic(object)?).await {
             Ok(object) => Ok(Done::Object(Box::new(object))),
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
                 Ok(Done::AlreadyExists)
@@ -279,10 +283,13 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             let object = dynamic(object)?;
             let replaced = match subresource {
                 Some(subresource) => {
-                    api.replace_subresource(subresource, &target.name, &clients.post_params(), &object)
+                    api.replace_subresource(subresource, &target.name, &clients.post_params(target.site), &object)
                         .await?
                 }
-                None => api.replace(&target.name, &clients.post_params(), &object).await?,
+                None => {
+                    api.replace(&target.name, &clients.post_params(target.site), &object)
+                        .await?
+                }
             };
             Ok(Done::Object(Box::new(replaced)))
         }
@@ -303,14 +310,17 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
             patch,
             ..
         } => {
-            let (params, patch) = (clients.patch_params(), Patch::Merge(patch));
+            let (params, patch) = (clients.patch_params(target.site), Patch::Merge(patch));
             let patched = api
                 .patch_subresource(subresource, &target.name, &params, &patch)
                 .await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::MergePatch { patch, .. } => {
-            let patched = clients.lacks.merge_patch(&api, target, patch, clients.manager).await?;
+            let patched = clients
+                .lacks
+                .merge_patch(&api, target, patch, clients.manager_at(target.site))
+                .await?;
             Ok(Done::Object(Box::new(patched)))
         }
         Step::Delete { uid, propagation, .. } => {

@@ -187,7 +187,7 @@ impl Join {
     /// The hub as this command line names it, after it has taken the credential.
     async fn hub(&self) -> Result<(KubeconfigSource, Kubeconfig)> {
         let bootstrap = self.bootstrap().await?;
-        let kubeconfig = check_hub(&bootstrap).await?;
+        let kubeconfig = check_hub(&bootstrap, &self.cluster_name).await?;
         Ok((bootstrap, kubeconfig))
     }
 
@@ -321,13 +321,23 @@ async fn admin(path: &Path) -> Result<Target> {
     Target::connect(&global).await
 }
 
-/// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log.
-async fn check_hub(bootstrap: &KubeconfigSource) -> Result<Kubeconfig> {
+/// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log. What a bootstrap token may
+/// read is the cluster by its name.
+async fn check_hub(bootstrap: &KubeconfigSource, cluster: &str) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
     let target = Target::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
     let clusters = target.all(&crate::kinds::managed_cluster());
-    match clusters.list(&kube::api::ListParams::default().limit(1)).await {
+    match clusters.get(cluster).await {
         Ok(_) => Ok(loaded.kubeconfig),
+        // A server that does not have the kind names no object.
+        Err(kube::Error::Api(status))
+            if status
+                .details
+                .as_ref()
+                .is_some_and(|it| status.code == 404 && it.name == cluster) =>
+        {
+            Ok(loaded.kubeconfig)
+        }
         Err(error) => Err(target.explain("could not ask the hub to join", &error)),
     }
 }

@@ -10,7 +10,7 @@ async fn a_server_that_stops_finishes_what_was_begun_and_ends_watches() {
     let dir = tempfile::tempdir().unwrap();
     let options = || Options {
         data_dir: Some(dir.path().to_owned()),
-        shutdown_delay: Duration::from_millis(300),
+        shutdown_delay: Duration::from_secs(2),
         ..Options::default()
     };
     let mut world = World::start(options()).await;

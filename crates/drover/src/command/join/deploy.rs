@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, bail};
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, api::ListParams, config::Kubeconfig, runtime::wait::await_condition};
+use kube::{Api, api::ListParams, config::Kubeconfig};
 use ocm_api::namespaces;
 
 use crate::{
@@ -148,14 +148,22 @@ pub fn cluster_name_of(agent: &Deployment) -> Option<String> {
     arguments.find_map(|it| it.strip_prefix("--cluster-name=").map(str::to_owned))
 }
 
-/// Waits until the hub has the cluster, whether accepted or not.
+/// How often the hub is asked for a cluster that is awaited.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Waits until the hub has the cluster, whether accepted or not. A bootstrap token watches no clusters: it gets this one.
 async fn known(bootstrap: &Kubeconfig, name: &str, namespace: &str, timeout: Duration) -> Result<()> {
     let hub = Target::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
     let clusters = hub.all(&kinds::managed_cluster());
-    let there = await_condition(clusters, name, |it: Option<&kube::core::DynamicObject>| it.is_some());
+    let there = async {
+        while clusters.get_opt(name).await?.is_none() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok::<_, kube::Error>(())
+    };
     match tokio::time::timeout(timeout, there).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => bail!("could not watch for the cluster on {}: {error}", hub.server),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(hub.explain("could not look for the cluster on the hub", &error)),
         Err(_) => bail!(
             "the agent runs and the hub {} does not know {name} after {} s; its log tells why: \
              `kubectl logs -n {namespace} deployment/{}`",
