@@ -132,7 +132,7 @@ managedcluster.cluster.open-cluster-management.io "cluster1" deleted...
 $ kubectl get manifestworks -n cluster1 2>&1
 No resources found in cluster1 namespace.
 
-$ kubectl get events -n cluster1 -o jsonpath='{range .items[?(@.reason=="FinalizersRemoved")]}{.message}{"\n"}{end}'
-The finalizers of ... manifestworks of cluster cluster1, which is deleted, are removed by the hub: ...
+$ kubectl get events -n cluster1 -o jsonpath='{range .items[?(@.reason=="FinalizersRemoved")]}{.message}{"\n"}{end}' | grep -o 'manifestworks of cluster cluster1.*by the hub' | sort -u
+manifestworks of cluster cluster1, which is deleted, are removed by the hub
 
 stop up

@@ -3,21 +3,32 @@
 use kube_api::{authn::service_account_of, identity::User, party::Party};
 use ocm_api::identity::SUBJECT_PREFIX;
 
+/// What a cluster's client is called. With a colon, no cluster is called as a user is.
+const CLUSTER: &str = "cluster:";
+/// What the ServiceAccounts of add-ons' agents end with.
+const AGENT: &str = "-agent";
+
 /// Who a user of OCM is counted as. An agent chooses the last part of its name, so that does not count; the ServiceAccounts of a
 /// namespace are its cluster's.
 pub fn of(user: &User) -> Option<Party> {
     let name = user.username.as_str();
-    if let Some((namespace, _)) = service_account_of(name) {
+    if let Some((namespace, account)) = service_account_of(name) {
         return Some(Party {
-            // Clusters may join with a ServiceAccount, all with the same.
-            is_shared: true,
-            ..Party::new(namespace, name)
+            // Clusters may join with a ServiceAccount, all with the same. An add-on's agent is on one cluster.
+            is_shared: !account.ends_with(AGENT),
+            ..Party::new(&format!("{CLUSTER}{namespace}"), name)
         });
     }
     let parts: Vec<&str> = name.strip_prefix(SUBJECT_PREFIX)?.split(':').collect();
     match parts[..] {
-        ["cluster", cluster, "addon", addon, "agent", _] => Some(Party::new(cluster, &format!("{cluster}/{addon}"))),
-        [cluster, _] => Some(Party::new(cluster, cluster)),
+        ["cluster", cluster, "addon", addon, "agent", _] => {
+            let client = format!("{CLUSTER}{cluster}");
+            Some(Party::new(&client, &format!("{client}/{addon}")))
+        }
+        [cluster, _] => {
+            let client = format!("{CLUSTER}{cluster}");
+            Some(Party::new(&client, &client))
+        }
         _ => None,
     }
 }
@@ -31,18 +42,21 @@ mod tests {
     #[test]
     fn all_identities_of_a_cluster_are_one_client_and_each_add_on_asks_for_its_own_certificates() {
         let table = [
-            (identity::agent_user("c1", "x7k2p"), Some(("c1", "c1", false))),
+            (
+                identity::agent_user("c1", "x7k2p"),
+                Some(("cluster:c1", "cluster:c1", false)),
+            ),
             (
                 identity::agent_user("cluster", "x7k2p"),
-                Some(("cluster", "cluster", false)),
+                Some(("cluster:cluster", "cluster:cluster", false)),
             ),
             (
                 identity::addon_user("c1", "hello", "x7k2p"),
-                Some(("c1", "c1/hello", false)),
+                Some(("cluster:c1", "cluster:c1/hello", false)),
             ),
             (
                 identity::addon_service_account("c1", "hello"),
-                Some(("c1", "system:serviceaccount:c1:hello-agent", true)),
+                Some(("cluster:c1", "system:serviceaccount:c1:hello-agent", false)),
             ),
             ("system:bootstrap:abcdef".to_owned(), None),
             ("alice".to_owned(), None),

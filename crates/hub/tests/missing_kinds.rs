@@ -1,10 +1,12 @@
 //! Parts of a hub on an API server that lacks some of their kinds: an upgrade that is under way, or a part that runs alone.
 
 use hub::{Component, Options};
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::{
+    api::core::v1::ServiceAccount, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Resource,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::PlacementDecision};
 use ocm_reconcile::install;
@@ -105,6 +107,29 @@ async fn an_add_on_gets_its_token_though_kinds_that_it_does_not_need_are_missing
     say(&decisions, "all-decision-1", decided).await;
     wait::until(&addons, "chosen", "is installed", |it| it.is_some()).await;
     assert!(waiting("addon-install").is_empty());
+    stop.cancel();
+    running.await.unwrap();
+
+    // Where clusters are missing, they are not taken for clusters that are gone.
+    let account = accounts.get("tokens-agent").await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = "managedclusters.cluster.open-cluster-management.io";
+    definitions.delete(name, &DeleteParams::default()).await.unwrap();
+    wait::gone(&definitions, name).await;
+    let (stop, of_hub) = (CancellationToken::new(), client.clone());
+    let ends = stop.clone();
+    let running = tokio::spawn(async move {
+        hub::run_component(of_hub, Component::AddOns, &Options::default(), ends).await;
+    });
+    while waiting("addon-token-infrastructure").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let [infrastructure] = &waiting("addon-token-infrastructure")[..] else {
+        panic!("{:?}", ocm_reconcile::awaited::all());
+    };
+    assert!(infrastructure.contains("ManagedCluster"), "{infrastructure}");
+    let still = accounts.get("tokens-agent").await.unwrap();
+    assert_eq!(still.metadata.uid, account.metadata.uid);
     stop.cancel();
     running.await.unwrap();
     site.stop().await;

@@ -53,8 +53,9 @@ impl Buffers {
     pub fn open(self: &Arc<Self>, party: Option<Party>) -> Option<Account> {
         let mut state = self.state.lock();
         if let Some(party) = &party {
+            let most = self.watches_max(party);
             let count = state.identities.entry(party.identity.clone()).or_default();
-            if *count >= self.limits.watches {
+            if *count >= most {
                 return None;
             }
             *count += 1;
@@ -68,9 +69,12 @@ impl Buffers {
         })
     }
 
-    /// The most watches of one identity.
-    pub fn watches_max(&self) -> usize {
-        self.limits.watches
+    /// The most watches of an identity.
+    pub fn watches_max(&self, party: &Party) -> usize {
+        match party.is_shared {
+            true => self.limits.shared_watches,
+            false => self.limits.watches,
+        }
     }
 }
 

@@ -115,7 +115,8 @@ impl Intake {
         let (party, bytes_max) = match counted {
             Counted::Not => return Ok(None),
             Counted::InTotal => (None, total),
-            Counted::Of { party, is_urgent: true } => (Some(party), total),
+            // The last eighth is for administrators alone.
+            Counted::Of { party, is_urgent: true } => (Some(party), total - total / 8),
             Counted::Of { party, .. } => (Some(party), total - total / 4),
         };
         if let Some(party) = party {
@@ -247,6 +248,13 @@ mod tests {
         assert_eq!(code(intake.read(body(&[60]), of(&b, false)).await), 429);
         let urgent = intake.read(body(&[60]), of(&b, true)).await.unwrap();
         assert_eq!(code(intake.read(body(&[60]), Counted::InTotal).await), 429);
+        let many = Party::new("c", "c");
+        assert_eq!(
+            code(intake.read(body(&[20]), of(&many, true)).await),
+            429,
+            "an eighth is for administrators"
+        );
+        assert_eq!(code(intake.read(body(&[20]), Counted::InTotal).await), 200);
         assert_eq!(code(intake.read(body(&[BODY_BYTES_MAX, 1]), Counted::Not).await), 413);
         drop((first, second, urgent));
         assert_eq!(intake.bytes(), 0);

@@ -150,7 +150,7 @@ impl Kept {
                 let of = format!("namespace {:?}", call.namespace);
                 let shelf = Shelf::Events(call.namespace.as_str().into());
                 self.take(shelf, count, |now| {
-                    if now.objects + count.objects > self.limits.events {
+                    if count.objects > 0 && now.objects + count.objects > self.limits.events {
                         return Some(full("Events", "events of", &of, self.limits.events));
                     }
                     let most = self.limits.event_bytes;

@@ -54,6 +54,8 @@ pub struct Limits {
     pub shared_times: usize,
     /// Watches of one identity.
     pub watches: usize,
+    /// The same of an identity that many clients share: each that waits to be let in has one.
+    pub shared_watches: usize,
     /// Bytes that wait until the watches of one client are read.
     pub watch_bytes: usize,
     /// Bytes that wait until watches are read. Past it, those who have more than a little waiting lose theirs.
@@ -91,6 +93,7 @@ impl Default for Limits {
             },
             shared_times: 10,
             watches: 1000,
+            shared_watches: 20_000,
             watch_bytes: 32 << 20,
             watch_bytes_total: 256 << 20,
         }

@@ -82,6 +82,8 @@ pub enum Refused {
 /// How much longer than before a state may be that is taken while the journal is short of room: a revision has a digit more, a
 /// deletion its time.
 const SAME_SIZE_BYTES: usize = 64;
+/// The same of what is being deleted: those who finish it say how far they are.
+const LAST_WORDS_BYTES: usize = 4 << 10;
 
 /// A read or watch asked for a revision that the log no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -425,7 +427,13 @@ fn needs_room(before: Option<&Object>, after: Option<&Object>) -> bool {
     match (before, after) {
         (_, None) => false,
         (None, Some(_)) => true,
-        (Some(before), Some(after)) => !before.terminating && after.json.len() > before.json.len() + SAME_SIZE_BYTES,
+        (Some(before), Some(after)) => {
+            let more = match before.terminating {
+                true => LAST_WORDS_BYTES,
+                false => SAME_SIZE_BYTES,
+            };
+            after.json.len() > before.json.len() + more
+        }
     }
 }
 

@@ -174,7 +174,6 @@ async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() 
     let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
     clusters.create(&PostParams::default(), &cluster).await.unwrap();
     is(&clusters, true).await;
-    // As upstream's hub, and ours until now, has made it.
     let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), "cluster1");
     works
@@ -243,11 +242,14 @@ async fn the_token_account_of_an_add_on_goes_with_the_acceptance_of_its_cluster(
         .unwrap();
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "cluster1");
     wait::until(&accounts, "greeter-agent", "exists", |it| it.is_some()).await;
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
+    wait::until(&bindings, "greeter-token-role", "exists", |it| it.is_some()).await;
+    let may = rights(&client).await;
+    assert!(may.iter().any(|it| it.contains("serviceaccounts")), "{may:?}");
 
     patch(&clusters, json!({"spec": {"hubAcceptsClient": false}})).await;
     wait::gone(&accounts, "greeter-agent").await;
     is(&clusters, false).await;
-    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
     wait::gone(&bindings, "greeter-token-role").await;
     let look = ["get managedclusters", "list managedclusters", "watch managedclusters"];
     assert_eq!(rights(&client).await, look);
@@ -283,6 +285,14 @@ async fn an_agent_whose_cluster_is_deleted_removes_by_itself_what_it_has_applied
     wait::gone(&clusters, "cluster1").await;
     assert_eq!(rights(&client).await, [""; 0]);
     wait::gone(&maps, "applied").await;
+
+    // Another cluster of that name is served as any other.
+    let anew = json!({"metadata": {"name": "cluster1"}, "spec": {}});
+    let anew: ManagedCluster = serde_json::from_value(anew).unwrap();
+    clusters.create(&PostParams::default(), &anew).await.unwrap();
+    is(&clusters, true).await;
+    works.create(&PostParams::default(), &work(&[])).await.unwrap();
+    wait::until(&maps, "applied", "exists again", |it| it.is_some()).await;
     cancel.cancel();
     agent.finished().await;
 }

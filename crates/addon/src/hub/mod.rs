@@ -78,6 +78,8 @@ pub fn controllers(client: Client, caches: &Caches, cancel: CancellationToken) -
         start.go(
             vec![
                 addons(),
+                // Without it every cluster would be taken for one that is gone.
+                clusters(),
                 Need::of(&caches.service_accounts),
                 Need::of(&caches.roles),
                 Need::of(&caches.role_bindings),

@@ -185,7 +185,8 @@ impl Authenticator {
 
     /// On what terms the credential of a request is good that was found good.
     pub fn terms(&self, headers: &HeaderMap, peer: Option<&PeerCertificate>, now: jiff::Timestamp) -> Terms {
-        if let Some(identity) = peer.and_then(|it| self.certificates.get(&it.sha256, now)) {
+        let identity = peer.and_then(|it| self.certificates.get(&it.sha256, now));
+        if let Some(identity) = identity.filter(|it| it.is_valid_at(now)) {
             return Terms {
                 until: Some(identity.until()),
                 grounds: Vec::new(),

@@ -41,9 +41,9 @@ impl Lost {
                 let kept = after
                     .map(|it| Binding::read(it))
                     .filter(|it| it.role_key == before.role_key);
-                let kept = kept.map(|it| it.subjects).unwrap_or_default();
+                let kept: HashSet<_> = kept.map(|it| it.subjects).unwrap_or_default().into_iter().collect();
                 let mut noted = false;
-                for subject in before.subjects.iter().filter(|it| !kept.contains(it)) {
+                for subject in before.subjects.iter().filter(|it| !kept.contains(*it)) {
                     noted = true;
                     self.add(subject.username());
                 }

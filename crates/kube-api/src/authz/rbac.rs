@@ -27,7 +27,7 @@ pub(super) const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authori
 pub(super) const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 
 /// Who a binding names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     User(String),
     Group(String),

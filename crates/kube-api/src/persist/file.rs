@@ -192,11 +192,13 @@ impl Redb {
     fn database(&mut self) -> Result<&Database, StorageError> {
         match &self.state {
             State::Open(_) => {}
-            // Once more at once, with what was put aside.
-            State::Full(since) if since.elapsed() < RETRY_AFTER && !self.reserve.give_up() => {
-                return Err(StorageError::Full);
-            }
-            State::Full(_) => {
+            State::Full(since) => {
+                // With what was put aside, which is put aside again when there is room beside it: that there is a reserve says
+                // nothing of the disk.
+                let is_soon = since.elapsed() < RETRY_AFTER;
+                if !self.reserve.give_up() && is_soon {
+                    return Err(StorageError::Full);
+                }
                 let opened = self.opened();
                 self.settle(opened.as_ref().err());
                 self.state = State::Open(opened?);

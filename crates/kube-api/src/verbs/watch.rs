@@ -185,7 +185,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
 fn open(call: &Call<'_>) -> Result<Account, Status> {
     let server = call.server;
     server.buffers.open(call.party.clone()).ok_or_else(|| {
-        let most = server.limits.watches;
+        let most = call.party.as_ref().map_or(0, |it| server.buffers.watches_max(it));
         let of = call.party.as_ref().map_or("", |it| &it.identity);
         let message = format!("the limit of open watches of {of:?} is reached: {most}; try again when some have ended");
         if let Some(party) = &call.party {

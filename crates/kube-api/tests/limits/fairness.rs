@@ -138,8 +138,14 @@ async fn half_sent_requests_of_one_cluster_keep_no_lease_of_another_from_being_r
         p99(&during),
         p99(&before)
     );
-    // A renewal that waited for one of them would have waited for seconds.
-    assert!(p99(&during) < Duration::from_secs(2), "{:?}", p99(&during));
+    // Beside what the same machine takes without them. One that waited for a body would have waited for seconds.
+    let most = p99(&before) * 3 + Duration::from_millis(100);
+    assert!(
+        p99(&during) < most,
+        "{:?} and {:?} without them",
+        p99(&during),
+        p99(&before)
+    );
     assert!(
         arrived.is_ok(),
         "what has come of bodies is not known before they have a seat"

@@ -110,7 +110,7 @@ async fn follow_hub(
     let leaving = Arc::new(Mutex::new(CancellationToken::new()));
     let of_session = leaving.clone();
     clusters.listen(move |_, new| {
-        if new.is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+        if new.is_some_and(|it| is_going(it)) {
             of_session.lock().cancel();
         }
     });
@@ -129,16 +129,23 @@ async fn follow_hub(
             hindrance: failure.filter(|_| cluster.is_none()).map(|it| it.text),
             ..PhaseSeen::default()
         });
+        // Another cluster has the name of the one that was deleted: nothing of that one's end is its.
+        let is_another = cluster.as_deref().is_some_and(|it| !is_going(it)) && leaving.lock().is_cancelled();
+        if is_another && let Some(ended) = published.take() {
+            ended.cancel();
+            agent.options.sessions.send_replace(None);
+        }
         let has_left = cluster.is_none() && published.is_some() && leaving.lock().is_cancelled();
         match (accepted == Some(true) || has_left, published.take()) {
             (true, None) => {
                 let ended = stop.child_token();
                 published = Some(ended.clone());
                 let token = CancellationToken::new();
-                if cluster.is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+                *leaving.lock() = token.clone();
+                // Looked at when the listener has the new token, so that no deletion is lost in between.
+                if clusters.named(&agent.cluster).is_some_and(|it| is_going(&it)) {
                     token.cancel();
                 }
-                *leaving.lock() = token.clone();
                 agent.options.sessions.send_replace(Some(HubSession {
                     client: hub.clone(),
                     cluster: agent.cluster.clone(),
@@ -161,6 +168,10 @@ async fn follow_hub(
             return Ended::Changed("the watch of our ManagedCluster has ended".to_owned());
         }
     }
+}
+
+fn is_going(cluster: &ManagedCluster) -> bool {
+    cluster.metadata.deletion_timestamp.is_some()
 }
 
 // Follows the Secret: a renewed certificate goes into the connection, anything else that changed ends the session.
