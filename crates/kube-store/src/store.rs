@@ -79,10 +79,9 @@ pub enum Refused {
     NoRoom,
 }
 
-/// How much longer than before a state may be that is taken while the journal is short of room: a revision has a digit more, a
-/// deletion its time.
+/// How much longer than before a state may be that is taken while the journal is short of room: a revision has a digit more.
 const SAME_SIZE_BYTES: usize = 64;
-/// The same of what is being deleted: those who finish it say how far they are.
+/// The same of what is being deleted: that it is, and how far those are who finish it.
 const LAST_WORDS_BYTES: usize = 4 << 10;
 
 /// A read or watch asked for a revision that the log no longer holds.
@@ -428,7 +427,8 @@ fn needs_room(before: Option<&Object>, after: Option<&Object>) -> bool {
         (_, None) => false,
         (None, Some(_)) => true,
         (Some(before), Some(after)) => {
-            let more = match before.terminating {
+            // That it is to be deleted is a time, too.
+            let more = match after.terminating {
                 true => LAST_WORDS_BYTES,
                 false => SAME_SIZE_BYTES,
             };

@@ -143,8 +143,7 @@ pub fn life(place: &Place, waits_for_configuration: bool) -> Life {
     let addon = &place.addon;
     if addon.metadata.deletion_timestamp.is_some() {
         let mut sides = Vec::new();
-        // The agent of a cluster that is being deleted has no rights any more: its last things would never be done.
-        if holds(addon, finalizers::ADDON_PRE_DELETE) && place.cluster.metadata.deletion_timestamp.is_none() {
+        if holds(addon, finalizers::ADDON_PRE_DELETE) {
             sides.push(Side::Managed);
         }
         if holds(addon, finalizers::ADDON_HOSTING_PRE_DELETE) && Host::at(place).usable().is_some() {
