@@ -4,7 +4,10 @@ use kube_api::{authn::service_account_of, identity::User, party::Party};
 use ocm_api::identity::SUBJECT_PREFIX;
 
 /// What a cluster's client is called. With a colon, no cluster is called as a user is.
-const CLUSTER: &str = "cluster:";
+fn client(cluster: &str) -> String {
+    format!("cluster:{cluster}")
+}
+
 /// What the ServiceAccounts of add-ons' agents end with.
 const AGENT: &str = "-agent";
 
@@ -16,17 +19,17 @@ pub fn of(user: &User) -> Option<Party> {
         return Some(Party {
             // Clusters may join with a ServiceAccount, all with the same. An add-on's agent is on one cluster.
             is_shared: !account.ends_with(AGENT),
-            ..Party::new(&format!("{CLUSTER}{namespace}"), name)
+            ..Party::new(&client(namespace), name)
         });
     }
     let parts: Vec<&str> = name.strip_prefix(SUBJECT_PREFIX)?.split(':').collect();
     match parts[..] {
         ["cluster", cluster, "addon", addon, "agent", _] => {
-            let client = format!("{CLUSTER}{cluster}");
+            let client = client(cluster);
             Some(Party::new(&client, &format!("{client}/{addon}")))
         }
         [cluster, _] => {
-            let client = format!("{CLUSTER}{cluster}");
+            let client = client(cluster);
             Some(Party::new(&client, &client))
         }
         _ => None,

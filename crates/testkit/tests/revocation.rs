@@ -58,6 +58,14 @@ async fn is(clusters: &Api<ManagedCluster>, accepted: bool) {
     wait::until(clusters, "cluster1", &what, says).await;
 }
 
+/// A cluster comes, and is accepted.
+async fn join(clusters: &Api<ManagedCluster>) {
+    let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}});
+    let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
+    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    is(clusters, true).await;
+}
+
 async fn patch(clusters: &Api<ManagedCluster>, patch: Value) {
     clusters
         .patch("cluster1", &PatchParams::default(), &Patch::Merge(patch))
@@ -170,10 +178,7 @@ async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() 
     let site = hub(&cancel).await;
     let client = site.client();
     let clusters: Api<ManagedCluster> = Api::all(client.clone());
-    let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}});
-    let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
-    clusters.create(&PostParams::default(), &cluster).await.unwrap();
-    is(&clusters, true).await;
+    join(&clusters).await;
     let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), "cluster1");
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), "cluster1");
     works
@@ -225,10 +230,7 @@ async fn the_token_account_of_an_add_on_goes_with_the_acceptance_of_its_cluster(
     let site = hub(&cancel).await;
     let client = site.client();
     let clusters: Api<ManagedCluster> = Api::all(client.clone());
-    let cluster = json!({"metadata": {"name": "cluster1"}, "spec": {}});
-    let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
-    clusters.create(&PostParams::default(), &cluster).await.unwrap();
-    is(&clusters, true).await;
+    join(&clusters).await;
     let add_ons: Api<ManagedClusterAddOn> = Api::namespaced(client.clone(), "cluster1");
     let add_on = json!({"metadata": {"name": "greeter", "namespace": "cluster1"}, "spec": {}});
     let add_on: ManagedClusterAddOn = serde_json::from_value(add_on).unwrap();
@@ -287,10 +289,7 @@ async fn an_agent_whose_cluster_is_deleted_removes_by_itself_what_it_has_applied
     wait::gone(&maps, "applied").await;
 
     // Another cluster of that name is served as any other.
-    let anew = json!({"metadata": {"name": "cluster1"}, "spec": {}});
-    let anew: ManagedCluster = serde_json::from_value(anew).unwrap();
-    clusters.create(&PostParams::default(), &anew).await.unwrap();
-    is(&clusters, true).await;
+    join(&clusters).await;
     works.create(&PostParams::default(), &work(&[])).await.unwrap();
     wait::until(&maps, "applied", "exists again", |it| it.is_some()).await;
     cancel.cancel();
