@@ -547,6 +547,58 @@ async fn a_labelled_role_becomes_part_of_view() {
     world.stop().await;
 }
 
+/// As `helm uninstall` deletes them: the role that is selected, and at once the one that selects it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_aggregated_role_that_was_deleted_is_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::start(Some(dir.path())).await;
+    let admin = world.admin();
+    let names: Vec<(String, String)> = (0..40).map(|it| (format!("part-{it}"), format!("whole-{it}"))).collect();
+    for (part, whole) in &names {
+        let label = json!({"part-of": whole});
+        world
+            .make(
+                &format!("{RBAC}/clusterroles"),
+                json!({"metadata": {"name": whole},
+                    "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": label}]}, "rules": []}),
+            )
+            .await;
+        world
+            .make(
+                &format!("{RBAC}/clusterroles"),
+                json!({"metadata": {"name": part, "labels": label}, "rules": rule("example.com", "widgets", "get")}),
+            )
+            .await;
+        let path = format!("{RBAC}/clusterroles/{whole}");
+        let whole = world.until(&path, |_, it| it["rules"][0].is_object()).await;
+        // What names the role is no field that the controller owns.
+        let owned = whole["metadata"]["managedFields"].to_string();
+        assert!(!owned.contains("f:uid"), "{owned}");
+    }
+    let delete = |name: &str| {
+        let path = format!("{RBAC}/clusterroles/{name}");
+        let (world, admin) = (&world, &admin);
+        async move { assert_eq!(world.ask(admin, Method::DELETE, &path, None).await.0, 200) }
+    };
+    // All at once, so that deletions and what the controller writes meet in one commit.
+    let deletions = names.iter().map(|(part, whole)| async {
+        delete(part).await;
+        delete(whole).await;
+    });
+    futures::future::join_all(deletions).await;
+    // The controller takes one after the other: what it was asked before this is done is behind it.
+    let last = json!({"metadata": {"name": "last", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": rule("example.com", "widgets", "get")});
+    world.make(&format!("{RBAC}/clusterroles"), last).await;
+    let path = format!("{RBAC}/clusterroles/view");
+    world.until(&path, |_, it| it.to_string().contains("example.com")).await;
+    for (_, whole) in &names {
+        let path = format!("{RBAC}/clusterroles/{whole}");
+        assert_eq!(world.get(&admin, &path).await.0, 404, "{whole}");
+    }
+    world.stop().await;
+}
+
 // 181, 198
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_restart_credentials_hold_and_deleted_bootstrap_roles_are_back() {

@@ -153,10 +153,14 @@ impl Controller for Aggregation {
         }
         let wanted = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": key.name.as_ref()}, "rules": rules,
+            // With its uid, so that a role that was deleted since it was read is not made again.
+            "metadata": {"name": key.name.as_ref(), "uid": role["metadata"]["uid"]}, "rules": rules,
         });
-        tolerate(self.local.apply(ID, "", &key.name, "", wanted, MANAGER).await)?;
-        Ok(None)
+        match self.local.apply(ID, "", &key.name, "", wanted, MANAGER).await {
+            // Another role of this name has an event of its own.
+            Err(error) if error.is_conflict() => Ok(None),
+            result => tolerate(result).map(|()| None),
+        }
     }
 }
 
