@@ -4,7 +4,7 @@
 //! measured beside it in the same run: the disk's own group commits, and the copying of as many bytes over the same kind of
 //! connection.
 
-mod connection;
+pub(crate) mod connection;
 mod lists;
 mod load;
 mod program;

@@ -6,7 +6,7 @@
 use crate::{
     Size,
     apis::Apis,
-    drover::{Drover, client},
+    drover::{Drover, client, client_of, cpu_of},
     statistics::{milliseconds, round},
 };
 use anyhow::{Result, ensure};
@@ -21,7 +21,7 @@ use ocm_reconcile::Cache;
 use serde_json::{Value, json};
 use std::{
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 use tokio_util::sync::CancellationToken;
@@ -31,8 +31,19 @@ const PARALLEL: usize = 16;
 const DEADLINE: Duration = Duration::from_secs(900);
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Measures both.
-pub async fn measure(binary: &Path, size: Size) -> Result<Value> {
+/// An API server that is not ours, empty, and its processes.
+pub struct Other {
+    /// How to speak to it.
+    pub kubeconfig: PathBuf,
+    /// Its processes: API server, etcd.
+    pub processes: Vec<u32>,
+}
+
+/// Measures both, or on another API server alone.
+pub async fn measure(binary: &Path, size: Size, other: Option<&Other>) -> Result<Value> {
+    if let Some(other) = other {
+        return Ok(json!({"other": on_other(binary, size.bringup_beside, other).await?}));
+    }
     Ok(json!({
         "embedded": embedded(binary, size).await?,
         "beside": beside(binary, size.bringup_beside).await?,
@@ -73,9 +84,26 @@ async fn beside(binary: &Path, clusters: usize) -> Result<Value> {
     let data = tempfile::tempdir()?;
     let api = Apis::start(1, data.path()).await?;
     let kubeconfig = data.path().join("cluster0.kubeconfig");
+    let report = hub_beside(binary, clusters, &kubeconfig, &api.clients[0], || api.cpu()).await?;
+    api.stop()?;
+    Ok(report)
+}
+
+async fn on_other(binary: &Path, clusters: usize, other: &Other) -> Result<Value> {
+    let client = client_of(&other.kubeconfig).await?;
+    let used = || other.processes.iter().map(|it| cpu_of(*it)).sum();
+    hub_beside(binary, clusters, &other.kubeconfig, &client, used).await
+}
+
+async fn hub_beside(
+    binary: &Path,
+    clusters: usize,
+    kubeconfig: &Path,
+    client: &Client,
+    cpu_of_api: impl Fn() -> Result<Duration>,
+) -> Result<Value> {
     let kubeconfig = kubeconfig.display().to_string();
     let hub = Drover::run(binary, ["hub", "--kubeconfig", kubeconfig.as_str()])?;
-    let client = api.clients[0].clone();
     let sets: Api<ManagedClusterSet> = Api::all(client.clone());
     let deadline = Instant::now() + DEADLINE;
     while !matches!(sets.get_opt("global").await, Ok(Some(_))) {
@@ -83,19 +111,17 @@ async fn beside(binary: &Path, clusters: usize) -> Result<Value> {
         tokio::time::sleep(GLANCE).await;
     }
     let stop = CancellationToken::new();
-    let seen = There::watch(&client, &stop);
-    let (since, of_api, of_hub) = (Instant::now(), api.cpu()?, hub.cpu()?);
-    bring_up(&client, &seen, 0..clusters).await?;
+    let seen = There::watch(client, &stop);
+    let (since, of_api, of_hub) = (Instant::now(), cpu_of_api()?, hub.cpu()?);
+    bring_up(client, &seen, 0..clusters).await?;
     let report = json!({
         "clusters": clusters,
         "seconds": round(since.elapsed().as_secs_f64()),
-        "apiServerCpuMillisecondsEach": round(milliseconds(api.cpu()? - of_api) / clusters as f64),
+        "apiServerCpuMillisecondsEach": round(milliseconds(cpu_of_api()? - of_api) / clusters as f64),
         "hubCpuMillisecondsEach": round(milliseconds(hub.cpu()? - of_hub) / clusters as f64),
     });
     stop.cancel();
     hub.stop()?;
-    drop((client, seen, sets));
-    api.stop()?;
     Ok(report)
 }
 

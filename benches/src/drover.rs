@@ -107,18 +107,7 @@ impl Drover {
 
     /// CPU time used so far: by the program itself, and by the kernel for it.
     pub fn cpu_by_side(&self) -> Result<(Duration, Duration)> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name may hold spaces, but it ends at the last bracket.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| {
-            fields
-                .get(at)
-                .and_then(|it| it.parse::<u64>().ok())
-                .context("the kernel tells CPU time")
-        };
-        // Linux counts in hundredths of a second for user space, whatever it uses inside.
-        let time = |at: usize| ticks(at).map(|it| Duration::from_millis(it * 10));
-        Ok((time(11)?, time(12)?))
+        cpu_by_side(self.child.id())
     }
 
     /// Asks the process to stop and waits.
@@ -133,6 +122,27 @@ impl Drover {
         // SAFETY: kill takes two numbers; the child has not been waited for, so the id is still its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
     }
+}
+
+/// CPU time that a process has used so far.
+pub fn cpu_of(process: u32) -> Result<Duration> {
+    let (own, kernel) = cpu_by_side(process)?;
+    Ok(own + kernel)
+}
+
+fn cpu_by_side(process: u32) -> Result<(Duration, Duration)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name may hold spaces, but it ends at the last bracket.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|it| it.parse::<u64>().ok())
+            .context("the kernel tells CPU time")
+    };
+    // Linux counts in hundredths of a second for user space, whatever it uses inside.
+    let time = |at: usize| ticks(at).map(|it| Duration::from_millis(it * 10));
+    Ok((time(11)?, time(12)?))
 }
 
 fn resident(file: &str) -> Result<u64> {
@@ -177,7 +187,12 @@ pub fn kubeconfig(data: &Path, name: &str) -> PathBuf {
 
 /// A client of one of the API servers that `up` started.
 pub async fn client(data: &Path, name: &str) -> Result<Client> {
-    let file = Kubeconfig::read_from(kubeconfig(data, name))?;
+    client_of(&kubeconfig(data, name)).await
+}
+
+/// A client of the API server that a kubeconfig names.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
 }

@@ -18,6 +18,7 @@ mod soak;
 mod start;
 mod statistics;
 mod works;
+mod writes;
 
 use anyhow::Result;
 use clap::Parser;
@@ -39,6 +40,12 @@ struct Arguments {
     /// So many clusters that come, and not the promised number.
     #[arg(long)]
     bringup: Option<usize>,
+    /// Clusters come to a hub on this API server alone, which is empty.
+    #[arg(long, value_name = "KUBECONFIG", requires = "api_processes")]
+    bringup_on: Option<PathBuf>,
+    /// The processes of that API server, whose CPU time is measured.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    api_processes: Vec<u32>,
     /// So many placements that choose.
     #[arg(long)]
     placements: Option<usize>,
@@ -57,7 +64,7 @@ struct Arguments {
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
-    /// Which to measure: probe, start, api, works, fleet, bringup, addon, addons, placement, joins (a part of placement),
+    /// Which to measure: probe, start, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of placement),
     /// replicaset, soak. All of them but soak without a name.
     names: Vec<String>,
 }
@@ -67,6 +74,10 @@ struct Arguments {
 pub struct Size {
     /// Runs of which the median is taken.
     pub runs: usize,
+    /// Seconds of writes that come at an even pace.
+    pub paced_seconds: u64,
+    /// Writes from many clients at once, and objects of one collection.
+    pub writes: usize,
     /// Works measured one by one.
     pub works: usize,
     /// Works created at once.
@@ -120,6 +131,8 @@ async fn main() -> Result<()> {
     let mut size = if arguments.quick {
         Size {
             runs: 1,
+            paced_seconds: 2,
+            writes: 1000,
             works: 10,
             burst: 20,
             agents: 5,
@@ -141,6 +154,8 @@ async fn main() -> Result<()> {
     } else {
         Size {
             runs: 5,
+            paced_seconds: 15,
+            writes: 10_000,
             works: 200,
             burst: 200,
             agents: 100,
@@ -162,7 +177,14 @@ async fn main() -> Result<()> {
     };
     size.placement_clusters = arguments.placement_clusters.unwrap_or(size.placement_clusters);
     size.bringup = arguments.bringup.unwrap_or(size.bringup);
+    size.bringup_beside = arguments
+        .bringup
+        .map_or(size.bringup_beside, |it| it.min(size.bringup_beside));
     size.placements = arguments.placements.unwrap_or(size.placements);
+    let other = arguments.bringup_on.map(|kubeconfig| bringup::Other {
+        kubeconfig,
+        processes: arguments.api_processes,
+    });
     let wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
     let mut report = Map::new();
     if wanted("placement") {
@@ -195,6 +217,9 @@ async fn main() -> Result<()> {
             api::measure(&binary, arguments.real_kubernetes.as_deref(), size).await?,
         );
     }
+    if wanted("writes") {
+        report.insert("writes".into(), writes::measure(&binary, size).await?);
+    }
     if wanted("works") {
         report.insert("works".into(), works::measure(&binary, size).await?);
     }
@@ -202,7 +227,7 @@ async fn main() -> Result<()> {
         report.insert("fleet".into(), fleet::measure(&binary, size).await?);
     }
     if wanted("bringup") {
-        report.insert("bringup".into(), bringup::measure(&binary, size).await?);
+        report.insert("bringup".into(), bringup::measure(&binary, size, other.as_ref()).await?);
     }
     if wanted("addon") {
         report.insert("addon".into(), addons::single(&binary, size).await?);

@@ -104,6 +104,19 @@ impl Connection {
         Ok(self.sender.send_request(request).await?)
     }
 
+    /// Sends a request and reads the whole answer: its code and itself.
+    pub async fn read(
+        &mut self,
+        method: Method,
+        path: &str,
+        media: Option<&str>,
+        body: impl Into<Bytes>,
+    ) -> Result<(u16, Bytes)> {
+        let response = self.begin(method, path, media, body).await?;
+        let code = response.status().as_u16();
+        Ok((code, response.into_body().collect().await?.to_bytes()))
+    }
+
     /// Sends a request and reads the whole answer: its code and how long it is.
     pub async fn ask(
         &mut self,

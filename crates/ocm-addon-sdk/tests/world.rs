@@ -24,6 +24,7 @@ use ocm_api::{
         ConfigSpecHash,
         v1alpha1::{ClusterManagementAddOn, ConfigReference, ManagedClusterAddOn},
     },
+    cluster::ManagedCluster,
     identity,
 };
 use ocm_reconcile::{Cache, Clients, settle::settle};
@@ -781,6 +782,28 @@ async fn a_program_of_its_own_needs_no_more_rights_than_upstreams_example() {
         .ask("c1", "c1", identity::CLIENT_SIGNER, &client_subject(&addon))
         .await;
     hub.certificate(&request).await;
+    hub.stop().await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_may_not_list_bindings_takes_those_of_a_denied_cluster_away() {
+    let hub = Hub::without_add_ons().await;
+    let modest = RIGHTS.replace(
+        "[roles, rolebindings], verbs: [get, list, watch,",
+        "[roles, rolebindings], verbs: [get,",
+    );
+    assert_ne!(modest, RIGHTS);
+    hub.site.apply(&modest).await;
+    let program = hub.site.client_as("program", &[]);
+    let running = tokio::spawn(hub::run(program, vec![Arc::new(Modest)], hub.stop.clone()));
+    hub.enable("c1").await;
+    let bindings: Api<RoleBinding> = Api::namespaced(hub.client.clone(), "c1");
+    wait::until(&bindings, ROLE, "exists", |it| it.is_some()).await;
+    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
+    let denied = Patch::Merge(json!({"spec": {"hubAcceptsClient": false}}));
+    clusters.patch("c1", &PatchParams::default(), &denied).await.unwrap();
+    wait::gone(&bindings, ROLE).await;
     hub.stop().await;
     running.await.unwrap().unwrap();
 }

@@ -99,9 +99,44 @@ fn identities() -> Vec<Subject> {
     ]
 }
 
+/// An add-on without a program, whose agents read the ConfigMaps of their clusters' namespaces.
+const GREETER: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: greeter-agent}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get]}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: greeter}
+spec:
+  addonName: greeter
+  agentSpec: {workload: {manifests: []}}
+  registration:
+  - type: KubeClient
+    kubeClient:
+      hubPermissions:
+      - {type: CurrentCluster, currentCluster: {clusterRoleName: greeter-agent}}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata:
+  name: greeter
+  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}
+spec:
+  supportedConfigs:
+  - {group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: greeter}}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ManagedClusterAddOn
+metadata: {name: greeter, namespace: cluster1}
+spec: {}
+"#;
+
 /// What these identities may do with what is the cluster's, as `verb resource`.
 async fn rights(hub: &Client) -> Vec<String> {
-    const ASKED: [(&str, &str, Option<&str>, &str); 8] = [
+    const ASKED: [(&str, &str, Option<&str>, &str); 9] = [
         (
             "work.open-cluster-management.io",
             "manifestworks",
@@ -140,6 +175,7 @@ async fn rights(hub: &Client) -> Vec<String> {
             "create get list watch",
         ),
         ("", "serviceaccounts", Some("token"), "create"),
+        ("", "configmaps", None, "get"),
     ];
     let mut all = Vec::new();
     for subject in identities() {
@@ -188,10 +224,20 @@ async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() 
         )
         .await
         .unwrap();
-    assert!(rights(&client).await.contains(&"list manifestworks".to_owned()));
+    site.apply(GREETER).await;
+    let is_bound = |all: &[RoleBinding]| all.iter().any(|it| it.role_ref.name == "greeter-agent");
+    wait::until_all(&bindings, "the agent of the add-on is bound", is_bound).await;
+    let before = rights(&client).await;
+    for right in ["list manifestworks", "get configmaps"] {
+        assert!(before.iter().any(|it| it == right), "{before:?}");
+    }
 
     patch(&clusters, json!({"spec": {"hubAcceptsClient": false}})).await;
     is(&clusters, false).await;
+    wait::until_all(&bindings, "the agent of the add-on is bound no longer", |it| {
+        !is_bound(it)
+    })
+    .await;
     // It is said when it is so.
     let look = ["get managedclusters", "list managedclusters", "watch managedclusters"];
     assert_eq!(rights(&client).await, look);

@@ -145,6 +145,22 @@ impl Registrations {
         }
     }
 
+    // A program of its own need not be allowed to list bindings: it asks for those that it would keep, by name.
+    async fn bindings_by_name(&self, name: &str, objects: &Objects, found: &mut Current) -> Result<(), kube::Error> {
+        let (caches, client) = (&self.context.caches, &self.context.client);
+        if !caches.role_bindings.is_synced() {
+            let all = in_namespaces(client, &caches.role_bindings, &objects.role_bindings).await?;
+            let ours = all.into_iter().filter(|it| is_kept(it.labels(), name));
+            found.stale_role_bindings.extend(ours);
+        }
+        if !caches.cluster_role_bindings.is_synced() {
+            let all = of_the_hub(client, &caches.cluster_role_bindings, &objects.cluster_role_bindings).await?;
+            let ours = all.into_iter().filter(|it| is_kept(it.labels(), name));
+            found.stale_cluster_role_bindings.extend(ours);
+        }
+        Ok(())
+    }
+
     // Says what a cluster asks for of what all share, before any of it is made.
     fn claim(&self, key: &str, look: &Look, decision: Option<&Decision>) {
         let claims = &self.context.claims;
@@ -409,12 +425,16 @@ impl Reconciler for Registrations {
             Look::Here(_) | Look::Waits(_) => why_revoked(caches.clusters.named(cluster).as_deref()),
         };
         if revoked.is_some() {
+            let mut current = self.bindings_of_agent(key);
+            if let Some(Permissions::Granted(objects)) = decision.as_ref().map(|it| &it.permissions) {
+                self.bindings_by_name(name, objects, &mut current).await?;
+            }
             return Ok(Seen {
                 now: Timestamp::now(),
                 key: key.to_owned(),
                 look,
                 decision,
-                current: self.bindings_of_agent(key),
+                current,
                 revoked,
             });
         }

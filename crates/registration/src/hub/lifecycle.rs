@@ -40,6 +40,9 @@ use crate::status;
 /// How long to wait before looking whether a cluster's works are gone. Upstream waits 5 s.
 const WORKS_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long to wait where somebody makes the objects of a cluster while they are made here.
+const MET_AGAIN: Duration = Duration::from_secs(1);
+
 /// The reconciler.
 pub struct Lifecycle {
     client: Client,
@@ -253,8 +256,10 @@ impl Reconciler for Lifecycle {
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
         let Some(cluster) = &seen.cluster else { return plan };
-        // What was there already may say something else; the run that follows looks at it.
+        // What was there already may say something else: the run that follows looks at it, and where that one has met
+        // something, too, no event need come.
         if doubts::met(outcome) {
+            plan.look_again(MET_AGAIN);
             return plan;
         }
         let verdict = match stand(Some(cluster), seen.options.auto_accept) {

@@ -48,6 +48,18 @@ fn check(seen: &Seen, printed: &str) {
 }
 
 #[test]
+fn objects_that_somebody_makes_meanwhile_are_looked_at_again() {
+    let met = Outcome {
+        stages: vec![vec![Ok(Done::AlreadyExists)]],
+        ..Outcome::default()
+    };
+    assert_eq!(
+        Lifecycle::conclude(&seen(Some(accepted())), &met).to_string(),
+        "again in 1s\n"
+    );
+}
+
+#[test]
 fn an_accepted_cluster_gets_its_namespace_first_and_then_its_rights() {
     check(
         &seen(Some(
