@@ -1,5 +1,5 @@
 //! `cargo xtask kubernetes`: a real control plane of Kubernetes for tests, built from its published Go modules in
-//! `conformance/kubernetes`.
+//! `tests/conformance/kubernetes`.
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
@@ -80,7 +80,7 @@ struct Place {
 impl Place {
     fn of(root: &Path) -> Self {
         Self {
-            module: root.join("conformance/kubernetes"),
+            module: root.join("tests/conformance/kubernetes"),
             target: root.join("target/kubernetes"),
         }
     }

@@ -24,7 +24,7 @@ const SHARED: &[(&str, &str)] = &[
 pub fn findings(sources: &[Source]) -> Vec<String> {
     let code: Vec<&Source> = sources
         .iter()
-        .filter(|it| it.path.starts_with("crates/") && !it.is_test())
+        .filter(|it| ["cli/", "kube/", "ocm/"].iter().any(|of| it.path.starts_with(of)) && !it.is_test())
         .collect();
     let mut found = vec![];
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
@@ -93,16 +93,16 @@ mod tests {
 
     #[test]
     fn a_reconciler_that_does_not_say_what_it_writes_is_found() {
-        assert!(findings(&[source("crates/work/src/a.rs", HEADED)]).is_empty());
+        assert!(findings(&[source("ocm/work/src/a.rs", HEADED)]).is_empty());
         let silent = HEADED.replace("Writes: C. ", "");
-        assert_eq!(findings(&[source("crates/work/src/a.rs", &silent)]).len(), 1);
+        assert_eq!(findings(&[source("ocm/work/src/a.rs", &silent)]).len(), 1);
     }
 
     #[test]
     fn a_reconciler_may_say_it_beside_itself_in_plan() {
         let beside = [
-            source("crates/work/src/agent/turn.rs", "impl Reconciler for X {\n"),
-            source("crates/work/src/agent/plan.rs", "//! Writes: C. Never: D.\n"),
+            source("ocm/work/src/agent/turn.rs", "impl Reconciler for X {\n"),
+            source("ocm/work/src/agent/plan.rs", "//! Writes: C. Never: D.\n"),
         ];
         assert!(findings(&beside).is_empty());
     }
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn two_reconcilers_of_one_name_are_found() {
         let two = [
-            source("crates/work/src/a.rs", HEADED),
-            source("crates/work/src/b.rs", HEADED),
+            source("ocm/work/src/a.rs", HEADED),
+            source("ocm/work/src/b.rs", HEADED),
         ];
         assert_eq!(findings(&two).len(), 1);
     }
@@ -120,14 +120,14 @@ mod tests {
     fn a_condition_with_two_authors_is_found() {
         let text = "wanted(\n    manifest_work::APPLIED, true";
         let two = [
-            source("crates/work/src/a.rs", text),
-            source("crates/hub/src/b.rs", text),
+            source("ocm/work/src/a.rs", text),
+            source("ocm/hub/src/b.rs", text),
         ];
         assert_eq!(findings(&two).len(), 1);
         let agreed = text.replace("manifest_work::APPLIED", "managed_cluster::AVAILABLE");
         let two = [
-            source("crates/work/src/a.rs", &agreed),
-            source("crates/hub/src/b.rs", &agreed),
+            source("ocm/work/src/a.rs", &agreed),
+            source("ocm/hub/src/b.rs", &agreed),
         ];
         assert!(findings(&two).is_empty());
     }

@@ -13,28 +13,28 @@ const LINES_MAX: usize = 900;
 /// Where `kube::Api` may be written through. The executor and the install of fixed objects at start are the rule; access
 /// reviews are questions that Kubernetes wants as a POST; the others face people or stand for Kubernetes itself.
 const WRITERS: &[&str] = &[
-    "crates/ocm-reconcile/src/execute",
-    "crates/ocm-reconcile/src/install",
-    "crates/ocm-reconcile/src/access",
-    "crates/drover/src/cli",
-    "crates/drover/src/command",
-    "crates/drover/src/installation",
+    "ocm/reconcile/src/execute",
+    "ocm/reconcile/src/install",
+    "ocm/reconcile/src/access",
+    "cli/drover/src/cli",
+    "cli/drover/src/command",
+    "cli/drover/src/installation",
     // What a hub tells its API server of itself when it starts.
-    "crates/drover/src/webhooks",
-    "crates/kube-node/",
-    "crates/testkit/",
-    "stories/",
-    "benches/",
-    "conformance/",
+    "cli/drover/src/webhooks",
+    "kube/node/",
+    "tests/testkit/",
+    "tests/stories/",
+    "tests/benches/",
+    "tests/conformance/",
 ];
 
 /// Crates whose decisions are plain functions on plain data.
 const DECIDERS: &[&str] = &[
-    "crates/registration/",
-    "crates/work/",
-    "crates/placement/",
-    "crates/addon/",
-    "crates/credential/",
+    "ocm/registration/",
+    "ocm/work/",
+    "ocm/placement/",
+    "ocm/addon/",
+    "ocm/credential/",
 ];
 
 pub fn findings(sources: &[Source]) -> Vec<String> {
@@ -185,41 +185,41 @@ mod tests {
 
     #[test]
     fn a_room_for_anything_is_found() {
-        assert_eq!(judge("crates/work/src/utils.rs", "").len(), 1);
-        assert_eq!(judge("crates/work/src/helpers/apply.rs", "").len(), 1);
-        assert!(judge("crates/work/src/apply.rs", "").is_empty());
+        assert_eq!(judge("ocm/work/src/utils.rs", "").len(), 1);
+        assert_eq!(judge("ocm/work/src/helpers/apply.rs", "").len(), 1);
+        assert!(judge("ocm/work/src/apply.rs", "").is_empty());
     }
 
     #[test]
     fn unfinished_work_is_found_even_in_comments() {
         assert_eq!(
-            judge("crates/work/src/a.rs", "fn a() {\n    todo!()\n}\n// FIXME later\n").len(),
+            judge("ocm/work/src/a.rs", "fn a() {\n    todo!()\n}\n// FIXME later\n").len(),
             2
         );
         assert_eq!(
-            judge("crates/work/tests/a.rs", "#[ignore]\nfn a() { sleep(1) }\n").len(),
+            judge("ocm/work/tests/a.rs", "#[ignore]\nfn a() { sleep(1) }\n").len(),
             2
         );
     }
 
     #[test]
     fn a_long_file_is_found() {
-        assert_eq!(judge("crates/work/src/a.rs", &"\n".repeat(901)).len(), 1);
+        assert_eq!(judge("ocm/work/src/a.rs", &"\n".repeat(901)).len(), 1);
     }
 
     #[test]
     fn a_write_past_the_executor_is_found() {
         let text = "let api: Api<Secret> = Api::all(c);\napi.create(&PostParams::default(), &secret).await?;\n";
-        assert_eq!(judge("crates/credential/src/a.rs", text).len(), 1);
-        assert!(judge("crates/ocm-reconcile/src/execute.rs", text).is_empty());
+        assert_eq!(judge("ocm/credential/src/a.rs", text).len(), 1);
+        assert!(judge("ocm/reconcile/src/execute.rs", text).is_empty());
     }
 
     #[test]
     fn a_plan_that_looks_at_the_clock_is_found() {
         let text = "async fn observe() {}\n\npub fn plan(seen: &Seen) -> Plan {\n    if x { }\n    let now = Timestamp::now();\n}\n";
         assert_eq!(
-            judge("crates/work/src/a.rs", text),
-            ["crates/work/src/a.rs:5: `Timestamp::now(` in plan; it decides on what was seen"]
+            judge("ocm/work/src/a.rs", text),
+            ["ocm/work/src/a.rs:5: `Timestamp::now(` in plan; it decides on what was seen"]
         );
     }
 }
