@@ -49,13 +49,11 @@ fn check(seen: &Seen, printed: &str) {
 
 #[test]
 fn objects_that_somebody_makes_meanwhile_are_looked_at_again() {
-    let met = Outcome {
-        stages: vec![vec![Ok(Done::AlreadyExists)]],
-        ..Outcome::default()
-    };
+    let mut met = Outcome::default();
+    met.stages.push(vec![Ok(Done::AlreadyExists)]);
     assert_eq!(
         Lifecycle::conclude(&seen(Some(accepted())), &met).to_string(),
-        "again in 1s\n"
+        "nothing to do\nagain in 1s\n"
     );
 }
 
