@@ -2,7 +2,7 @@
 //! `docs/guide/write-an-add-on.md` walks through it.
 
 use ocm_addon_sdk::{
-    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files,
+    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, agent, include_files,
     k8s_openapi::api::core::v1::ConfigMap,
     kube::ResourceExt,
     manifests,
@@ -21,7 +21,7 @@ impl AddOn for HelloWorld {
         "helloworld"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let configured = config::values(place, &[config::for_templates])?;
         let image = images::value(place, "Image", &self.image)?;
         manifests::templates(
@@ -31,11 +31,11 @@ impl AddOn for HelloWorld {
         )
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let read = ["get", "list", "watch"];
         let maps = Permission::rule("", &["configmaps"], &read);
         let itself = Permission::rule("addon.open-cluster-management.io", &["managedclusteraddons"], &read);
@@ -49,7 +49,7 @@ impl AddOn for HelloWorld {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         config::install_namespace(place)
     }
 }

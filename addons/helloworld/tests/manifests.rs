@@ -1,7 +1,7 @@
 //! An add-on is tested by calling it: no cluster, no server.
 
 use addon_helloworld::HelloWorld;
-use ocm_addon_sdk::{AddOn, Place, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
+use ocm_addon_sdk::{AddOn, AddOnContext, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
 use serde_json::json;
 
 #[test]
@@ -9,7 +9,7 @@ fn the_agent_is_told_who_it_is() {
     let add_on = HelloWorld {
         image: "example.com/agent:1".to_owned(),
     };
-    let made = add_on.manifests(&Place::new("cluster1", "helloworld")).unwrap();
+    let made = add_on.manifests(&AddOnContext::new("cluster1", "helloworld")).unwrap();
     let kinds: Vec<_> = made.iter().map(|it| it["kind"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
@@ -47,7 +47,7 @@ fn a_configuration_says_where_and_from_where_it_runs() {
         },
     });
     let config: AddOnDeploymentConfig = serde_json::from_value(config).unwrap();
-    let place = Place::new("cluster1", "helloworld").with_config(&config);
+    let place = AddOnContext::new("cluster1", "helloworld").with_config(&config);
     let add_on = HelloWorld {
         image: "quay.io/agent:1".to_owned(),
     };

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use addon_helloworld::{COPY, copy, image};
 use ocm_addon_sdk::{
-    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, Values, agent, include_files,
+    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, Values, agent, include_files,
     k8s_openapi::api::core::v1::ConfigMap,
     manifests::{self, Chart, File},
     ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
@@ -41,7 +41,7 @@ impl AddOn for HelloWorldHelm {
         "helloworldhelm"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let converters = [config::node_placement, config::proxy, config::resource_requirements];
         let values = [
             config::values(place, &converters)?,
@@ -52,11 +52,11 @@ impl AddOn for HelloWorldHelm {
         manifests::chart(&CHART, place, values::merge(values))
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let read = ["get", "list", "watch"];
         let maps = Permission::rule("", &["configmaps"], &read);
         let itself = Permission::rule("addon.open-cluster-management.io", &["managedclusteraddons"], &read);
@@ -68,20 +68,20 @@ impl AddOn for HelloWorldHelm {
         vec![ConfigKind::of::<ConfigMap>(), ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         config::install_namespace(place)
     }
 }
 
 // The image, and when to pull it, from a ConfigMap: both, or it says nothing that could be used.
-fn from_config_map(place: &Place) -> Result<Values, Refusal> {
+fn from_config_map(place: &AddOnContext) -> Result<Values, UserError> {
     let Some(map) = place.config::<ConfigMap>()? else {
         return Ok(Values::new());
     };
     let data = map.data.unwrap_or_default();
     let key = |name: &str| {
         let value = data.get(name).filter(|it| !it.is_empty());
-        value.ok_or_else(|| Refusal::new(format!("the ConfigMap has no {name}")))
+        value.ok_or_else(|| UserError::new(format!("the ConfigMap has no {name}")))
     };
     let image = values::at(IMAGE, key("image")?.as_str());
     let policy = values::at("global.imagePullPolicy", json!(key("imagePullPolicy")?));
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn made(place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn made(place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let add_on = HelloWorldHelm {
             image: "quay.io/agent:1".to_owned(),
         };
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_chart_makes_an_agent_and_a_job_that_cleans_up() {
-        let all = made(&Place::new("cluster1", "helloworldhelm")).unwrap();
+        let all = made(&AddOnContext::new("cluster1", "helloworldhelm")).unwrap();
         let deployment = of_kind(&all, "Deployment");
         assert_eq!(deployment["metadata"]["name"], "helloworldhelm-agent");
         let pod = &deployment["spec"]["template"]["spec"];
@@ -157,7 +157,7 @@ mod tests {
             },
         });
         let config: AddOnDeploymentConfig = serde_json::from_value(config).unwrap();
-        let mut place = Place::new("cluster1", "helloworldhelm").with_config(&config);
+        let mut place = AddOnContext::new("cluster1", "helloworldhelm").with_config(&config);
         let all = made(&place).unwrap();
         let pod = &of_kind(&all, "Deployment")["spec"]["template"]["spec"];
         assert_eq!(pod["nodeSelector"], json!({"disk": "ssd"}));
@@ -183,7 +183,7 @@ mod tests {
         let map = |data: Value| {
             let object = json!({"metadata": {"name": "a", "namespace": "b"}, "data": data});
             let map: ConfigMap = serde_json::from_value(object).unwrap();
-            made(&Place::new("cluster1", "helloworldhelm").with_config(&map))
+            made(&AddOnContext::new("cluster1", "helloworldhelm").with_config(&map))
         };
         let all = map(json!({"image": "other:2", "imagePullPolicy": "Never"})).unwrap();
         let container = &of_kind(&all, "Deployment")["spec"]["template"]["spec"]["containers"][0];

@@ -3,7 +3,7 @@
 
 use addon_helloworld::{COPY, copy, image};
 use ocm_addon_sdk::{
-    AddOn, Agent, ConfigKind, Permission, Place, Program, Refusal, Registration, agent, include_files,
+    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, agent, include_files,
     k8s_openapi::api::core::v1::ConfigMap,
     manifests::{self, File},
     ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
@@ -23,17 +23,17 @@ impl AddOn for HelloWorldHosted {
         "helloworldhosted"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let configured = config::values(place, &[config::for_templates])?;
         let image = images::value(place, "Image", &self.image)?;
         manifests::templates(MANIFESTS, place, values::merge([configured, image]))
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let read = ["get", "list", "watch"];
         let maps = Permission::rule("", &["configmaps"], &read);
         let itself = Permission::rule("addon.open-cluster-management.io", &["managedclusteraddons"], &read);
@@ -45,11 +45,11 @@ impl AddOn for HelloWorldHosted {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         config::install_namespace(place)
     }
 
-    fn hosted(&self, _: &Place) -> bool {
+    fn hosted(&self, _: &AddOnContext) -> bool {
         true
     }
 }
@@ -75,7 +75,7 @@ mod tests {
 
     const LOCATION: &str = "addon.open-cluster-management.io/hosted-manifest-location";
 
-    fn made(place: &Place) -> Vec<Value> {
+    fn made(place: &AddOnContext) -> Vec<Value> {
         let add_on = HelloWorldHosted {
             image: "agent:1".to_owned(),
         };
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn hosted_the_agent_runs_there_with_a_kubeconfig_for_the_managed_cluster() {
-        let mut place = Place::new("cluster1", "helloworldhosted");
+        let mut place = AddOnContext::new("cluster1", "helloworldhosted");
         place.mode = Mode::Hosted(Hosting {
             name: "host".to_owned(),
             cluster: None,
@@ -144,7 +144,7 @@ mod tests {
         let add_on = HelloWorldHosted {
             image: "quay.io/agent:1".to_owned(),
         };
-        let place = Place::new("cluster1", "helloworldhosted").with_config(&config);
+        let place = AddOnContext::new("cluster1", "helloworldhosted").with_config(&config);
         let all = add_on.manifests(&place).unwrap();
         for (kind, memory) in [("Deployment", "1Gi"), ("Job", "64Mi")] {
             let found = all.iter().find(|it| it["kind"] == kind).unwrap();
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn otherwise_it_runs_on_its_cluster_by_its_own_rights() {
-        let all = made(&Place::new("cluster1", "helloworldhosted"));
+        let all = made(&AddOnContext::new("cluster1", "helloworldhosted"));
         assert_eq!(all.iter().filter(|it| it["kind"] == "Namespace").count(), 1);
         assert_eq!(agent(&all)["volumes"].as_array().unwrap().len(), 1);
     }

@@ -158,9 +158,9 @@ async fn follow(hub: Client, kept: Kept, mut told: String, tls: Arc<ArcSwap<Serv
 
 #[cfg(test)]
 mod tests {
-    use hub::rights;
+    use hub::rbac;
     use k8s_openapi::api::rbac::v1::PolicyRule;
-    use ocm_reconcile::rights::Right;
+    use ocm_reconcile::rbac::Right;
     use serde_json::json;
     use testkit::{Ask, Asked, Site, site};
 
@@ -171,7 +171,7 @@ mod tests {
         let site = Site::start().await.unwrap();
         let admin = site.client();
         hub::prepare(&admin).await.unwrap();
-        let account = (ocm_api::namespaces::HUB, rights::SERVICE_ACCOUNT);
+        let account = (ocm_api::namespaces::HUB, rbac::SERVICE_ACCOUNT);
         let user = site.user_of_hub().await;
         let left = |all: &[Right]| {
             let rules = site::rules(all).into_iter().flat_map(|it| {
@@ -192,16 +192,16 @@ mod tests {
             };
             rules.filter(is_left).collect::<Vec<_>>()
         };
-        site.user_with(account, rights::WEBHOOKS_ROLE, &left(rights::WEBHOOKS))
+        site.user_with(account, rbac::WEBHOOKS_ROLE, &left(rbac::WEBHOOKS))
             .await;
         let group = "rbac.authorization.k8s.io";
-        let metadata = json!({"name": rights::CERTIFICATE_ROLE, "namespace": account.0});
+        let metadata = json!({"name": rbac::CERTIFICATE_ROLE, "namespace": account.0});
         let role = json!({
-            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": left(rights::CERTIFICATE),
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": left(rbac::CERTIFICATE),
         });
         let binding = json!({
             "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": rights::CERTIFICATE_ROLE},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": rbac::CERTIFICATE_ROLE},
             "subjects": [{"kind": "ServiceAccount", "name": account.1, "namespace": account.0}],
         });
         site.apply(&format!("{role}\n---\n{binding}")).await;
@@ -236,7 +236,7 @@ mod tests {
         let (asked, ended) = refused_without(None).await;
         ended.unwrap();
         assert!(asked.heard().refused.is_empty(), "{:?}", asked.heard().refused);
-        for right in rights::WEBHOOKS.iter().chain(rights::CERTIFICATE) {
+        for right in rbac::WEBHOOKS.iter().chain(rbac::CERTIFICATE) {
             for resource in right.resources.split_whitespace() {
                 for verb in right.verbs.split_whitespace() {
                     let lacks = Ask::new(right.group, resource, verb);

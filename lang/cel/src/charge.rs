@@ -11,7 +11,7 @@ use kube_cel::cel::{
 
 use crate::{
     check::{call, for_each_child},
-    functions, purse, values,
+    cost, functions, values,
 };
 
 /// Before the first round of a macro.
@@ -307,7 +307,7 @@ fn guard_call(call: &mut CallExpr) {
 /// Adds the functions that pay.
 pub fn add_functions(root: &mut Context<'static>) {
     root.add_function(BEGIN, |ftx: &FunctionContext| {
-        purse::begin(number(ftx));
+        cost::begin(number(ftx));
         argument(ftx)
     });
     root.add_function(TICK, |ftx: &FunctionContext| {
@@ -315,12 +315,12 @@ pub fn add_functions(root: &mut Context<'static>) {
         argument(ftx)
     });
     root.add_function(TICK_LIST, |ftx: &FunctionContext| {
-        pay(ftx, cost(ftx) + purse::round(number(ftx)) / 10)?;
+        pay(ftx, cost(ftx) + cost::round(number(ftx)) / 10)?;
         argument(ftx)
     });
     root.add_function(KEEP, |ftx: &FunctionContext| {
         argument(ftx).or_else(|error| {
-            purse::keep(number(ftx), error);
+            cost::keep(number(ftx), error);
             let so_far = ftx.args.get(2).ok_or_else(ExecutionError::missing_argument_or_target)?;
             ftx.ptx.resolve(so_far)
         })
@@ -328,7 +328,7 @@ pub fn add_functions(root: &mut Context<'static>) {
     root.add_function(SETTLE, |ftx: &FunctionContext| {
         let value = argument(ftx)?;
         let undecided = ftx.args.get(2).ok_or_else(ExecutionError::missing_argument_or_target)?;
-        match purse::kept(number(ftx)) {
+        match cost::kept(number(ftx)) {
             Some(error) if ftx.ptx.resolve(undecided)? == value => Err(error),
             _ => Ok(value),
         }
@@ -426,7 +426,7 @@ pub fn failed(function: &str, message: &str) -> ExecutionError {
 }
 
 pub fn pay(_: &FunctionContext, cost: u64) -> Result<(), ExecutionError> {
-    if purse::pay(cost) {
+    if cost::pay(cost) {
         Ok(())
     } else {
         Err(failed("operation cancelled", "actual cost limit exceeded"))

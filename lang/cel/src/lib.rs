@@ -13,12 +13,12 @@
 
 mod charge;
 mod check;
+mod cost;
 mod functions;
 mod guard;
 mod json;
 mod literals;
 mod macros;
-mod purse;
 mod times;
 mod values;
 
@@ -34,11 +34,11 @@ use kube_cel::{
 };
 
 pub use check::{for_each_child, mentions};
+pub use cost::Budget;
 pub use json::from_json;
 /// The language itself: values, contexts and trees.
 pub use kube_cel::cel as language;
 pub use language::{Context, IdedExpr, Value};
-pub use purse::Budget;
 
 /// Enough for anything a person writes.
 pub const LENGTH_MAX: usize = 16 * 1024;
@@ -297,7 +297,7 @@ impl Expression {
     /// When it has none, or would cost more than is left.
     pub fn evaluate(&self, context: &Context<'_>, budget: &mut Budget) -> Result<Value, Error> {
         let bytes = BASE_STACK_BYTES + self.depth * LEVEL_STACK_BYTES;
-        let purse = purse::open(budget, self.loops);
+        let purse = cost::open(budget, self.loops);
         let run = || {
             context
                 .resolve(&self.expression)

@@ -6,7 +6,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{cluster::ManagedCluster, work::ManifestConfigOption};
 use serde_json::Value;
 
-use crate::{ConfigKind, Health, Permission, Place, ProbeResult, Registration};
+use crate::{AddOnContext, ConfigKind, Health, Permission, ProbeResult, Registration};
 
 /// One add-on.
 ///
@@ -14,7 +14,7 @@ use crate::{ConfigKind, Health, Permission, Place, ProbeResult, Registration};
 /// often as the SDK likes. Only [`name`](AddOn::name) and [`manifests`](AddOn::manifests) have no default.
 ///
 /// ```
-/// use ocm_addon_sdk::{AddOn, Place, Refusal};
+/// use ocm_addon_sdk::{AddOn, AddOnContext, UserError};
 /// use serde_json::{Value, json};
 ///
 /// struct Marker;
@@ -24,7 +24,7 @@ use crate::{ConfigKind, Health, Permission, Place, ProbeResult, Registration};
 ///         "marker"
 ///     }
 ///
-///     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+///     fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
 ///         Ok(vec![json!({
 ///             "apiVersion": "v1", "kind": "ConfigMap",
 ///             "metadata": {"name": "marker", "namespace": "default"},
@@ -44,15 +44,15 @@ pub trait AddOn: Send + Sync + 'static {
     /// `managed`, `hosting` or `none` on what goes elsewhere when the agent is hosted.
     ///
     /// # Errors
-    /// A [`Refusal`] when something that a user can change has to be changed first. It becomes the message of the condition
+    /// A [`UserError`] when something that a user can change has to be changed first. It becomes the message of the condition
     /// `ManifestApplied`.
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal>;
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError>;
 
     /// How its agent proves to others who it is; an agent that speaks to nobody needs none.
     ///
     /// # Errors
-    /// A [`Refusal`], which becomes the message of the condition `RegistrationApplied`.
-    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+    /// A [`UserError`], which becomes the message of the condition `RegistrationApplied`.
+    fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         let _ = place;
         Ok(Vec::new())
     }
@@ -61,8 +61,8 @@ pub trait AddOn: Send + Sync + 'static {
     /// as [a group of people](Permission::for_group).
     ///
     /// # Errors
-    /// A [`Refusal`], which becomes the message of the condition `RegistrationApplied`.
-    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+    /// A [`UserError`], which becomes the message of the condition `RegistrationApplied`.
+    fn hub_permissions(&self, place: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let _ = place;
         Ok(Vec::new())
     }
@@ -72,13 +72,13 @@ pub trait AddOn: Send + Sync + 'static {
     /// The SDK asks only for a request that has passed all its own checks: the requester is an agent of that very cluster, the
     /// subject is exactly the one that the registration names, and the cluster and the add-on exist. `false` leaves the
     /// request to a person.
-    fn approves(&self, place: &Place, request: &CertificateSigningRequest) -> bool {
+    fn approves(&self, place: &AddOnContext, request: &CertificateSigningRequest) -> bool {
         let _ = (place, request);
         true
     }
 
     /// How its health is known.
-    fn health(&self, place: &Place) -> Health {
+    fn health(&self, place: &AddOnContext) -> Health {
         let _ = place;
         Health::Lease
     }
@@ -87,13 +87,13 @@ pub trait AddOn: Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence for the condition `Available`.
-    fn judge(&self, place: &Place, results: &[ProbeResult]) -> Result<(), String> {
+    fn judge(&self, place: &AddOnContext, results: &[ProbeResult]) -> Result<(), String> {
         let _ = (place, results);
         Ok(())
     }
 
     /// The kinds of configuration it understands. Objects of these kinds that are meant for a cluster are in
-    /// [`Place::configs`].
+    /// [`AddOnContext::configs`].
     fn supported_configs(&self) -> Vec<ConfigKind> {
         Vec::new()
     }
@@ -103,22 +103,22 @@ pub trait AddOn: Send + Sync + 'static {
     /// [`config::install_namespace`](crate::values::config::install_namespace).
     ///
     /// # Errors
-    /// A [`Refusal`] when it cannot be told now: the add-on stays where it is. The user is told by what
+    /// A [`UserError`] when it cannot be told now: the add-on stays where it is. The user is told by what
     /// [`manifests`](AddOn::manifests) says of the same thing.
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         let _ = place;
         Ok(None)
     }
 
     /// How single objects are updated and what is reported of them, besides what [`health`](AddOn::health) needs.
-    fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {
+    fn manifest_configs(&self, place: &AddOnContext) -> Vec<ManifestConfigOption> {
         let _ = place;
         Vec::new()
     }
 
     /// Whether its agent can run on another cluster than the one it manages. Asked where the ManagedClusterAddOn names a
     /// hosting cluster; `place` knows of none yet. Where the answer is `false`, everything goes to the managed cluster.
-    fn hosted(&self, place: &Place) -> bool {
+    fn hosted(&self, place: &AddOnContext) -> bool {
         let _ = place;
         false
     }
@@ -140,13 +140,13 @@ pub trait AddOn: Send + Sync + 'static {
 
 /// Why an add-on gives no answer: something that a user has to change. No retry will help until then.
 ///
-/// Any error becomes one with `?`; a sentence becomes one with [`Refusal::new`].
+/// Any error becomes one with `?`; a sentence becomes one with [`UserError::new`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct UserError {
     message: String,
 }
 
-impl Refusal {
+impl UserError {
     /// A refusal that says this to the user.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
@@ -160,14 +160,14 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UserError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
 // Not an error itself, so that every error can become one with `?`.
-impl<E: std::error::Error> From<E> for Refusal {
+impl<E: std::error::Error> From<E> for UserError {
     fn from(error: E) -> Self {
         let mut message = error.to_string();
         let mut next = error.source();

@@ -1,12 +1,12 @@
 //! Writing an add-on for Open Cluster Management.
 //!
-//! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a [`Place`],
+//! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a [`AddOnContext`],
 //! and return data. What runs on the cluster, what its agent may do on the hub, how its health is known: each is an answer,
 //! not an action. The SDK does all the IO: it registers agents, delivers the manifests, approves and signs certificates,
 //! judges health and cleans up.
 //!
 //! ```
-//! use ocm_addon_sdk::{AddOn, Health, Permission, Place, Refusal, Registration};
+//! use ocm_addon_sdk::{AddOn, Health, Permission, AddOnContext, UserError, Registration};
 //! use serde_json::{Value, json};
 //!
 //! /// Runs one Deployment on every cluster, whose agent may read ConfigMaps in the cluster's namespace on the hub.
@@ -17,7 +17,7 @@
 //!         "greeter"
 //!     }
 //!
-//!     fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+//!     fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
 //!         let labels = json!({"app": "greeter"});
 //!         Ok(vec![json!({
 //!             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -37,22 +37,22 @@
 //!         })])
 //!     }
 //!
-//!     fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+//!     fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
 //!         Ok(vec![Registration::kube_client()])
 //!     }
 //!
-//!     fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+//!     fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
 //!         let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
 //!         Ok(vec![Permission::role("open-cluster-management:greeter:agent", vec![rule])])
 //!     }
 //!
-//!     fn health(&self, _: &Place) -> Health {
+//!     fn health(&self, _: &AddOnContext) -> Health {
 //!         Health::Deployments
 //!     }
 //! }
 //!
 //! // No cluster, no server: an add-on is tested by calling it.
-//! let place = Place::new("cluster1", "greeter");
+//! let place = AddOnContext::new("cluster1", "greeter");
 //! assert_eq!(Greeter.manifests(&place).unwrap()[0]["metadata"]["namespace"], "open-cluster-management-agent-addon");
 //! ```
 //!
@@ -66,23 +66,23 @@
 //! ```
 
 pub mod add_on;
+pub mod add_on_context;
 pub mod agent;
 pub mod deploy;
 pub mod health;
 pub mod hub;
 pub mod manifests;
 pub mod permission;
-pub mod place;
 pub mod registration;
 pub mod spec_hash;
 pub mod values;
 mod warning;
 
-pub use add_on::{AddOn, Refusal};
+pub use add_on::{AddOn, UserError};
+pub use add_on_context::{AddOnContext, Config, ConfigKind, Hosting, Hub, Mode};
 pub use agent::{Agent, Program};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Holder, Permission, Scope};
-pub use place::{Config, ConfigKind, Hosting, Hub, Mode, Place};
 pub use registration::{Proof, Registration, Signing, Subject};
 pub use values::Values;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ocm_api::identity;
 
-use crate::Place;
+use crate::AddOnContext;
 
 /// With what the agent of an add-on proves itself to the hub's API server.
 ///
@@ -115,7 +115,7 @@ impl Registration {
     }
 
     /// Whom a certificate is issued to at `place`.
-    pub fn subject(&self, place: &Place) -> Subject {
+    pub fn subject(&self, place: &AddOnContext) -> Subject {
         let (Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. }) = self;
         subject
             .clone()

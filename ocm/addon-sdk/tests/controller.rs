@@ -8,7 +8,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use ocm_addon_sdk::{
-    AddOn, Health, Place, Program, Refusal,
+    AddOn, AddOnContext, Health, Program, UserError,
     agent::{self, Controller},
 };
 use ocm_api::{
@@ -31,16 +31,16 @@ impl AddOn for Gateway {
         "gateway"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let address = self.address.read().clone();
-        let address = address.ok_or_else(|| Refusal::new("nobody says where the gateway is"))?;
+        let address = address.ok_or_else(|| UserError::new("nobody says where the gateway is"))?;
         Ok(vec![json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gateway", "namespace": "default"},
             "data": {"address": address},
         })])
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::None
     }
 }

@@ -12,7 +12,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use ocm_addon_sdk::{
-    AddOn, ConfigKind, Health, Place, Probe, ProbeResult, Refusal,
+    AddOn, AddOnContext, ConfigKind, Health, Probe, ProbeResult, UserError,
     deploy::{
         Deploy,
         memory::Memory,
@@ -54,7 +54,7 @@ impl AddOn for Told {
         "told"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut wants = self.wants.lock().clone();
         let config = place.config::<ConfigMap>()?.and_then(|it| it.data);
@@ -64,20 +64,20 @@ impl AddOn for Told {
         let said = place.addon.annotations().get("example.com/says");
         if let (Some(said), Some(first)) = (said, wants.first_mut()) {
             if said == "nothing sensible" {
-                return Err(Refusal::new("say something sensible"));
+                return Err(UserError::new("say something sensible"));
             }
             first["data"]["said"] = said.as_str().into();
         }
         Ok(wants)
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         let mut probe = Probe::well_known("", "configmaps", "*", "x").reading("mood", ".data.mood");
         probe.rules.retain(|it| !it.json_paths.is_empty());
         Health::Work(vec![probe])
     }
 
-    fn judge(&self, place: &Place, results: &[ProbeResult]) -> Result<(), String> {
+    fn judge(&self, place: &AddOnContext, results: &[ProbeResult]) -> Result<(), String> {
         match results.first().and_then(|it| it.string("mood")) {
             Some("good") => Ok(()),
             mood => Err(format!("the mood on {} is {mood:?}", place.cluster_name())),
@@ -88,7 +88,7 @@ impl AddOn for Told {
         vec![ConfigKind::of::<ConfigMap>()]
     }
 
-    fn hosted(&self, _: &Place) -> bool {
+    fn hosted(&self, _: &AddOnContext) -> bool {
         true
     }
 }

@@ -17,7 +17,7 @@ use kube::{
 };
 use kube_api::pki::certificate;
 use ocm_addon_sdk::{
-    AddOn, ConfigKind, Permission, Place, Refusal, Registration, Signing, Subject, agent::Controller, hub,
+    AddOn, AddOnContext, ConfigKind, Permission, Registration, Signing, Subject, UserError, agent::Controller, hub,
 };
 use ocm_api::{
     addon::{
@@ -49,11 +49,11 @@ impl AddOn for Greeter {
         "greeter"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![
             Registration::kube_client(),
             Registration::custom_signer(SIGNER)
@@ -62,7 +62,7 @@ impl AddOn for Greeter {
         ])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
         Ok(vec![
             Permission::role(ROLE, vec![rule]),
@@ -453,11 +453,11 @@ impl AddOn for Elsewhere {
         "greeter"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         let subject = own_subject(place.cluster_name());
         Ok(vec![Registration::custom_signer(SIGNER).for_subject(subject)])
     }
@@ -549,15 +549,15 @@ impl AddOn for Loud {
         "greeter"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, place: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         if place.addon.annotations().contains_key("quiet") {
             return Ok(Vec::new());
         }
@@ -757,15 +757,15 @@ impl AddOn for Modest {
         "greeter"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let rule = Permission::rule("", &["configmaps"], &["get", "list", "watch"]);
         Ok(vec![Permission::role(ROLE, vec![rule])])
     }

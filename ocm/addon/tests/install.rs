@@ -13,7 +13,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use ocm_addon_sdk::{AddOn, Health, Place, Refusal};
+use ocm_addon_sdk::{AddOn, AddOnContext, Health, UserError};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::{ManagedCluster, Placement},
@@ -33,13 +33,13 @@ impl AddOn for Simple {
         "simple"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(vec![json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "simple", "namespace": "default"},
         })])
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::Work(Vec::new())
     }
 }
@@ -92,7 +92,7 @@ async fn a_cluster_that_is_chosen_before_it_has_a_namespace_is_waited_for_and_th
     world.choose("some", &names(&["cluster1", "cluster2"])).await;
     is_on(&world, &["cluster1"]).await;
     let again = Install::new(&world.caches)
-        .turn(&Clients::hub(client.clone()), "simple")
+        .reconcile(&Clients::hub(client.clone()), "simple")
         .await
         .unwrap();
     assert!(again.is_some(), "it looks again");

@@ -12,7 +12,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_addon_sdk::{AddOn, ConfigKind, Health, Place, Refusal};
+use ocm_addon_sdk::{AddOn, AddOnContext, ConfigKind, Health, UserError};
 use ocm_api::addon::v1alpha1::{AddOnDeploymentConfig, ManagedClusterAddOn};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl AddOn for Configured {
         "configured"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let hash = place.configs.first().map(|it| it.spec_hash.clone());
         Ok(vec![json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "configured", "namespace": "default"}, "data": {"hash": hash},
@@ -38,7 +38,7 @@ impl AddOn for Configured {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::None
     }
 

@@ -8,7 +8,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_addon_sdk::{AddOn, ConfigKind, Health, Place, Refusal, values::config};
+use ocm_addon_sdk::{AddOn, AddOnContext, ConfigKind, Health, UserError, values::config};
 use ocm_api::addon::v1alpha1::{AddOnDeploymentConfig, ClusterManagementAddOn, ManagedClusterAddOn};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ impl AddOn for Placed {
         "placed"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let map = json!({"name": "placed", "namespace": place.install_namespace});
         Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": map})])
     }
@@ -32,11 +32,11 @@ impl AddOn for Placed {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         config::install_namespace(place)
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::None
     }
 }

@@ -3,7 +3,7 @@
 //! connection to the hub, the one that registration keeps the right to.
 
 pub mod pull_secret;
-pub mod rights;
+pub mod rbac;
 mod workers;
 
 use std::time::Duration;

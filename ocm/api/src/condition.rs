@@ -38,7 +38,7 @@ impl std::fmt::Display for Status {
 
 /// A condition as its author wants it; the transition time follows from what was there before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ConditionUpdate {
     pub r#type: String,
     pub status: Status,
     pub reason: String,
@@ -57,8 +57,8 @@ pub struct Wanted {
 /// assert!(condition::set(&mut conditions, wanted("Bound", Status::True, "ClusterSetBound", ""), noon));
 /// assert!(condition::is_true(&conditions, "Bound"));
 /// ```
-pub fn wanted(r#type: &str, status: impl Into<Status>, reason: &str, message: impl Into<String>) -> Wanted {
-    Wanted {
+pub fn wanted(r#type: &str, status: impl Into<Status>, reason: &str, message: impl Into<String>) -> ConditionUpdate {
+    ConditionUpdate {
         r#type: r#type.to_owned(),
         status: status.into(),
         reason: reason.to_owned(),
@@ -67,7 +67,7 @@ pub fn wanted(r#type: &str, status: impl Into<Status>, reason: &str, message: im
     }
 }
 
-impl Wanted {
+impl ConditionUpdate {
     /// The same condition, observed at this generation.
     pub fn at_generation(mut self, generation: Option<i64>) -> Self {
         self.observed_generation = generation;
@@ -90,7 +90,7 @@ impl Wanted {
 }
 
 /// Sets a condition and says whether anything changed. The transition time moves only when the status does.
-pub fn set(conditions: &mut Vec<Condition>, wanted: Wanted, now: Timestamp) -> bool {
+pub fn set(conditions: &mut Vec<Condition>, wanted: ConditionUpdate, now: Timestamp) -> bool {
     let Some(current) = conditions.iter_mut().find(|it| it.type_ == wanted.r#type) else {
         conditions.push(wanted.since(now));
         return true;

@@ -35,7 +35,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tracing::debug;
 
-use crate::{dial::Dial, let_go::LetGo};
+use crate::{buffer_release::LetGo, dial::Dial};
 
 /// A peer that does not answer a ping within this time is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(20);

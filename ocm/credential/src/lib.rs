@@ -4,6 +4,7 @@
 //! HTTP/2 connection whose certificate can change; [`csr`], [`enrol`] and [`hub_secret`] obtain a client certificate of our
 //! own, keep it in a Secret and decide when to renew it.
 
+mod buffer_release;
 pub mod certificate;
 pub mod connection;
 pub mod csr;
@@ -11,7 +12,6 @@ mod dial;
 pub mod enrol;
 pub mod hub_secret;
 pub mod kubeconfig;
-mod let_go;
 
 pub use connection::Connection;
 pub use kubeconfig::{KubeconfigSource, Loaded, Problem};

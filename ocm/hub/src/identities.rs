@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use ocm_reconcile::{access::Attributes, install::Installed};
-use registration::hub::rbac;
+use registration::hub::rbac as of_clusters;
 use serde::Deserialize;
 
-use crate::{bootstrap, rights};
+use crate::{bootstrap, rbac};
 
 /// Somebody who speaks to a hub.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct Granted {
 /// Those of whom the hub itself writes the roles. `cluster` is the agent's own one. What the agent of an add-on may do says its add-on.
 pub fn all(cluster: &str) -> Vec<Identity> {
     let none = BTreeMap::new();
-    let role = |accepted| everywhere(rbac::cluster_role(cluster, accepted, &none).rules);
-    let shared = rbac::shared_cluster_roles(&none);
+    let role = |accepted| everywhere(of_clusters::cluster_role(cluster, accepted, &none).rules);
+    let shared = of_clusters::shared_cluster_roles(&none);
     let in_own = shared.into_iter().flat_map(|it| within(cluster, it.rules));
     vec![
         Identity {
@@ -60,7 +60,7 @@ pub fn all(cluster: &str) -> Vec<Identity> {
         Identity {
             who: "The hub itself".to_owned(),
             known_by: "its ServiceAccount",
-            granted: everywhere(Some(rights::RIGHTS.iter().map(|it| it.rule()).collect())),
+            granted: everywhere(Some(rbac::RIGHTS.iter().map(|it| it.rule()).collect())),
         },
     ]
 }

@@ -4,7 +4,7 @@
 pub mod bootstrap;
 pub mod controllers;
 pub mod identities;
-pub mod rights;
+pub mod rbac;
 
 use std::sync::Arc;
 

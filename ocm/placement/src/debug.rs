@@ -7,7 +7,7 @@
 use ocm_api::cluster::Placement;
 use serde_json::{Map, Value, json};
 
-use crate::select::{Candidate, Fate, Outcome, Selection};
+use crate::select::{Candidate, CandidateResult, Outcome, Selection};
 
 /// Where the page is.
 pub const PREFIX: &str = "/debug/placements/";
@@ -75,8 +75,8 @@ pub fn answer(placement: &Placement, selection: &Selection<'_>) -> Value {
         let kept = selection.candidates.iter().filter(|it| keep(it));
         kept.filter_map(|it| it.cluster.metadata.name.as_deref()).collect()
     };
-    let matching = names(|it| it.fate != Fate::NoPredicate);
-    let fitting = names(|it| matches!(it.fate, Fate::Fits { .. }));
+    let matching = names(|it| it.fate != CandidateResult::NoPredicate);
+    let fitting = names(|it| matches!(it.fate, CandidateResult::Fits { .. }));
     let prioritizers = selection.ranking.prioritizers.iter().map(|(it, weight, values)| {
         let scores: Map<String, Value> = fitting
             .iter()

@@ -1,6 +1,6 @@
 //! Carries out a plan. The only place that calls write verbs, and it makes no choices.
 
-pub mod lacks;
+pub mod permission_fallback;
 
 use futures::StreamExt;
 use kube::{
@@ -20,7 +20,7 @@ use crate::{
     segment::{encoded, encoded_api_version},
 };
 
-use lacks::Lacks;
+use permission_fallback::Lacks;
 
 /// One client per site.
 #[derive(Clone, Default)]

@@ -23,7 +23,7 @@ pub struct Guard {
 /// Why a write was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this process leads no longer, and writes nothing")]
-pub struct Over;
+pub struct LeadershipLost;
 
 impl Guard {
     /// Lets writes through until then.
@@ -80,7 +80,7 @@ impl Service<Request<Body>> for Guarded {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
         if !reads && !self.guard.is_open() {
-            return Box::pin(async { Err(Over.into()) });
+            return Box::pin(async { Err(LeadershipLost.into()) });
         }
         let client = self.client.clone();
         Box::pin(async move { Ok(client.send(request).await?) })

@@ -51,7 +51,7 @@ pub struct Election {
 
 /// Why an election cannot be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Senseless {
+pub enum InvalidTimings {
     /// A leader would go on while another begins.
     #[error("leaseDuration must be greater than renewDeadline")]
     Deadline,
@@ -64,15 +64,15 @@ pub enum Senseless {
 }
 
 /// Whether an election with these times can be held; client-go has the same rules and words.
-pub fn check(lease_duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Result<(), Senseless> {
+pub fn check(lease_duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Result<(), InvalidTimings> {
     if lease_duration < Duration::from_secs(1) {
-        return Err(Senseless::Zero);
+        return Err(InvalidTimings::Zero);
     }
     if lease_duration <= renew_deadline {
-        return Err(Senseless::Deadline);
+        return Err(InvalidTimings::Deadline);
     }
     if renew_deadline <= retry_period.mul_f64(1.2) {
-        return Err(Senseless::Period);
+        return Err(InvalidTimings::Period);
     }
     Ok(())
 }

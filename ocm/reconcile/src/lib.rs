@@ -16,7 +16,7 @@ pub mod lead;
 pub mod metrics;
 pub mod plan;
 pub mod queue;
-pub mod rights;
+pub mod rbac;
 pub mod run;
 pub mod segment;
 pub mod settle;

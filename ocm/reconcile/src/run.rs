@@ -55,7 +55,7 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// One run; returns when to look again. Override it where a run takes several rounds of observe, plan and execute,
     /// because what to do next depends on what the API server answered.
-    async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<std::time::Duration>, RunError>
+    async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<std::time::Duration>, RunError>
     where
         Self: Sized,
     {
@@ -143,7 +143,7 @@ pub async fn run<R: Reconciler>(
                     over: false,
                 };
                 let begun = Instant::now();
-                let result = reconciler.turn(&clients, &key).await;
+                let result = reconciler.reconcile(&clients, &key).await;
                 meter.count(begun.elapsed(), result.is_ok());
                 match result {
                     Ok(again) => turn.done(again),

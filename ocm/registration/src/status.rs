@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ocm_api::{
     Condition,
     cluster::ManagedCluster,
-    condition::{self, Wanted},
+    condition::{self, ConditionUpdate},
 };
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub fn conditions(cluster: &ManagedCluster) -> &[Condition] {
 }
 
 /// The cluster with this said about it.
-pub fn saying(cluster: &ManagedCluster, wanted: Wanted, now: Timestamp) -> ManagedCluster {
+pub fn saying(cluster: &ManagedCluster, wanted: ConditionUpdate, now: Timestamp) -> ManagedCluster {
     let mut cluster = cluster.clone();
     condition::set(&mut cluster.status.get_or_insert_default().conditions, wanted, now);
     cluster

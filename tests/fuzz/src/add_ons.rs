@@ -1,7 +1,7 @@
 //! AddOnTemplates, the configuration they are filled with, and the annotations of a ManagedClusterAddOn.
 
 use addon::template::TemplateAddOn;
-use ocm_addon_sdk::{AddOn, Place, deploy::manifest, spec_hash, values};
+use ocm_addon_sdk::{AddOn, AddOnContext, deploy::manifest, spec_hash, values};
 use ocm_api::addon::v1alpha1::{AddOnDeploymentConfig, AddOnTemplate};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub fn add_ons(data: &[u8]) {
     let (template, config, annotations) = (next(), next(), next());
     let hashed = json!({"spec": template});
     assert_eq!(spec_hash::of(&hashed), spec_hash::of(&hashed.clone()));
-    let mut place = Place::new("cluster1", "hello");
+    let mut place = AddOnContext::new("cluster1", "hello");
     if let Ok(it) = serde_json::from_value::<AddOnTemplate>(json!({"metadata": {"name": "t"}, "spec": template})) {
         place = place.with_config(&it);
     }

@@ -117,9 +117,9 @@ impl Ground {
         match &self.kind {
             Kind::Embedded(site) => site.client_of_hub().await,
             Kind::Real { config, .. } => {
-                let account = (namespaces::HUB, hub::rights::SERVICE_ACCOUNT);
-                let rules = site::rules(hub::rights::RIGHTS);
-                site::grant(&self.client, account, hub::rights::ROLE, &rules).await;
+                let account = (namespaces::HUB, hub::rbac::SERVICE_ACCOUNT);
+                let rules = site::rules(hub::rbac::RIGHTS);
+                site::grant(&self.client, account, hub::rbac::ROLE, &rules).await;
                 let mut config = config.clone();
                 let user = format!("system:serviceaccount:{}:{}", account.0, account.1);
                 config.auth_info.impersonate = Some(user);

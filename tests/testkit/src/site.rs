@@ -10,7 +10,7 @@ use kube_api::{
     identity::{AUTHENTICATED, MASTERS, User},
 };
 use ocm_api::namespaces;
-use ocm_reconcile::rights::Right;
+use ocm_reconcile::rbac::Right;
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -84,8 +84,8 @@ impl Site {
     /// # Panics
     /// When the server does not take the role.
     pub async fn user_of_hub(&self) -> User {
-        let account = (namespaces::HUB, hub::rights::SERVICE_ACCOUNT);
-        self.user_with(account, hub::rights::ROLE, &rules(hub::rights::RIGHTS))
+        let account = (namespaces::HUB, hub::rbac::SERVICE_ACCOUNT);
+        self.user_with(account, hub::rbac::ROLE, &rules(hub::rbac::RIGHTS))
             .await
     }
 

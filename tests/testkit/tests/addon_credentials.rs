@@ -13,7 +13,7 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use kube_api::pki::certificate;
-use ocm_addon_sdk::{AddOn, Place, Proof, Refusal, Registration, registration::Signing};
+use ocm_addon_sdk::{AddOn, AddOnContext, Proof, Registration, UserError, registration::Signing};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition, labels};
 use p256::{
     ecdsa::SigningKey,
@@ -47,11 +47,11 @@ impl AddOn for Signed {
         "signed"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![
             Registration::kube_client().with(Proof::Token { lifetime: None }),
             Registration::custom_signer("example.com/signed").signed_by(Signing::with_secret("signed-ca")),

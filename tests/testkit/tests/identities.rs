@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use hub::{bootstrap, identities};
 use kube::{Api, Client, api::PostParams, discovery::Discovery};
 use ocm_addon_sdk::{
-    AddOn, Permission, Place,
+    AddOn, AddOnContext, Permission,
     permission::{Grant, Scope},
 };
 use ocm_api::{
@@ -311,7 +311,9 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
     let of_add_on = "open-cluster-management:helloworld:agent";
     wait::until(&bindings, of_add_on, "made", |it| it.is_some()).await;
     let add_on = HelloWorld { image: String::new() };
-    let permissions = add_on.hub_permissions(&Place::new("cluster1", "helloworld")).unwrap();
+    let permissions = add_on
+        .hub_permissions(&AddOnContext::new("cluster1", "helloworld"))
+        .unwrap();
 
     let (rights, paths) = rights(&client).await;
     let stranger = subject("stranger", &["system:authenticated"]);
@@ -336,7 +338,7 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
     let hub_user = format!(
         "system:serviceaccount:{}:{}",
         ocm_api::namespaces::HUB,
-        hub::rights::SERVICE_ACCOUNT
+        hub::rbac::SERVICE_ACCOUNT
     );
     table.push((account(&hub_user), itself));
     // By its certificate, which has a group of its cluster and one of all clusters.

@@ -12,10 +12,10 @@ use ocm_api::{
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
 use work::hub::replica_set::{
+    desired_state::{Chosen, Seen, of_placement},
     explain,
     fleet::Member,
     names,
-    scene::{Chosen, Seen, of_placement},
 };
 
 use crate::connect::Target;

@@ -24,7 +24,7 @@ use crate::{
 use configuration::is_exempt;
 use kube_store::status::Status;
 use serde_json::Value;
-use webhooks::Passage;
+use webhooks::WebhookRequest;
 
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ async fn ask_mutating(
     let write = attributes::Attributes::of_write(call, change.operation, change.options);
     let hooks = call.server.hooks.load_full();
     let faces = Faces::of(call, change.old)?;
-    let passage = Passage {
+    let passage = WebhookRequest {
         server: call.server,
         hooks: &hooks,
         write: &write,
@@ -216,7 +216,7 @@ async fn ask_delete(
 ) -> Result<(), Status> {
     let write = attributes::Attributes::of_delete(call, options);
     let hooks = call.server.hooks.load_full();
-    let passage = Passage {
+    let passage = WebhookRequest {
         server: call.server,
         hooks: &hooks,
         write: &write,
@@ -234,7 +234,7 @@ async fn decide(
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
     let hooks = call.server.hooks.load_full();
-    let passage = Passage {
+    let passage = WebhookRequest {
         server: call.server,
         hooks: &hooks,
         write,

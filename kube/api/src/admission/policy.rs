@@ -4,7 +4,7 @@ use super::{
     configuration::Failure,
     expressions::{self, Condition, Holds},
     rules::Constraints,
-    webhooks::Passage,
+    webhooks::WebhookRequest,
 };
 use crate::{convert, registry::Resource};
 use kube_store::{selector::LabelSelector, status::Status};
@@ -190,7 +190,11 @@ struct Objection {
 ///
 /// # Errors
 /// The status of the first that denies it.
-pub async fn validate(passage: &Passage<'_>, object: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), Status> {
+pub async fn validate(
+    passage: &WebhookRequest<'_>,
+    object: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
     let mut denied = Ok(());
     for policy in passage.hooks.policies.values() {
         let write = passage.write;
@@ -229,7 +233,7 @@ pub async fn validate(passage: &Passage<'_>, object: Option<&Value>, warnings: &
     denied
 }
 
-fn denial(passage: &Passage<'_>, message: &str, reason: &'static str) -> Status {
+fn denial(passage: &WebhookRequest<'_>, message: &str, reason: &'static str) -> Status {
     let mut status = passage.write.forbidden(message);
     status.reason = reason;
     status.code = match reason {
@@ -246,7 +250,7 @@ fn denial(passage: &Passage<'_>, message: &str, reason: &'static str) -> Status 
 
 /// What a policy under one binding has against a write.
 async fn judge(
-    passage: &Passage<'_>,
+    passage: &WebhookRequest<'_>,
     policy: &Policy,
     binding: &Binding,
     version: &str,
@@ -306,7 +310,7 @@ async fn judge(
     Ok(objections)
 }
 
-fn namespace(passage: &Passage<'_>) -> Cel {
+fn namespace(passage: &WebhookRequest<'_>) -> Cel {
     let write = passage.write;
     if write.namespace.is_empty() || !write.resource.namespaced {
         return Cel::Null;
@@ -401,7 +405,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// The parameters of a policy under a binding: `null` where there is none to be.
-async fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
+async fn params(passage: &WebhookRequest<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
     let Some((api_version, kind)) = &policy.params else {
         return Ok(vec![Value::Null]);
     };
@@ -436,7 +440,7 @@ async fn params(passage: &Passage<'_>, policy: &Policy, binding: &Binding) -> Re
 }
 
 async fn found(
-    passage: &Passage<'_>,
+    passage: &WebhookRequest<'_>,
     resource: &Arc<Resource>,
     api_version: &str,
     reference: &Value,

@@ -13,14 +13,14 @@ use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
 
 /// A write on its way through the webhooks.
-pub struct Passage<'a> {
+pub struct WebhookRequest<'a> {
     pub server: &'a Inner,
     pub hooks: &'a Hooks,
     pub write: &'a Attributes<'a>,
     pub old: Option<&'a Value>,
 }
 
-impl Passage<'_> {
+impl WebhookRequest<'_> {
     /// The version in which a webhook wants to see the write; `None` when it does not.
     async fn wanted<'w>(&'w self, webhook: &Webhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
         let Some(version) = webhook.constraints.version(self.write) else {

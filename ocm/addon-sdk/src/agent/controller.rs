@@ -17,7 +17,7 @@ use super::{
     whenever::{self, Changing},
 };
 use crate::{
-    Refusal,
+    UserError,
     hub::{
         Look, Manager,
         request::{self, Asked},
@@ -30,7 +30,7 @@ use crate::{
 /// ```no_run
 /// use std::{process::ExitCode, sync::{Arc, RwLock}};
 /// use ocm_addon_sdk::{
-///     AddOn, Place, Program, Refusal,
+///     AddOn, AddOnContext, Program, UserError,
 ///     agent::{self, Controller},
 ///     k8s_openapi::api::core::v1::ConfigMap,
 ///     kube::Api,
@@ -47,9 +47,9 @@ use crate::{
 ///         "gateway"
 ///     }
 ///
-///     fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+///     fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
 ///         let known = self.address.read()?.clone();
-///         let address = known.ok_or_else(|| Refusal::new("the ConfigMap default/gateway does not say where it is"))?;
+///         let address = known.ok_or_else(|| UserError::new("the ConfigMap default/gateway does not say where it is"))?;
 ///         let metadata = json!({"name": "gateway", "namespace": "default"});
 ///         Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"address": address}})])
 ///     }
@@ -125,7 +125,7 @@ impl Controller {
     ///
     /// # Errors
     /// Why it is no request of the agent that it says it is for.
-    pub fn to_sign(&self, request: &CertificateSigningRequest) -> std::result::Result<Option<Asked>, Refusal> {
+    pub fn to_sign(&self, request: &CertificateSigningRequest) -> std::result::Result<Option<Asked>, UserError> {
         let is_due = request::is_approved(request)
             && !request::is_signed(request)
             && request.spec.signer_name != identity::CLIENT_SIGNER;
@@ -136,8 +136,8 @@ impl Controller {
         let Look::Here(standing) = context.look(&key) else {
             return Ok(None);
         };
-        let asked = request::read(request).map_err(Refusal::new)?;
-        request::check(request, &asked, &standing, &context.options.grpc_user).map_err(Refusal::new)?;
+        let asked = request::read(request).map_err(UserError::new)?;
+        request::check(request, &asked, &standing, &context.options.grpc_user).map_err(UserError::new)?;
         Ok(Some(asked))
     }
 

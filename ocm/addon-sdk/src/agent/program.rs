@@ -27,11 +27,11 @@ type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + S
 /// An add-on as a program, with the sub-commands `controller`, `agent` and, if there is one, `cleanup`.
 ///
 /// ```no_run
-/// use ocm_addon_sdk::{AddOn, Place, Refusal, agent::Program};
+/// use ocm_addon_sdk::{AddOn, AddOnContext, UserError, agent::Program};
 /// # struct Greeter;
 /// # impl AddOn for Greeter {
 /// #     fn name(&self) -> &str { "greeter" }
-/// #     fn manifests(&self, _: &Place) -> Result<Vec<serde_json::Value>, Refusal> { Ok(vec![]) }
+/// #     fn manifests(&self, _: &AddOnContext) -> Result<Vec<serde_json::Value>, UserError> { Ok(vec![]) }
 /// # }
 ///
 /// fn main() -> std::process::ExitCode {

@@ -7,7 +7,7 @@
 //! with those that were reported, so that one that is ready hides one that never came up.
 
 use ocm_api::{
-    condition::{self, Status, Wanted, wanted},
+    condition::{self, ConditionUpdate, Status, wanted},
     conditions::{
         managed_cluster_add_on::{self, deploy_reason as reason},
         manifest_work,
@@ -36,7 +36,7 @@ pub struct Case<'c> {
 }
 
 /// The condition to set, or why none is.
-pub fn judge(case: &Case<'_>) -> Result<Wanted, &'static str> {
+pub fn judge(case: &Case<'_>) -> Result<ConditionUpdate, &'static str> {
     let available = |status: Status, reason: &str, message: String| {
         Ok(wanted(managed_cluster_add_on::AVAILABLE, status, reason, message))
     };

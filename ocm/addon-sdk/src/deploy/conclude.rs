@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     annotations,
-    condition::{self, Status, Wanted, wanted},
+    condition::{self, ConditionUpdate, Status, wanted},
     conditions::{
         managed_cluster,
         managed_cluster_add_on::{self, deploy_reason as reason},
@@ -61,7 +61,7 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
 /// What becomes of a condition.
 enum Word {
     /// It is set.
-    Say(Wanted),
+    Say(ConditionUpdate),
     /// What it said is no longer so if it said False; else it stays.
     TakeBackFalse,
     /// It is removed.
@@ -241,7 +241,12 @@ pub fn deployed(seen: &Seen, here: &Here, outcome: &Outcome, side: Side) -> Vec<
     of_side.map(|it| Some((**it).clone())).collect()
 }
 
-fn health(seen: &Seen, here: &Here, outcome: &Outcome, after: &ManagedClusterAddOn) -> Result<Wanted, &'static str> {
+fn health(
+    seen: &Seen,
+    here: &Here,
+    outcome: &Outcome,
+    after: &ManagedClusterAddOn,
+) -> Result<ConditionUpdate, &'static str> {
     let place = &here.place;
     let side = match place.mode {
         Mode::Default => Side::Managed,

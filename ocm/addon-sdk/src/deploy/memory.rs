@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::works::name_of;
-use crate::{Mode, Place};
+use crate::{AddOnContext, Mode};
 
 /// What is remembered of each key.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Memory {
 ///
 /// Configurations count by the state that is meant for the cluster, which is in the add-on's status: what others change in
 /// them before this cluster's turn is no change here.
-pub fn inputs(place: &Place) -> u64 {
+pub fn inputs(place: &AddOnContext) -> u64 {
     let mut hash = DefaultHasher::new();
     write(&mut hash, &place.install_namespace);
     write(&mut hash, &place.hub.id);
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn reports_and_feature_labels_are_no_change_and_all_else_is() {
-        let place = Place::new("cluster1", "a");
+        let place = AddOnContext::new("cluster1", "a");
         let before = inputs(&place);
         let now = "2026-01-01T12:00:00Z".parse().unwrap();
         let mut reported = place.clone();
@@ -228,7 +228,7 @@ mod tests {
         labelled.cluster = Arc::new(cluster);
         assert_eq!(inputs(&labelled), before);
 
-        let changes: [fn(&mut Place); 4] = [
+        let changes: [fn(&mut AddOnContext); 4] = [
             |it| it.install_namespace = "elsewhere".to_owned(),
             |it| Arc::make_mut(&mut it.addon).metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into()),
             |it| Arc::make_mut(&mut it.cluster).metadata.labels = Some([("a".to_owned(), "b".to_owned())].into()),

@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use ocm_api::{
     Condition,
     addon::v1alpha1::ManagedClusterAddOn,
-    condition::{self, Status, Wanted, wanted},
+    condition::{self, ConditionUpdate, Status, wanted},
     conditions::managed_cluster_add_on::{self, deploy_reason as reason},
     finalizers,
     work::ManifestWork,
@@ -31,7 +31,7 @@ use super::{
     names::{Names, Part},
     works::{WantedWork, changed, name_of, names},
 };
-use crate::{AddOn, Health, Mode, Place, warning::warning};
+use crate::{AddOn, AddOnContext, Health, Mode, warning::warning};
 
 /// What a plan is made from.
 pub struct Seen {
@@ -64,7 +64,7 @@ pub struct Here {
     /// Its author's answers.
     pub add_on: Arc<dyn AddOn>,
     /// What there is to know.
-    pub place: Place,
+    pub place: AddOnContext,
     /// How its health is known.
     pub health: Health,
     /// What its author wants on the cluster.
@@ -118,7 +118,7 @@ pub enum Host<'p> {
 
 impl<'p> Host<'p> {
     /// The cluster that hosts the agent at this place.
-    pub fn at(place: &'p Place) -> Self {
+    pub fn at(place: &'p AddOnContext) -> Self {
         match &place.mode {
             Mode::Default => Host::None,
             Mode::Hosted(hosting) => match &hosting.cluster {
@@ -139,7 +139,7 @@ impl<'p> Host<'p> {
 }
 
 /// Where an add-on is in its life.
-pub fn life(place: &Place, waits_for_configuration: bool) -> Life {
+pub fn life(place: &AddOnContext, waits_for_configuration: bool) -> Life {
     let addon = &place.addon;
     if addon.metadata.deletion_timestamp.is_some() {
         let mut sides = Vec::new();
@@ -382,7 +382,7 @@ pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
 /// What there is to say about the hooks of an add-on that is being deleted.
 pub struct Verdict {
     /// The condition.
-    pub said: Wanted,
+    pub said: ConditionUpdate,
     /// What is waited for.
     pub notes: Vec<String>,
     /// When the next deadline passes.

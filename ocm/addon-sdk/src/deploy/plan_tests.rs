@@ -3,13 +3,13 @@ use ocm_reconcile::{Outcome, Step};
 use serde_json::json;
 
 use super::*;
-use crate::{Refusal, deploy::conclude::conclude, deploy::reconciler::render};
+use crate::{UserError, deploy::conclude::conclude, deploy::reconciler::render};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
 /// An add-on that wants what it is told.
 struct Told {
-    manifests: Result<Vec<Value>, Refusal>,
+    manifests: Result<Vec<Value>, UserError>,
     health: Health,
     waits: bool,
 }
@@ -18,13 +18,13 @@ impl AddOn for Told {
     fn name(&self) -> &str {
         "a"
     }
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         self.manifests.clone()
     }
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         self.health.clone()
     }
-    fn hosted(&self, _: &Place) -> bool {
+    fn hosted(&self, _: &AddOnContext) -> bool {
         true
     }
     fn waits_for_configuration(&self) -> bool {
@@ -39,7 +39,7 @@ struct Scene {
     /// What the hub knows of a cluster named `hosting`; used when the add-on is annotated.
     hosting: Option<Value>,
     works: Vec<Value>,
-    manifests: Result<Vec<Value>, Refusal>,
+    manifests: Result<Vec<Value>, UserError>,
     rendered: Option<Rendered>,
     health: Health,
     waits: bool,
@@ -122,11 +122,11 @@ impl Scene {
             .iter()
             .map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap()))
             .collect();
-        let place = Place {
+        let place = AddOnContext {
             cluster: Arc::new(serde_json::from_value(self.cluster.clone()).unwrap()),
-            mode: crate::place::mode(&addon, |_| hosting.map(Arc::new)),
+            mode: crate::add_on_context::mode(&addon, |_| hosting.map(Arc::new)),
             addon: Arc::new(addon),
-            ..Place::new("cluster1", "a")
+            ..AddOnContext::new("cluster1", "a")
         };
         let mut here = Here {
             add_on: Arc::new(Told {
@@ -312,7 +312,7 @@ fn one_work_that_is_not_applied_decides_over_all() {
 #[test]
 fn an_add_on_that_refuses_says_why_and_its_works_stay() {
     let mut scene = Scene::new(&[config_map("x")]).with_wanted(&applied());
-    scene.manifests = Err(Refusal::new("AddOnDeploymentConfig n/global does not exist"));
+    scene.manifests = Err(UserError::new("AddOnDeploymentConfig n/global does not exist"));
     let why = "failed to get manifest from agent interface: AddOnDeploymentConfig n/global does not exist";
     assert_eq!(scene.plan(), format!("nothing to do\nrefuses: {why}\n"));
     assert_eq!(
@@ -424,7 +424,7 @@ fn a_hook_that_can_no_longer_be_rendered_is_judged_by_its_work() {
         .held_by(&["addon-pre-delete"])
         .deleted()
         .with_wanted(&complete(&["j"]));
-    scene.manifests = Err(Refusal::new("its configuration is gone"));
+    scene.manifests = Err(UserError::new("its configuration is gone"));
     assert!(scene.told().contains("HookManifestCompleted=True"), "{}", scene.told());
     scene.works.clear();
     assert!(

@@ -26,7 +26,7 @@ use super::{
     works::{self, Ingredients},
 };
 use crate::{
-    Config, Place,
+    AddOnContext, Config,
     hub::{Context, Look, Standing},
 };
 
@@ -137,7 +137,7 @@ fn was_there_already(outcome: &Outcome) -> bool {
 
 /// Why nothing may be rendered although it could be: a configuration whose state is not the one meant for this cluster.
 /// Upstream renders whatever it finds, so that a change reaches a cluster before its turn when anything else happens there.
-fn ahead(place: &Place) -> Option<String> {
+fn ahead(place: &AddOnContext) -> Option<String> {
     place.held().and_then(Config::hindrance)
 }
 

@@ -21,7 +21,7 @@ use super::{
     configs::Lookup,
     registry::{Entry, Registry},
 };
-use crate::{AddOn, Config, Hub, Mode, Place, place};
+use crate::{AddOn, AddOnContext, Config, Hub, Mode, add_on_context};
 
 /// What an administrator can choose.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub struct Standing {
     /// The add-on.
     pub add_on: Arc<dyn AddOn>,
     /// The place.
-    pub place: Place,
+    pub place: AddOnContext,
 }
 
 impl Standing {
@@ -115,7 +115,7 @@ impl Context {
             Ok(configs) => configs,
             Err(why) => return Look::Waits(why),
         };
-        let mut place = Place {
+        let mut place = AddOnContext {
             cluster: of,
             configs,
             install_namespace: install_namespace(&addon.spec.install_namespace),
@@ -128,7 +128,7 @@ impl Context {
         // somebody has deleted goes on running. To be somewhere else for a moment costs the agent its credential and its lease.
         let is_held = place.held().is_some();
         let is_lacking = place.configs.iter().any(|it| it.object.is_none());
-        let mode = place::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
+        let mode = add_on_context::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
         if matches!(mode, Mode::Hosted(_)) {
             let was = (is_held || is_lacking) && was_hosted(&place.addon);
             if was || !is_held && entry.add_on.hosted(&place) {
@@ -259,7 +259,7 @@ impl Context {
             caches,
             registry: Registry::default(),
             options: Arc::default(),
-            hub: Place::new("", "").hub,
+            hub: AddOnContext::new("", "").hub,
             claims: Claims::default(),
         }
     }

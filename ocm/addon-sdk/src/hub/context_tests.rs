@@ -8,7 +8,7 @@ use ocm_reconcile::Cache;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{ConfigKind, Refusal, spec_hash, values::config};
+use crate::{ConfigKind, UserError, spec_hash, values::config};
 
 /// One that is where its configuration says, and may be hosted.
 struct Configured;
@@ -18,7 +18,7 @@ impl AddOn for Configured {
         "configured"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
@@ -26,11 +26,11 @@ impl AddOn for Configured {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         config::install_namespace(place)
     }
 
-    fn hosted(&self, place: &Place) -> bool {
+    fn hosted(&self, place: &AddOnContext) -> bool {
         config::of(place).is_ok()
     }
 }

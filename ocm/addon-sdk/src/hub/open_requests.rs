@@ -97,7 +97,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{AddOn, ConfigKind, Place, Refusal, hub::Look};
+    use crate::{AddOn, AddOnContext, ConfigKind, UserError, hub::Look};
 
     struct Greeter;
 
@@ -106,7 +106,7 @@ mod tests {
             "greeter"
         }
 
-        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
             Ok(Vec::new())
         }
 

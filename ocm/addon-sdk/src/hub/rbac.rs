@@ -21,7 +21,7 @@ use ocm_reconcile::{
 };
 use serde::Serialize;
 
-use crate::{Grant, Holder, Permission, Place, Scope, Subject};
+use crate::{AddOnContext, Grant, Holder, Permission, Scope, Subject};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const AUTHENTICATED: &str = "system:authenticated";
@@ -50,7 +50,7 @@ pub struct Owners {
 
 /// The objects that `permissions` come to, those for the agent bound to `subject`; or what is wrong with them.
 pub fn wanted(
-    place: &Place,
+    place: &AddOnContext,
     permissions: &[Permission],
     subject: &Subject,
     owners: &Owners,
@@ -64,7 +64,7 @@ pub fn wanted(
 
 fn add(
     objects: &mut Objects,
-    place: &Place,
+    place: &AddOnContext,
     permission: &Permission,
     subject: &Subject,
     owners: &Owners,
@@ -162,7 +162,7 @@ fn labels_of(addon: &str, permission: &Permission) -> BTreeMap<String, String> {
     all
 }
 
-fn subjects(place: &Place, subject: &Subject) -> Vec<RbacSubject> {
+fn subjects(place: &AddOnContext, subject: &Subject) -> Vec<RbacSubject> {
     let everywhere = identity::addon_group(place.addon_name());
     let groups = subject
         .groups
@@ -291,7 +291,7 @@ mod tests {
     }
 
     fn objects(permissions: &[Permission], subject: Option<Subject>) -> Result<Objects, String> {
-        let place = Place::new("cluster1", "greeter");
+        let place = AddOnContext::new("cluster1", "greeter");
         let subject = subject.unwrap_or_else(|| Subject::agent("cluster1", "greeter", "abcde"));
         let owners = Owners {
             addon: owner("ManagedClusterAddOn"),

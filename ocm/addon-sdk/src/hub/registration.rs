@@ -42,7 +42,7 @@ use super::{
     kept::Kept,
     rbac::{self, Objects, Owners},
 };
-use crate::{Config, Permission, Place, Proof, Registration, Subject};
+use crate::{AddOnContext, Config, Permission, Proof, Registration, Subject};
 
 const CONFIGURED: &str = "Registration of the addon agent is configured";
 const PENDING: &str = "registration subject not ready";
@@ -272,7 +272,7 @@ pub fn decide(standing: &Standing, owners: &Owners) -> Decision {
 
 /// What permissions come to where the agent is registered so.
 fn permitted(
-    place: &Place,
+    place: &AddOnContext,
     permissions: &[Permission],
     published: &[RegistrationConfig],
     owners: &Owners,
@@ -297,7 +297,7 @@ fn permitted(
 }
 
 /// The roles of an agent that nobody knows yet.
-fn roles(place: &Place, permissions: &[Permission], owners: &Owners) -> Objects {
+fn roles(place: &AddOnContext, permissions: &[Permission], owners: &Owners) -> Objects {
     let objects = rbac::wanted(place, permissions, &Subject::default(), owners).unwrap_or_default();
     Objects {
         roles: objects.roles,
@@ -307,7 +307,7 @@ fn roles(place: &Place, permissions: &[Permission], owners: &Owners) -> Objects 
 }
 
 /// The registrations as the status says them.
-fn published(place: &Place, registrations: &[Registration]) -> Vec<RegistrationConfig> {
+fn published(place: &AddOnContext, registrations: &[Registration]) -> Vec<RegistrationConfig> {
     let status = place.addon.status.as_ref();
     let driver = status.and_then(|it| it.kube_client_driver);
     let present = status.iter().flat_map(|it| &it.registrations);
@@ -339,7 +339,7 @@ fn written(subject: &Subject) -> StatusSubject {
 /// Whom permissions are bound to: the first client of the hub's API server. With tokens it is the ServiceAccount of exactly
 /// this add-on on exactly this cluster, whatever an agent may have written into the status: otherwise it could hand its
 /// rights to anybody.
-fn subject(place: &Place, published: &[RegistrationConfig]) -> Option<Subject> {
+fn subject(place: &AddOnContext, published: &[RegistrationConfig]) -> Option<Subject> {
     let client = published.iter().find(|it| it.signer_name == identity::CLIENT_SIGNER)?;
     let driver = place.addon.status.as_ref().and_then(|it| it.kube_client_driver);
     if driver == Some(KubeClientDriver::Token) {

@@ -5,7 +5,7 @@ use ocm_reconcile::Cache;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AddOn, ConfigKind, Health, Permission, Refusal};
+use crate::{AddOn, ConfigKind, Health, Permission, UserError};
 
 const ROLE: &str = "open-cluster-management:greeter:agent";
 
@@ -20,16 +20,16 @@ impl AddOn for Greeter {
     fn name(&self) -> &str {
         "greeter"
     }
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         if self.refuses {
-            return Err(Refusal::new("the moon is full"));
+            return Err(UserError::new("the moon is full"));
         }
         Ok(self.registered.then(Registration::kube_client).into_iter().collect())
     }
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let rule = Permission::rule("", &["configmaps"], &["get"]);
         Ok(self
             .permitted
@@ -48,8 +48,8 @@ const FULL: Greeter = Greeter {
     refuses: false,
 };
 
-fn place() -> Place {
-    let mut place = Place::new("cluster1", "greeter");
+fn place() -> AddOnContext {
+    let mut place = AddOnContext::new("cluster1", "greeter");
     let mut addon = (*place.addon).clone();
     addon.metadata.uid = Some("1".to_owned());
     addon.metadata.resource_version = Some("7".to_owned());
@@ -72,7 +72,7 @@ fn decision(standing: &Standing) -> Option<Decision> {
     is_owned_by(addon, &management).then(|| decide(standing, &owners(addon, &management)))
 }
 
-fn seen(add_on: Greeter, place: Place, current: Current) -> Seen {
+fn seen(add_on: Greeter, place: AddOnContext, current: Current) -> Seen {
     let standing = Standing {
         add_on: Arc::new(add_on),
         place,
@@ -101,7 +101,7 @@ fn concluded(seen: &Seen) -> Plan {
 }
 
 /// What a run leaves behind.
-fn after(seen: &Seen) -> (Place, Current) {
+fn after(seen: &Seen) -> (AddOnContext, Current) {
     let Some(Permissions::Granted(objects)) = seen.decision.as_ref().map(|it| &it.permissions) else {
         panic!("nothing was granted");
     };
@@ -295,11 +295,11 @@ impl AddOn for Judged {
         "judged"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::Deployments
     }
 }
@@ -333,7 +333,7 @@ fn who_judges_the_health_is_said_at_once_and_even_without_an_owner() {
     }
 }
 
-fn with_token(user: &str) -> Place {
+fn with_token(user: &str) -> AddOnContext {
     let mut place = place();
     let mut addon = (*place.addon).clone();
     let status = addon.status.get_or_insert_default();
@@ -450,7 +450,7 @@ fn what_a_gone_add_on_had_outside_of_its_namespace_is_removed() {
 }
 
 /// A place whose configuration has changed while the change has not come to it.
-fn held(mut place: Place) -> Place {
+fn held(mut place: AddOnContext) -> AddOnContext {
     let mut map = k8s_openapi::api::core::v1::ConfigMap::default();
     map.metadata.name = Some("settings".to_owned());
     place = place.with_config(&map);
@@ -500,15 +500,15 @@ fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
         fn name(&self) -> &str {
             "greeter"
         }
-        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
             Ok(Vec::new())
         }
-        fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
             let lifetime = Some(std::time::Duration::from_secs(3600));
             Ok(vec![Registration::kube_client().with(Proof::Token { lifetime })])
         }
     }
-    let planned = |place: Place| {
+    let planned = |place: AddOnContext| {
         let standing = Standing {
             add_on: Arc::new(Hourly),
             place,
@@ -553,13 +553,13 @@ impl AddOn for Elsewhere {
     fn name(&self) -> &str {
         "greeter"
     }
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::custom_signer("example.com/greeter")])
     }
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         Ok(vec![self.permission.clone()])
     }
 }

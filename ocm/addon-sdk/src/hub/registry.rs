@@ -131,7 +131,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{Place, Refusal};
+    use crate::{AddOnContext, UserError};
 
     struct Named(&'static str, Vec<ConfigKind>);
 
@@ -139,7 +139,7 @@ mod tests {
         fn name(&self) -> &str {
             self.0
         }
-        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
             Ok(Vec::new())
         }
         fn supported_configs(&self) -> Vec<ConfigKind> {
@@ -188,7 +188,7 @@ mod tests {
     fn an_add_on_of_a_template_is_there_only_where_a_template_is_settled() {
         let registry = Registry::default();
         let entry = registry.add(Arc::new(Named("a", vec![])), true).unwrap();
-        let place = Place::new("cluster1", "a");
+        let place = AddOnContext::new("cluster1", "a");
         assert!(!entry.is_for(&place.addon));
         let mut addon = (*place.addon).clone();
         let mut reference = ocm_api::addon::v1alpha1::ConfigReference {

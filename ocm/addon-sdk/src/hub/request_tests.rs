@@ -24,7 +24,7 @@ use x509_cert::{
 };
 
 use super::*;
-use crate::{AddOn, Place, Refusal, Signing};
+use crate::{AddOn, AddOnContext, Signing, UserError};
 
 const GRPC: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
 const SIGNER: &str = "example.com/greeter";
@@ -35,10 +35,10 @@ impl AddOn for Greeter {
     fn name(&self) -> &str {
         "greeter"
     }
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
-    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         let own = Subject {
             user: format!("{}-greeter", place.cluster_name()),
             groups: vec!["greeters".to_owned()],
@@ -54,7 +54,7 @@ impl AddOn for Greeter {
 }
 
 fn standing(cluster: &str) -> Standing {
-    let mut place = Place::new(cluster, "greeter");
+    let mut place = AddOnContext::new(cluster, "greeter");
     let mut of = (*place.cluster).clone();
     of.spec.hub_accepts_client = true;
     place.cluster = Arc::new(of);
@@ -205,10 +205,10 @@ fn what_a_subject_leaves_out_is_what_the_clusters_agent_fills_in() {
         fn name(&self) -> &str {
             "greeter"
         }
-        fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+        fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
             Ok(Vec::new())
         }
-        fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+        fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
             Ok(vec![Registration::custom_signer(SIGNER).for_subject(self.0.clone())])
         }
     }

@@ -5,13 +5,13 @@ use ocm_api::annotations;
 use serde_json::Value;
 
 use super::{File, release_namespace};
-use crate::{Place, Refusal, Values, values, values::built_in};
+use crate::{AddOnContext, UserError, Values, values, values::built_in};
 
 /// Reads a chart from files that are part of the program; their paths are those inside the chart, after `folder`.
 ///
 /// # Errors
 /// When they are no chart.
-pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, Refusal> {
+pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, UserError> {
     let folder = format!("{}/", folder.trim_end_matches('/'));
     let inside = files.iter().map(|it| {
         let path = it.path.strip_prefix(&folder).unwrap_or(it.path);
@@ -25,7 +25,7 @@ pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, Refusal> {
 ///
 /// # Errors
 /// When it is no chart.
-pub fn read_packed_chart(archive: &[u8]) -> Result<Chart, Refusal> {
+pub fn read_packed_chart(archive: &[u8]) -> Result<Chart, UserError> {
     Ok(Chart::from_archive(archive)?)
 }
 
@@ -41,7 +41,7 @@ pub fn read_packed_chart(archive: &[u8]) -> Result<Chart, Refusal> {
 ///
 /// # Errors
 /// When a template fails, or the values are not what the chart's `values.schema.json` allows, in Helm's words.
-pub fn chart(chart: &Chart, place: &Place, values: Values) -> Result<Vec<Value>, Refusal> {
+pub fn chart(chart: &Chart, place: &AddOnContext, values: Values) -> Result<Vec<Value>, UserError> {
     let values = values::merge([
         built_in::defaults_for_charts(place),
         values,
@@ -55,8 +55,8 @@ pub fn chart(chart: &Chart, place: &Place, values: Values) -> Result<Vec<Value>,
         &RenderOptions::default(),
     );
     let rendered = rendered.map_err(|error| match error {
-        RenderError::Schema(said) => Refusal::new(format!("{}\n{WRONG_VALUES}", said.trim_end())),
-        RenderError::KubeVersion { wanted, .. } if version(place).is_none() => Refusal::new(format!(
+        RenderError::Schema(said) => UserError::new(format!("{}\n{WRONG_VALUES}", said.trim_end())),
+        RenderError::KubeVersion { wanted, .. } if version(place).is_none() => UserError::new(format!(
             "the chart wants Kubernetes {wanted}, and the cluster has not said yet what it runs"
         )),
         other => other.into(),
@@ -74,7 +74,7 @@ const WRONG_VALUES: &str = "Change what sets these values: the chart's values.ya
     addon.open-cluster-management.io/values). The values clusterName, addonInstallNamespace, installMode, hubKubeConfigSecret, \
     managedKubeConfigSecret and hostingClusterCapabilities are always there: a schema has to allow them.";
 
-fn capabilities(place: &Place) -> Capabilities {
+fn capabilities(place: &AddOnContext) -> Capabilities {
     let mut capabilities = Capabilities::default();
     if let Some(version) = version(place) {
         capabilities.kube_version = KubeVersion::parse(version);
@@ -83,7 +83,7 @@ fn capabilities(place: &Place) -> Capabilities {
 }
 
 /// The cluster's version of Kubernetes, once it has said it.
-fn version(place: &Place) -> Option<&str> {
+fn version(place: &AddOnContext) -> Option<&str> {
     let status = place.cluster.status.as_ref()?;
     Some(status.version.kubernetes.as_str()).filter(|it| !it.is_empty())
 }
@@ -157,8 +157,8 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
         },
     ];
 
-    fn place() -> Place {
-        let mut place = Place::new("cluster1", "hello");
+    fn place() -> AddOnContext {
+        let mut place = AddOnContext::new("cluster1", "hello");
         let cluster = Arc::make_mut(&mut place.cluster);
         cluster.status.get_or_insert_default().version.kubernetes = "v1.34.1".to_owned();
         place
@@ -267,7 +267,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
 
     #[test]
     fn a_cluster_that_has_not_said_its_version_is_waited_for() {
-        let refused = chart(&web(), &Place::new("cluster1", "hello"), Values::new()).unwrap_err();
+        let refused = chart(&web(), &AddOnContext::new("cluster1", "hello"), Values::new()).unwrap_err();
         assert_eq!(
             refused.message(),
             "the chart wants Kubernetes >=1.25.0-0, and the cluster has not said yet what it runs"

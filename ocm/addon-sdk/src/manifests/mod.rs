@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use ocm_addon_sdk::{Place, manifests, values};
+//! use ocm_addon_sdk::{AddOnContext, manifests, values};
 //! use serde_json::json;
 //!
-//! let place = Place::new("cluster1", "greeter");
+//! let place = AddOnContext::new("cluster1", "greeter");
 //!
 //! // A Rust value.
 //! let mut map = ConfigMap::default();
@@ -35,7 +35,7 @@ pub use chart::{chart, read_chart, read_packed_chart};
 pub use gotemplate::helm::Chart;
 pub use templates::templates;
 
-use crate::Refusal;
+use crate::UserError;
 
 /// A file that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ macro_rules! include_files {
 ///
 /// # Errors
 /// When it does not serialize.
-pub fn object<K>(it: &K) -> Result<Value, Refusal>
+pub fn object<K>(it: &K) -> Result<Value, UserError>
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
@@ -75,20 +75,20 @@ where
 ///
 /// # Errors
 /// When the text is no YAML, or a document is no object with `apiVersion` and `kind`.
-pub fn yaml(text: &str) -> Result<Vec<Value>, Refusal> {
+pub fn yaml(text: &str) -> Result<Vec<Value>, UserError> {
     documents(text, "the text")
 }
 
 /// As [`yaml`]; `source` says where the text is from.
-fn documents(text: &str, source: &str) -> Result<Vec<Value>, Refusal> {
+fn documents(text: &str, source: &str) -> Result<Vec<Value>, UserError> {
     let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| Refusal::new(format!("{source} is no YAML: {error}")))?;
+        serde_saphyr::from_multiple(text).map_err(|error| UserError::new(format!("{source} is no YAML: {error}")))?;
     let mut manifests: Vec<Value> = documents.into_iter().filter(|it| !it.is_null()).collect();
     for (number, manifest) in manifests.iter_mut().enumerate() {
         let has = |key: &str| manifest[key].as_str().is_some_and(|it| !it.is_empty());
         if !(has("apiVersion") && has("kind")) {
             let number = number + 1;
-            return Err(Refusal::new(format!(
+            return Err(UserError::new(format!(
                 "document {number} of {source} has no apiVersion or no kind"
             )));
         }

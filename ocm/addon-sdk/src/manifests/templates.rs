@@ -4,7 +4,7 @@ use gotemplate::{Engine, Functions};
 use serde_json::Value;
 
 use super::{File, documents};
-use crate::{Place, Refusal, Values, values, values::built_in};
+use crate::{AddOnContext, UserError, Values, values, values::built_in};
 
 /// What Go prints for a value that is not there.
 const NO_VALUE: &str = "<no value>";
@@ -17,7 +17,7 @@ const NO_VALUE: &str = "<no value>";
 ///
 /// # Errors
 /// When a template cannot be read, prints a value that is not there, or makes no Kubernetes object.
-pub fn templates(files: &[File], place: &Place, values: Values) -> Result<Vec<Value>, Refusal> {
+pub fn templates(files: &[File], place: &AddOnContext, values: Values) -> Result<Vec<Value>, UserError> {
     let values = values::merge([
         built_in::defaults_for_templates(place),
         values,
@@ -30,7 +30,7 @@ pub fn templates(files: &[File], place: &Place, values: Values) -> Result<Vec<Va
         let text = engine.parse(file.path, file.text)?.render(&values)?;
         if text.contains(NO_VALUE) {
             let line = text.lines().find(|it| it.contains(NO_VALUE)).unwrap_or_default().trim();
-            return Err(Refusal::new(format!(
+            return Err(UserError::new(format!(
                 "{} prints a value that is not set: {line}",
                 file.path
             )));
@@ -46,9 +46,13 @@ mod tests {
 
     use super::*;
 
-    fn made(text: &'static str, values: Value) -> Result<Vec<Value>, Refusal> {
+    fn made(text: &'static str, values: Value) -> Result<Vec<Value>, UserError> {
         let file = File { path: "a.yaml", text };
-        templates(&[file], &Place::new("cluster1", "hello"), values::of(&values).unwrap())
+        templates(
+            &[file],
+            &AddOnContext::new("cluster1", "hello"),
+            values::of(&values).unwrap(),
+        )
     }
 
     const MAP: &str = "apiVersion: v1

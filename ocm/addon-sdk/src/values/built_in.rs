@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Values;
-use crate::{Mode, Place};
+use crate::{AddOnContext, Mode};
 
 /// Facts for Go templates, under names that start with a capital: `ClusterName`, `AddonInstallNamespace`, `InstallMode`.
-pub fn for_templates(place: &Place) -> Values {
+pub fn for_templates(place: &AddOnContext) -> Values {
     Values::from_iter([
         ("ClusterName".to_owned(), place.cluster_name().into()),
         (
@@ -18,7 +18,7 @@ pub fn for_templates(place: &Place) -> Values {
 }
 
 /// What an author's values may replace, for Go templates: `HubKubeConfigSecret` and `ManagedKubeConfigSecret`.
-pub fn defaults_for_templates(place: &Place) -> Values {
+pub fn defaults_for_templates(place: &AddOnContext) -> Values {
     Values::from_iter([
         ("HubKubeConfigSecret".to_owned(), place.hub_kubeconfig_secret().into()),
         (
@@ -29,7 +29,7 @@ pub fn defaults_for_templates(place: &Place) -> Values {
 }
 
 /// Facts for charts: `clusterName`, `addonInstallNamespace`, `installMode`.
-pub fn for_charts(place: &Place) -> Values {
+pub fn for_charts(place: &AddOnContext) -> Values {
     Values::from_iter([
         ("clusterName".to_owned(), place.cluster_name().into()),
         (
@@ -42,7 +42,7 @@ pub fn for_charts(place: &Place) -> Values {
 
 /// What an author's values may replace, for charts: `hubKubeConfigSecret`, `managedKubeConfigSecret` and, when the hub knows
 /// the hosting cluster, `hostingClusterCapabilities`.
-pub fn defaults_for_charts(place: &Place) -> Values {
+pub fn defaults_for_charts(place: &AddOnContext) -> Values {
     let mut values = Values::from_iter([
         ("hubKubeConfigSecret".to_owned(), place.hub_kubeconfig_secret().into()),
         (
@@ -67,7 +67,7 @@ fn capabilities(version: &str) -> Value {
     json!({ "KubeVersion": { "Version": version, "Major": number(), "Minor": number() } })
 }
 
-fn mode(place: &Place) -> &'static str {
+fn mode(place: &AddOnContext) -> &'static str {
     match place.mode {
         Mode::Default => "Default",
         Mode::Hosted(_) => "Hosted",
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn facts_have_the_names_that_templates_and_charts_know() {
-        let place = Place::new("cluster1", "hello");
+        let place = AddOnContext::new("cluster1", "hello");
         assert_eq!(
             json!(for_templates(&place)),
             json!({"ClusterName": "cluster1", "AddonInstallNamespace": "open-cluster-management-agent-addon", "InstallMode": "Default"})
@@ -100,7 +100,7 @@ mod tests {
     fn a_chart_of_a_hosted_agent_knows_what_it_is_hosted_on() {
         let mut cluster = ManagedCluster::new("host", Default::default());
         cluster.status.get_or_insert_default().version.kubernetes = "v1.34.1".to_owned();
-        let mut place = Place::new("cluster1", "hello");
+        let mut place = AddOnContext::new("cluster1", "hello");
         place.mode = Mode::Hosted(Hosting {
             name: "host".to_owned(),
             cluster: Some(Arc::new(cluster)),

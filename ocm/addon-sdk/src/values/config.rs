@@ -5,13 +5,13 @@ use ocm_api::addon::{AddOnDeploymentConfigSpec, v1alpha1::AddOnDeploymentConfig}
 use serde_json::{Map, Value, json};
 
 use super::{Values, at, images, merge, resources};
-use crate::{Place, Refusal};
+use crate::{AddOnContext, UserError};
 
 /// The AddOnDeploymentConfig that is meant for this cluster; an empty one when there is none.
 ///
 /// # Errors
 /// When it does not exist, cannot be read, or the hub has not settled its state.
-pub fn of(place: &Place) -> Result<AddOnDeploymentConfigSpec, Refusal> {
+pub fn of(place: &AddOnContext) -> Result<AddOnDeploymentConfigSpec, UserError> {
     Ok(place
         .config::<AddOnDeploymentConfig>()?
         .map(|it| it.spec)
@@ -24,15 +24,15 @@ pub type Converter = fn(&AddOnDeploymentConfigSpec) -> Values;
 /// The values that the converters make of the cluster's AddOnDeploymentConfig, later ones over earlier ones; none without one.
 ///
 /// ```
-/// use ocm_addon_sdk::{Place, values::config};
+/// use ocm_addon_sdk::{AddOnContext, values::config};
 ///
-/// let values = config::values(&Place::new("cluster1", "greeter"), &[config::node_placement, config::proxy]).unwrap();
+/// let values = config::values(&AddOnContext::new("cluster1", "greeter"), &[config::node_placement, config::proxy]).unwrap();
 /// assert!(values.is_empty());
 /// ```
 ///
 /// # Errors
 /// As [`of`].
-pub fn values(place: &Place, converters: &[Converter]) -> Result<Values, Refusal> {
+pub fn values(place: &AddOnContext, converters: &[Converter]) -> Result<Values, UserError> {
     let config = of(place)?;
     Ok(merge(converters.iter().map(|convert| convert(&config))))
 }
@@ -41,7 +41,7 @@ pub fn values(place: &Place, converters: &[Converter]) -> Result<Values, Refusal
 ///
 /// # Errors
 /// As [`of`].
-pub fn install_namespace(place: &Place) -> Result<Option<String>, Refusal> {
+pub fn install_namespace(place: &AddOnContext) -> Result<Option<String>, UserError> {
     Ok(Some(of(place)?.agent_install_namespace).filter(|it| !it.is_empty()))
 }
 
@@ -239,7 +239,7 @@ spec:
             path: "pod.yaml",
             text: POD,
         };
-        let made = crate::manifests::templates(&[file], &Place::new("cluster1", "a"), values).unwrap();
+        let made = crate::manifests::templates(&[file], &AddOnContext::new("cluster1", "a"), values).unwrap();
         assert_eq!(
             made[0]["spec"]["tolerations"],
             json!([
@@ -253,7 +253,7 @@ spec:
     fn charts_get_global_values() {
         let converters: [Converter; 4] = [variables, node_placement, proxy, resource_requirements];
         let config = AddOnDeploymentConfig::new("c", full());
-        let place = Place::new("cluster1", "a").with_config(&config);
+        let place = AddOnContext::new("cluster1", "a").with_config(&config);
         assert_eq!(
             json!(values(&place, &converters).unwrap()),
             json!({
@@ -271,7 +271,7 @@ spec:
             })
         );
         let empty = AddOnDeploymentConfig::new("c", Default::default());
-        let place = Place::new("cluster1", "a").with_config(&empty);
+        let place = AddOnContext::new("cluster1", "a").with_config(&empty);
         assert_eq!(values(&place, &converters).unwrap(), Values::new());
     }
 
@@ -285,14 +285,14 @@ spec:
     #[test]
     fn the_namespace_is_the_configured_one_if_one_is_configured() {
         let config = AddOnDeploymentConfig::new("c", full());
-        let place = Place::new("cluster1", "a").with_config(&config);
+        let place = AddOnContext::new("cluster1", "a").with_config(&config);
         assert_eq!(install_namespace(&place).unwrap().as_deref(), Some("elsewhere"));
         let empty = AddOnDeploymentConfig::new("c", Default::default());
         assert_eq!(
-            install_namespace(&Place::new("cluster1", "a").with_config(&empty)).unwrap(),
+            install_namespace(&AddOnContext::new("cluster1", "a").with_config(&empty)).unwrap(),
             None
         );
-        assert_eq!(install_namespace(&Place::new("cluster1", "a")).unwrap(), None);
+        assert_eq!(install_namespace(&AddOnContext::new("cluster1", "a")).unwrap(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ocm_api::{
 use serde::Deserialize;
 
 use super::{Values, at};
-use crate::{Place, Refusal};
+use crate::{AddOnContext, UserError};
 
 /// An image after the registries; the last one that concerns it counts.
 ///
@@ -61,7 +61,7 @@ fn replace(registry: &ImageMirror, image: &str) -> Option<String> {
 ///
 /// # Errors
 /// When the annotation is not the JSON that it should be.
-pub fn of_cluster(cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, Refusal> {
+pub fn of_cluster(cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, UserError> {
     #[derive(Deserialize)]
     struct Registries {
         #[serde(default)]
@@ -76,7 +76,7 @@ pub fn of_cluster(cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, Refusal>
     };
     let registries: Registries = serde_json::from_str(text).map_err(|error| {
         let key = annotations::IMAGE_REGISTRIES;
-        Refusal::new(format!("annotation {key} of the cluster cannot be read: {error}"))
+        UserError::new(format!("annotation {key} of the cluster cannot be read: {error}"))
     })?;
     Ok(registries.registries.unwrap_or_default())
 }
@@ -85,7 +85,7 @@ pub fn of_cluster(cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, Refusal>
 ///
 /// # Errors
 /// As [`of_cluster`].
-pub fn registries(config: &AddOnDeploymentConfigSpec, cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, Refusal> {
+pub fn registries(config: &AddOnDeploymentConfigSpec, cluster: &ManagedCluster) -> Result<Vec<ImageMirror>, UserError> {
     if config.registries.is_empty() {
         of_cluster(cluster)
     } else {
@@ -98,7 +98,7 @@ pub fn registries(config: &AddOnDeploymentConfigSpec, cluster: &ManagedCluster) 
 ///
 /// # Errors
 /// When the configuration or the cluster's annotation cannot be read.
-pub fn value(place: &Place, path: &str, image: &str) -> Result<Values, Refusal> {
+pub fn value(place: &AddOnContext, path: &str, image: &str) -> Result<Values, UserError> {
     let config = super::config::of(place)?;
     let configured = overridden(&config.registries, image);
     let image = if configured == image {
@@ -174,7 +174,7 @@ mod tests {
     fn the_registries_of_the_configuration_go_before_those_of_the_cluster() {
         let mut config = AddOnDeploymentConfig::new("c", Default::default());
         config.spec.registries = vec![mirror("quay.io", "config.io")];
-        let mut place = Place::new("cluster1", "a").with_config(&config);
+        let mut place = AddOnContext::new("cluster1", "a").with_config(&config);
         let annotation =
             r#"{"registries":[{"source":"quay.io","mirror":"cluster.io"},{"source":"docker.io","mirror":"d.io"}]}"#;
         let cluster = Arc::make_mut(&mut place.cluster);

@@ -5,7 +5,7 @@
 //! ([`from_annotation`]), and last what is a fact ([`built_in`]).
 //!
 //! ```
-//! use ocm_addon_sdk::{Place, values};
+//! use ocm_addon_sdk::{AddOnContext, values};
 //! use serde_json::json;
 //!
 //! let defaults = values::of(&json!({"image": {"name": "greeter", "tag": "1"}, "replicas": 1})).unwrap();
@@ -23,7 +23,7 @@ use ocm_api::{annotations, cluster::ManagedCluster};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Place, Refusal};
+use crate::{AddOnContext, UserError};
 
 /// Values by name.
 pub type Values = Map<String, Value>;
@@ -32,11 +32,11 @@ pub type Values = Map<String, Value>;
 ///
 /// # Errors
 /// When it serializes to something other than a map.
-pub fn of(it: &impl Serialize) -> Result<Values, Refusal> {
+pub fn of(it: &impl Serialize) -> Result<Values, UserError> {
     match serde_json::to_value(it)? {
         Value::Object(values) => Ok(values),
         Value::Null => Ok(Values::new()),
-        other => Err(Refusal::new(format!("values are a map of names, not {other}"))),
+        other => Err(UserError::new(format!("values are a map of names, not {other}"))),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn at(path: &str, value: impl Into<Value>) -> Values {
 ///
 /// # Errors
 /// When the annotation is no JSON map.
-pub fn from_annotation(place: &Place) -> Result<Values, Refusal> {
+pub fn from_annotation(place: &AddOnContext) -> Result<Values, UserError> {
     let annotations = place.addon.metadata.annotations.as_ref();
     let Some(text) = annotations
         .and_then(|it| it.get(annotations::ADDON_VALUES))
@@ -92,7 +92,7 @@ pub fn from_annotation(place: &Place) -> Result<Values, Refusal> {
         return Ok(Values::new());
     };
     let values: Option<Values> = serde_json::from_str(text).map_err(|error| {
-        Refusal::new(format!(
+        UserError::new(format!(
             "annotation {} is no JSON map: {error}",
             annotations::ADDON_VALUES
         ))
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_annotation_holds_values_or_is_refused() {
-        let mut place = Place::new("cluster1", "a");
+        let mut place = AddOnContext::new("cluster1", "a");
         let mut annotate = |text: &str| {
             let addon = Arc::make_mut(&mut place.addon);
             let annotation = (annotations::ADDON_VALUES.to_owned(), text.to_owned());

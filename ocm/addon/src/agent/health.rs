@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::{
-    condition::{Status, Wanted, wanted},
+    condition::{ConditionUpdate, Status, wanted},
     conditions::managed_cluster_add_on::{self, agent_reason as reason},
 };
 
@@ -21,7 +21,7 @@ pub fn verdict(
     lease: Option<&Lease>,
     grace: Duration,
     now: Timestamp,
-) -> (Wanted, Option<Duration>) {
+) -> (ConditionUpdate, Option<Duration>) {
     let say = |status: Status, reason: &str, message: String| {
         wanted(managed_cluster_add_on::AVAILABLE, status, reason, message)
     };

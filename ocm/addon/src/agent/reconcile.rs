@@ -25,7 +25,7 @@ use kube::{Api, Client, ResourceExt, api::ObjectMeta};
 use ocm_api::{
     addon::{HealthCheckMode, KubeClientDriver, v1alpha1::ManagedClusterAddOn},
     cluster::ManagedCluster,
-    condition::{self, Condition, Status, Wanted},
+    condition::{self, Condition, ConditionUpdate, Status},
     conditions::{managed_cluster, managed_cluster_add_on},
     identity, labels,
 };
@@ -41,7 +41,7 @@ use super::{
     AddOnAgentOptions, AddOns, Side, health,
     home::{Home, home},
     registration::{self, Registration, registrations},
-    right::{Asked, Decided, Next, Right, not_rotated},
+    right::{Asked, CredentialAction, CredentialDecision, CredentialState, not_rotated},
     secrets_of, token,
     watches::Watches,
 };
@@ -92,16 +92,16 @@ struct Good {
     secret: Arc<Secret>,
     registration: Registration,
     account: Option<String>,
-    next: Next,
+    next: CredentialAction,
 }
 
 impl Good {
     // The decision, if it was made of the same and its time is not over.
-    fn still(&self, right: &Right, now: Timestamp) -> Option<Next> {
+    fn still(&self, right: &CredentialState, now: Timestamp) -> Option<CredentialAction> {
         let same = right.secret.as_ref().is_some_and(|it| Arc::ptr_eq(it, &self.secret))
             && right.registration == self.registration
             && right.account == self.account;
-        let Next::Keep { until, .. } = &self.next else {
+        let CredentialAction::Keep { until, .. } = &self.next else {
             return None;
         };
         (same && now < *until).then(|| self.next.clone())
@@ -137,7 +137,7 @@ pub(super) struct Seen {
     /// Its leases in places where it lives no more. Nobody else would remove them: the agent that made them is gone.
     left: Vec<Lease>,
     /// What its agent is to have; empty while it is being deleted or lives elsewhere.
-    rights: Vec<Decided>,
+    rights: Vec<CredentialDecision>,
 }
 
 /// Whether the hub knows nothing of the cluster at present.
@@ -219,9 +219,9 @@ impl AddOnAgents {
         home: &Home,
         registration: Registration,
         now: Timestamp,
-    ) -> Decided {
+    ) -> CredentialDecision {
         let asked = (name.to_owned(), registration.secret.clone());
-        let mut right = Right {
+        let mut right = CredentialState {
             secret: None,
             additional: self.additional(&registration),
             pending: self.memory.lock().asked.get(&asked).cloned(),
@@ -237,7 +237,7 @@ impl AddOnAgents {
             right.secret = Some(secret);
             let memory = self.memory.lock();
             if let Some(next) = memory.good.get(&asked).and_then(|it| it.still(&right, now)) {
-                return Decided { right, next };
+                return CredentialDecision { right, next };
             }
         }
         // That one credential cannot be looked at now must not hide the others, nor the add-on's health.
@@ -247,7 +247,7 @@ impl AddOnAgents {
         let decided = right.decided(self.threshold, now);
         let mut memory = self.memory.lock();
         match (&decided.next, &decided.right.secret) {
-            (Next::Keep { .. }, Some(secret)) => {
+            (CredentialAction::Keep { .. }, Some(secret)) => {
                 let good = Good {
                     secret: secret.clone(),
                     registration: decided.right.registration.clone(),
@@ -266,7 +266,7 @@ impl AddOnAgents {
     // Looks at what the next step depends on, and only at that: a credential that is as it should be costs no request.
     async fn look(
         &self,
-        right: &mut Right,
+        right: &mut CredentialState,
         name: &str,
         addon: &ManagedClusterAddOn,
         home: &Home,
@@ -274,7 +274,7 @@ impl AddOnAgents {
     ) -> Result<(), ObserveError> {
         right.secret = self.secret(&home.namespace, &right.registration.secret).await?;
         let mut next = right.next(self.threshold, now);
-        if right.pending.is_some() || matches!(next, Next::Ask { .. }) {
+        if right.pending.is_some() || matches!(next, CredentialAction::Ask { .. }) {
             let requests = self.watches.requests().await?;
             let born = addon.metadata.creation_timestamp.as_ref();
             let ours = |it: &Arc<CertificateSigningRequest>| {
@@ -286,14 +286,14 @@ impl AddOnAgents {
             }
             next = right.next(self.threshold, now);
         }
-        let needs_home = matches!(next, Next::Save { .. } | Next::AskToken { .. });
+        let needs_home = matches!(next, CredentialAction::Save { .. } | CredentialAction::AskToken { .. });
         if needs_home && right.secret.is_none() {
             right.homeless = self.watches.is_missing(&home.namespace).await?;
         }
         match next {
-            Next::Ask { .. } => right.fresh = Some(new_key_and_request(&right.registration.subject)?),
+            CredentialAction::Ask { .. } => right.fresh = Some(new_key_and_request(&right.registration.subject)?),
             // A token that could not be kept would be asked for in vain.
-            Next::AskToken { .. } if !right.homeless => {
+            CredentialAction::AskToken { .. } if !right.homeless => {
                 let account = registration::service_account(name);
                 let seconds = registration::token_seconds(self.options.token_seconds, addon);
                 let token = access::token(&self.hub, &self.addons.cluster, &account, seconds).await;
@@ -450,11 +450,11 @@ impl Reconciler for AddOnAgents {
         memory
             .good
             .retain(|(addon, secret), _| *addon != seen.name || wanted(secret));
-        for (Decided { right, next }, step) in seen.rights.iter().zip(steps) {
+        for (CredentialDecision { right, next }, step) in seen.rights.iter().zip(steps) {
             let key = (seen.name.clone(), right.registration.secret.clone());
             let object = step.and_then(|it| outcome.object(it)).cloned();
             match (next, object) {
-                (Next::Ask { .. }, Some(object)) => {
+                (CredentialAction::Ask { .. }, Some(object)) => {
                     let (Some(fresh), Ok(request)) = (&right.fresh, object.try_parse::<CertificateSigningRequest>())
                     else {
                         continue;
@@ -473,20 +473,20 @@ impl Reconciler for AddOnAgents {
                     };
                     memory.asked.insert(key, asked);
                 }
-                (Next::Save { .. } | Next::Keep { .. }, Some(object)) => {
+                (CredentialAction::Save { .. } | CredentialAction::Keep { .. }, Some(object)) => {
                     if let Ok(secret) = object.try_parse::<Secret>() {
                         self.secrets.put(secret);
                     }
                     memory.asked.remove(&key);
                 }
                 // It was said to be absent and is not, or it went away in between: the next look tells.
-                (Next::Save { .. }, None) => {
+                (CredentialAction::Save { .. }, None) => {
                     memory.absent.clear();
                     if matches!(step.and_then(|it| outcome.get(it)), Some(Ok(Done::AlreadyExists))) {
                         self.queue.add(&*seen.name);
                     }
                 }
-                (Next::Keep { .. } | Next::Forget { .. }, _) => {
+                (CredentialAction::Keep { .. } | CredentialAction::Forget { .. }, _) => {
                     memory.asked.remove(&key);
                 }
                 _ => {}
@@ -494,10 +494,10 @@ impl Reconciler for AddOnAgents {
         }
         // Who has looked at the requests and got no further, because there are too many or the hub took none, is told of
         // their changes. Were the watch ended here and started again in the next run, its beginning would cause that run.
-        let looked_in_vain = seen
-            .rights
-            .iter()
-            .any(|it| it.right.requests.is_some() && !matches!(it.next, Next::Save { .. } | Next::Keep { .. }));
+        let looked_in_vain = seen.rights.iter().any(|it| {
+            it.right.requests.is_some()
+                && !matches!(it.next, CredentialAction::Save { .. } | CredentialAction::Keep { .. })
+        });
         if looked_in_vain {
             memory.looking.insert(seen.name.clone());
         } else {
@@ -558,7 +558,10 @@ impl Reconciler for AddOnAgents {
                     && status.kube_client_driver.is_none()
                     && !(subject.user.is_empty() && subject.groups.is_empty());
                 let is_alone = status.conditions == conditions(addon);
-                let is_near = seen.rights.iter().any(|it| !matches!(it.next, Next::Keep { .. }));
+                let is_near = seen
+                    .rights
+                    .iter()
+                    .any(|it| !matches!(it.next, CredentialAction::Keep { .. }));
                 if !(can_wait && is_alone && is_near) {
                     status.kube_client_driver = seen.driver;
                 }
@@ -588,9 +591,9 @@ fn is_new(addon: &ManagedClusterAddOn, now: Timestamp) -> bool {
 fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
     let mut plan = Plan::new();
     let mut steps = Vec::new();
-    for Decided { right, next } in &seen.rights {
+    for CredentialDecision { right, next } in &seen.rights {
         steps.push(match next {
-            Next::Keep { until, .. } => {
+            CredentialAction::Keep { until, .. } => {
                 let left = until.duration_since(seen.now);
                 // A moment already past means that another clock has ticked since: at once, but not in a circle.
                 let left = if left.is_positive() {
@@ -607,7 +610,7 @@ fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
                     plan.keep(Site::Cluster, right.secret.as_deref(), &labelled(seen, right))
                 }
             }
-            Next::Ask { why } => {
+            CredentialAction::Ask { why } => {
                 plan.remark(why);
                 right.fresh.as_ref().map(|fresh| {
                     let signer = &right.registration.signer;
@@ -615,25 +618,25 @@ fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
                     plan.create(Site::Hub, &request)
                 })
             }
-            Next::AskToken { why } | Next::Wait { why } => {
+            CredentialAction::AskToken { why } | CredentialAction::Wait { why } => {
                 plan.wait(why);
                 None
             }
-            Next::Hindered { why } => {
+            CredentialAction::Hindered { why } => {
                 plan.wait(why).look_again(FAILED_AGAIN);
                 None
             }
-            Next::WaitForNamespace => {
+            CredentialAction::WaitForNamespace => {
                 let secret = &right.registration.secret;
                 plan.wait(format!("the namespace for Secret {secret} does not exist yet"));
                 None
             }
-            Next::Save { data, .. } => save(&mut plan, seen, right, data),
-            Next::Forget { why } => {
+            CredentialAction::Save { data, .. } => save(&mut plan, seen, right, data),
+            CredentialAction::Forget { why } => {
                 plan.remark(why).look_again(FORGOTTEN_AGAIN);
                 None
             }
-            Next::Fail { said, again } => {
+            CredentialAction::Fail { said, again } => {
                 plan.refuse(&said.message);
                 if *again {
                     plan.look_again(FAILED_AGAIN);
@@ -646,7 +649,7 @@ fn steps(seen: &Seen) -> (Plan, Vec<Option<StepId>>) {
     (plan, steps)
 }
 
-fn save(plan: &mut Plan, seen: &Seen, right: &Right, data: &Data) -> Option<StepId> {
+fn save(plan: &mut Plan, seen: &Seen, right: &CredentialState, data: &Data) -> Option<StepId> {
     let wanted = labelled(seen, right);
     let Some(current) = right.secret.as_deref() else {
         let wanted = Secret {
@@ -663,7 +666,7 @@ fn save(plan: &mut Plan, seen: &Seen, right: &Right, data: &Data) -> Option<Step
 }
 
 // The Secret by its name and the labels by which it is found again.
-fn labelled(seen: &Seen, right: &Right) -> Secret {
+fn labelled(seen: &Seen, right: &CredentialState) -> Secret {
     let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Secret {
         metadata: ObjectMeta {
@@ -713,15 +716,17 @@ fn not_ours_to_clean<'p>(plan: &'p Plan, outcome: &Outcome) -> Vec<&'p str> {
 }
 
 // What to say about the credentials: of each condition one word, and of several the first that tells of a failure.
-fn words(seen: &Seen, outcome: &Outcome) -> Vec<Wanted> {
+fn words(seen: &Seen, outcome: &Outcome) -> Vec<ConditionUpdate> {
     let (_, steps) = steps(seen);
-    let mut all: Vec<Wanted> = Vec::new();
-    for (Decided { next, .. }, step) in seen.rights.iter().zip(steps) {
+    let mut all: Vec<ConditionUpdate> = Vec::new();
+    for (CredentialDecision { next, .. }, step) in seen.rights.iter().zip(steps) {
         let result = step.and_then(|it| outcome.get(it));
         let said = match (next, result) {
-            (Next::Keep { said, .. } | Next::Fail { said, .. }, _)
-            | (Next::Save { said, .. }, Some(Ok(Done::Object(_)))) => said.clone(),
-            (Next::Ask { .. }, Some(Err(error))) => not_rotated(format!("Failed to create CSR {}", sentence(error))),
+            (CredentialAction::Keep { said, .. } | CredentialAction::Fail { said, .. }, _)
+            | (CredentialAction::Save { said, .. }, Some(Ok(Done::Object(_)))) => said.clone(),
+            (CredentialAction::Ask { .. }, Some(Err(error))) => {
+                not_rotated(format!("Failed to create CSR {}", sentence(error)))
+            }
             _ => continue,
         };
         match all.iter_mut().find(|it| it.r#type == said.r#type) {

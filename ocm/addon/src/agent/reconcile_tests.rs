@@ -40,9 +40,9 @@ fn secret(namespace: &str, name: &str) -> Arc<Secret> {
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
-fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> Right {
+fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> CredentialState {
     let registration = registrations(addon, "helloworld", "cluster1", driver).remove(0);
-    Right {
+    CredentialState {
         additional: Data::from([("cluster-name".to_owned(), b"cluster1".to_vec())]),
         fresh: Some(new_key_and_request(&registration.subject).unwrap()),
         registration,
@@ -56,7 +56,7 @@ fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> Right {
     }
 }
 
-fn decided(right: Right) -> Decided {
+fn decided(right: CredentialState) -> CredentialDecision {
     right.decided(0.2, now())
 }
 
@@ -128,7 +128,7 @@ fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
 fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![decided(Right {
+    seen.rights = vec![decided(CredentialState {
         requests: Some(10),
         ..right(&addon, KubeClientDriver::Csr)
     })];
@@ -252,7 +252,7 @@ fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
 fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![decided(Right {
+    seen.rights = vec![decided(CredentialState {
         hindrance: Some("the hub is away".to_owned()),
         ..right(&addon, KubeClientDriver::Csr)
     })];
@@ -298,12 +298,12 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
         "kubernetes.io": {"serviceaccount": {"uid": "u1"}}});
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()));
-    let with_token = Right {
+    let with_token = CredentialState {
         token: Some(Ok(token)),
         ..right(&ready, KubeClientDriver::Token)
     };
     seen.addon = Some(Arc::new(ready));
-    seen.rights = vec![decided(Right {
+    seen.rights = vec![decided(CredentialState {
         homeless: true,
         ..with_token.clone()
     })];
@@ -328,5 +328,5 @@ fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
         subject: credential::csr::Subject::agent("cluster1", "other"),
         signer: right.registration.signer.clone(),
     });
-    assert!(matches!(right.next(0.2, now()), Next::Forget { .. }));
+    assert!(matches!(right.next(0.2, now()), CredentialAction::Forget { .. }));
 }

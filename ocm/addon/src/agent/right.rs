@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::{
     addon::KubeClientDriver,
-    condition::{Wanted, wanted},
+    condition::{ConditionUpdate, wanted},
     conditions::managed_cluster_add_on::{self, agent_reason as reason},
 };
 
@@ -23,7 +23,7 @@ use super::{
 
 /// Everything that is known about one credential, keys included: it is not to be printed.
 #[derive(Clone)]
-pub struct Right {
+pub struct CredentialState {
     /// What it is to be.
     pub registration: Registration,
     /// The Secret it is in.
@@ -48,11 +48,11 @@ pub struct Right {
 
 /// A credential, and what to do about it.
 #[derive(Clone)]
-pub struct Decided {
+pub struct CredentialDecision {
     /// What is known.
-    pub right: Right,
+    pub right: CredentialState,
     /// What follows.
-    pub next: Next,
+    pub next: CredentialAction,
 }
 
 /// A request under way, and for what it was made.
@@ -68,13 +68,13 @@ pub struct Asked {
 
 /// What to do.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum CredentialAction {
     /// All is well until then.
     Keep {
         /// When to renew it.
         until: Timestamp,
         /// What to say about it.
-        said: Wanted,
+        said: ConditionUpdate,
     },
     /// Ask the hub for a certificate.
     Ask {
@@ -103,7 +103,7 @@ pub enum Next {
         /// The proof and what goes with it.
         data: Data,
         /// What to say about it.
-        said: Wanted,
+        said: ConditionUpdate,
     },
     /// Forget the request and look again.
     Forget {
@@ -113,46 +113,46 @@ pub enum Next {
     /// It does not work.
     Fail {
         /// What to say about it.
-        said: Wanted,
+        said: ConditionUpdate,
         /// Whether trying again may help, though nobody has changed anything.
         again: bool,
     },
 }
 
-impl Right {
+impl CredentialState {
     /// Itself with the decision, which costs too much (certificates are parsed and keys compared) to be made twice.
-    pub fn decided(self, threshold: f64, now: Timestamp) -> Decided {
-        Decided {
+    pub fn decided(self, threshold: f64, now: Timestamp) -> CredentialDecision {
+        CredentialDecision {
             next: self.next(threshold, now),
             right: self,
         }
     }
 
     /// Decides. `threshold` is the fraction of its life that a certificate has left when it is renewed.
-    pub fn next(&self, threshold: f64, now: Timestamp) -> Next {
+    pub fn next(&self, threshold: f64, now: Timestamp) -> CredentialAction {
         let next = match self.registration.driver {
             KubeClientDriver::Csr => self.next_certificate(threshold, now),
             KubeClientDriver::Token => self.next_token(now),
         };
         match (next, &self.hindrance) {
-            (Next::Keep { until, said }, _) => Next::Keep { until, said },
-            (_, Some(why)) => Next::Hindered { why: why.clone() },
+            (CredentialAction::Keep { until, said }, _) => CredentialAction::Keep { until, said },
+            (_, Some(why)) => CredentialAction::Hindered { why: why.clone() },
             (next, None) => self.at_home(next),
         }
     }
 
-    fn at_home(&self, next: Next) -> Next {
+    fn at_home(&self, next: CredentialAction) -> CredentialAction {
         match next {
-            Next::Save { .. } if self.homeless => Next::WaitForNamespace,
+            CredentialAction::Save { .. } if self.homeless => CredentialAction::WaitForNamespace,
             next => next,
         }
     }
 
-    fn next_certificate(&self, threshold: f64, now: Timestamp) -> Next {
+    fn next_certificate(&self, threshold: f64, now: Timestamp) -> CredentialAction {
         if let Some(asked) = &self.pending
             && (asked.subject != self.registration.subject || asked.signer != self.registration.signer)
         {
-            return Next::Forget {
+            return CredentialAction::Forget {
                 why: format!(
                     "the request {} is for somebody the add-on no longer is",
                     asked.pending.name
@@ -170,33 +170,33 @@ impl Right {
         };
         match enrol::decide(&seen) {
             Decision::Keep { until } => match Chain::parse(&seen.data[TLS_CRT]) {
-                Ok(chain) => Next::Keep {
+                Ok(chain) => CredentialAction::Keep {
                     until,
                     said: rotated(chain.not_before, chain.not_after),
                 },
-                Err(error) => Next::Ask { why: error.to_string() },
+                Err(error) => CredentialAction::Ask { why: error.to_string() },
             },
-            Decision::Create { why } => Next::Ask { why },
-            Decision::Wait { why } => Next::Wait { why },
+            Decision::Create { why } => CredentialAction::Ask { why },
+            Decision::Wait { why } => CredentialAction::Wait { why },
             Decision::Save {
                 data,
                 not_before,
                 not_after,
-            } => Next::Save {
+            } => CredentialAction::Save {
                 data,
                 said: rotated(not_before, not_after),
             },
-            Decision::Reset { why } => Next::Forget { why },
-            Decision::Refuse { why } => Next::Fail {
+            Decision::Reset { why } => CredentialAction::Forget { why },
+            Decision::Refuse { why } => CredentialAction::Fail {
                 said: not_rotated(why),
                 again: self.pending.is_none(),
             },
         }
     }
 
-    fn next_token(&self, now: Timestamp) -> Next {
+    fn next_token(&self, now: Timestamp) -> CredentialAction {
         let Some(uid) = &self.account else {
-            return Next::Wait {
+            return CredentialAction::Wait {
                 why: "the hub has not made the add-on's ServiceAccount yet".to_owned(),
             };
         };
@@ -211,35 +211,35 @@ impl Right {
             (None, _) => {
                 let token = held.unwrap_or_default().to_vec();
                 match (Claims::parse(&token), changed) {
-                    (Some(claims), None) => Next::Keep {
+                    (Some(claims), None) => CredentialAction::Keep {
                         until: claims.renew_at(),
                         said: refreshed(claims.expires_at),
                     },
                     (Some(claims), Some(_)) => self.save_token(token, claims.expires_at),
-                    (None, _) => Next::AskToken {
+                    (None, _) => CredentialAction::AskToken {
                         why: "the token cannot be read".to_owned(),
                     },
                 }
             }
-            (Some(why), None) => Next::AskToken { why },
+            (Some(why), None) => CredentialAction::AskToken { why },
             (Some(_), Some(Ok(token))) => match Claims::parse(token.as_bytes()) {
                 Some(claims) => self.save_token(token.clone().into_bytes(), claims.expires_at),
-                None => Next::Fail {
+                None => CredentialAction::Fail {
                     said: no_token("the hub has issued a token that is none of a ServiceAccount"),
                     again: true,
                 },
             },
-            (Some(_), Some(Err(error))) => Next::Fail {
+            (Some(_), Some(Err(error))) => CredentialAction::Fail {
                 said: no_token(error),
                 again: true,
             },
         }
     }
 
-    fn save_token(&self, token: Vec<u8>, expires_at: Timestamp) -> Next {
+    fn save_token(&self, token: Vec<u8>, expires_at: Timestamp) -> CredentialAction {
         let mut data = self.additional.clone();
         data.insert(TOKEN.to_owned(), token);
-        Next::Save {
+        CredentialAction::Save {
             data,
             said: refreshed(expires_at),
         }
@@ -259,7 +259,7 @@ impl Right {
     }
 }
 
-fn rotated(not_before: Timestamp, not_after: Timestamp) -> Wanted {
+fn rotated(not_before: Timestamp, not_after: Timestamp) -> ConditionUpdate {
     wanted(
         managed_cluster_add_on::CERTIFICATE_ROTATED,
         true,
@@ -269,7 +269,7 @@ fn rotated(not_before: Timestamp, not_after: Timestamp) -> Wanted {
 }
 
 /// What to say when there is no certificate, or no new one.
-pub fn not_rotated(why: impl Into<String>) -> Wanted {
+pub fn not_rotated(why: impl Into<String>) -> ConditionUpdate {
     wanted(
         managed_cluster_add_on::CERTIFICATE_ROTATED,
         false,
@@ -278,7 +278,7 @@ pub fn not_rotated(why: impl Into<String>) -> Wanted {
     )
 }
 
-fn refreshed(expires_at: Timestamp) -> Wanted {
+fn refreshed(expires_at: Timestamp) -> ConditionUpdate {
     wanted(
         managed_cluster_add_on::TOKEN_REFRESHED,
         true,
@@ -287,7 +287,7 @@ fn refreshed(expires_at: Timestamp) -> Wanted {
     )
 }
 
-fn no_token(why: &str) -> Wanted {
+fn no_token(why: &str) -> ConditionUpdate {
     wanted(
         managed_cluster_add_on::TOKEN_REFRESHED,
         false,

@@ -10,7 +10,7 @@ use ocm_api::{
         v1alpha1::{ClusterManagementAddOn, ConfigReference, ManagedClusterAddOn},
     },
     annotations,
-    condition::{self, Wanted},
+    condition::{self, ConditionUpdate},
 };
 use ocm_reconcile::{Plan, Site};
 
@@ -62,7 +62,7 @@ pub fn is_leaving(addon: &ManagedClusterAddOn) -> bool {
 }
 
 /// The add-on with this said about it.
-pub fn saying(addon: &ManagedClusterAddOn, wanted: Wanted, now: Timestamp) -> ManagedClusterAddOn {
+pub fn saying(addon: &ManagedClusterAddOn, wanted: ConditionUpdate, now: Timestamp) -> ManagedClusterAddOn {
     let mut addon = addon.clone();
     condition::set(&mut addon.status.get_or_insert_default().conditions, wanted, now);
     addon

@@ -233,7 +233,7 @@ impl Reconciler for Install {
         }
     }
 
-    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+    async fn reconcile(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
         let result = run::once(self, clients, name).await;
         if result.is_err() && self.waiting.lock().remove(name) {
             debug!("waits for the namespaces of clusters that are not accepted yet");

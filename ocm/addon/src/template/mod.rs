@@ -18,7 +18,7 @@ mod variables;
 use std::{collections::BTreeMap, sync::Arc};
 
 use ocm_addon_sdk::{
-    AddOn, ConfigKind, Health, Permission, Place, Refusal, Registration, Signing, Subject,
+    AddOn, AddOnContext, ConfigKind, Health, Permission, Registration, Signing, Subject, UserError,
     deploy::manifest::{self, Side},
 };
 use ocm_api::{
@@ -72,7 +72,7 @@ impl TemplateAddOn {
     }
 
     /// What `f` makes of the template and configuration that are meant for a cluster.
-    fn rendering<T>(&self, place: &Place, f: impl FnOnce(&Rendering<'_>) -> T) -> Result<T, Refusal> {
+    fn rendering<T>(&self, place: &AddOnContext, f: impl FnOnce(&Rendering<'_>) -> T) -> Result<T, UserError> {
         let (template, config) = self.read(place)?;
         Ok(f(&Rendering {
             template: &template,
@@ -81,15 +81,15 @@ impl TemplateAddOn {
         }))
     }
 
-    fn template(&self, place: &Place) -> Result<Arc<AddOnTemplateSpec>, Refusal> {
+    fn template(&self, place: &AddOnContext) -> Result<Arc<AddOnTemplateSpec>, UserError> {
         let found = self.templates.of::<AddOnTemplate>(place, |it| it.spec)?;
-        found.ok_or_else(|| Refusal::new("no AddOnTemplate is configured for this cluster"))
+        found.ok_or_else(|| UserError::new("no AddOnTemplate is configured for this cluster"))
     }
 
     /// The template. One that names another add-on is used as upstream uses it, if whoever offers or installs the add-on has
     /// chosen it. Which template a cluster has is read from a status that the cluster's agent may write: it must not get the
     /// manifests, identity and rights of whatever template it names.
-    fn own_template(&self, place: &Place) -> Result<Arc<AddOnTemplateSpec>, Refusal> {
+    fn own_template(&self, place: &AddOnContext) -> Result<Arc<AddOnTemplateSpec>, UserError> {
         let template = self.template(place)?;
         let of_templates =
             |group: &str, resource: &str| group == AddOnTemplate::GROUP && resource == AddOnTemplate::PLURAL;
@@ -106,20 +106,23 @@ impl TemplateAddOn {
             self.strangers.note(&self.name, name, &template.addon_name);
             return Ok(template);
         }
-        Err(Refusal::new(format!(
+        Err(UserError::new(format!(
             "the AddOnTemplate {name} is for add-on {:?}, and neither the ClusterManagementAddOn nor the spec of the \
              ManagedClusterAddOn names it for add-on {}",
             template.addon_name, self.name
         )))
     }
 
-    fn read(&self, place: &Place) -> Result<(Arc<AddOnTemplateSpec>, Arc<AddOnDeploymentConfigSpec>), Refusal> {
+    fn read(
+        &self,
+        place: &AddOnContext,
+    ) -> Result<(Arc<AddOnTemplateSpec>, Arc<AddOnDeploymentConfigSpec>), UserError> {
         let config = self.configs.of::<AddOnDeploymentConfig>(place, |it| it.spec)?;
         Ok((self.template(place)?, config.unwrap_or_default()))
     }
 
     /// The default identity of the add-on's agents. Upstream's template agents are all called `<add-on>-agent`.
-    fn subject(&self, place: &Place) -> Subject {
+    fn subject(&self, place: &AddOnContext) -> Subject {
         Subject::agent(place.cluster_name(), &self.name, &format!("{}-agent", self.name))
     }
 }
@@ -129,12 +132,12 @@ impl AddOn for TemplateAddOn {
         &self.name
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         self.own_template(place)?;
         self.rendering(place, |it| it.manifests())?
     }
 
-    fn registrations(&self, place: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         let template = self.own_template(place)?;
         let subject = self.subject(place);
         template
@@ -144,12 +147,12 @@ impl AddOn for TemplateAddOn {
             .collect()
     }
 
-    fn hub_permissions(&self, place: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, place: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         let template = self.own_template(place)?;
         permissions(&self.name, &template)
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         Health::Workloads
     }
 
@@ -160,18 +163,18 @@ impl AddOn for TemplateAddOn {
         ]
     }
 
-    fn install_namespace(&self, place: &Place) -> Result<Option<String>, Refusal> {
+    fn install_namespace(&self, place: &AddOnContext) -> Result<Option<String>, UserError> {
         let namespace = |it: &Rendering<'_>| it.namespace().map(str::to_owned).or_else(|| it.agent_namespace());
         self.rendering(place, namespace)
     }
 
-    fn manifest_configs(&self, place: &Place) -> Vec<ManifestConfigOption> {
+    fn manifest_configs(&self, place: &AddOnContext) -> Vec<ManifestConfigOption> {
         self.rendering(place, |it| it.manifest_configs()).unwrap_or_default()
     }
 
     // Upstream's template add-ons are never hosted, and one that is annotated so never arrives. Here it is hosted where its
     // template says what goes to the hosting cluster; one that says nothing of the kind is deployed as without the annotation.
-    fn hosted(&self, place: &Place) -> bool {
+    fn hosted(&self, place: &AddOnContext) -> bool {
         let template = self.template(place);
         template.is_ok_and(|it| {
             let manifests = it.agent_spec.workload.manifests.read();
@@ -209,11 +212,11 @@ fn offers(offer: &ClusterManagementAddOn, template: &str) -> bool {
     default.chain(chosen).chain(under_way).any(|it| it == template)
 }
 
-fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registration, Refusal> {
+fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registration, UserError> {
     match (it.r#type, &it.custom_signer) {
         (TemplateRegistrationType::KubeClient, _) => Ok(Registration::kube_client().for_subject(default.clone())),
         (TemplateRegistrationType::CustomSigner, Some(signer)) => Ok(custom_signer(signer, default)),
-        (TemplateRegistrationType::CustomSigner, None) => Err(Refusal::new(
+        (TemplateRegistrationType::CustomSigner, None) => Err(UserError::new(
             "a registration of the AddOnTemplate has type CustomSigner and does not say which signer",
         )),
     }
@@ -239,7 +242,7 @@ fn custom_signer(it: &TemplateCustomSigner, default: &Subject) -> Registration {
 
 /// The permissions of a template. The first one of a kind of role in a namespace has the name that upstream gives to all of
 /// them; the others also say which role they bind, so that none takes the place of another.
-fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permission>, Refusal> {
+fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permission>, UserError> {
     let clients = template.registration.iter().filter_map(|it| it.kube_client.as_ref());
     let mut taken: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
     let mut permissions = Vec::new();
@@ -261,7 +264,7 @@ fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permissi
 }
 
 /// A permission without the name of its binding, the namespace it holds in (empty for the cluster's) and its kind of role.
-fn permission(it: &HubPermission) -> Result<(Permission, String, &'static str), Refusal> {
+fn permission(it: &HubPermission) -> Result<(Permission, String, &'static str), UserError> {
     match (it.r#type, &it.current_cluster, &it.single_namespace) {
         (HubPermissionType::CurrentCluster, Some(binding), _) if !binding.cluster_role_name.is_empty() => {
             let permission = Permission::existing_cluster_role(&binding.cluster_role_name);
@@ -274,12 +277,12 @@ fn permission(it: &HubPermission) -> Result<(Permission, String, &'static str), 
                 "ClusterRole" => (Permission::existing_cluster_role(&role.name), "clusterrole"),
                 other => {
                     let text = format!("a hub permission of the AddOnTemplate names a role of kind {other:?}");
-                    return Err(Refusal::new(text));
+                    return Err(UserError::new(text));
                 }
             };
             Ok((permission.in_namespace(&namespace), namespace, kind))
         }
-        (kind, ..) => Err(Refusal::new(format!(
+        (kind, ..) => Err(UserError::new(format!(
             "a hub permission of the AddOnTemplate has type {kind:?} and does not say what it grants"
         ))),
     }

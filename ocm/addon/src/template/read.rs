@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use kube::Resource;
-use ocm_addon_sdk::{ConfigKind, Place, Refusal};
+use ocm_addon_sdk::{AddOnContext, ConfigKind, UserError};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -26,8 +26,8 @@ impl<S> Read<S> {
     /// What the object of kind `K` says that is meant for a cluster, if there is one.
     ///
     /// # Errors
-    /// As [`Place::config`].
-    pub fn of<K>(&self, place: &Place, spec: impl FnOnce(K) -> S) -> Result<Option<Arc<S>>, Refusal>
+    /// As [`AddOnContext::config`].
+    pub fn of<K>(&self, place: &AddOnContext, spec: impl FnOnce(K) -> S) -> Result<Option<Arc<S>>, UserError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -62,16 +62,16 @@ mod tests {
 
     use super::*;
 
-    fn place(namespace: &str) -> Place {
+    fn place(namespace: &str) -> AddOnContext {
         let mut config = AddOnDeploymentConfig::new("c", Default::default());
         config.spec.agent_install_namespace = namespace.to_owned();
-        Place::new("cluster1", "a").with_config(&config)
+        AddOnContext::new("cluster1", "a").with_config(&config)
     }
 
     #[test]
     fn an_object_is_read_once_and_another_state_of_it_anew() {
         let read: Read<AddOnDeploymentConfigSpec> = Read::default();
-        let of = |place: &Place| read.of::<AddOnDeploymentConfig>(place, |it| it.spec).unwrap().unwrap();
+        let of = |place: &AddOnContext| read.of::<AddOnDeploymentConfig>(place, |it| it.spec).unwrap().unwrap();
         let (first, second) = (of(&place("one")), of(&place("two")));
         assert_eq!(
             (

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ocm_addon_sdk::{
-    Mode, Place, Refusal,
+    AddOnContext, Mode, UserError,
     deploy::manifest::{Side, location, location_mark},
     values::images,
 };
@@ -35,7 +35,7 @@ pub struct Rendering<'r> {
     /// The configuration; an empty one when there is none.
     pub config: &'r AddOnDeploymentConfigSpec,
     /// The cluster.
-    pub place: &'r Place,
+    pub place: &'r AddOnContext,
 }
 
 impl Rendering<'_> {
@@ -63,7 +63,7 @@ impl Rendering<'_> {
     ///
     /// # Errors
     /// When a variable is not known.
-    pub fn substituted(&self) -> Result<Vec<Value>, Refusal> {
+    pub fn substituted(&self) -> Result<Vec<Value>, UserError> {
         let variables = self.variables();
         let mut unknown = BTreeSet::new();
         let manifests = self.template.agent_spec.workload.manifests.read();
@@ -78,7 +78,7 @@ impl Rendering<'_> {
             let names: Vec<String> = names.iter().map(|it| format!("{{{{{it}}}}}")).collect();
             names.join(", ")
         };
-        Err(Refusal::new(format!(
+        Err(UserError::new(format!(
             "the template uses {}, which nothing sets: known are {}; others come from customizedVariables of an \
              AddOnDeploymentConfig",
             list(unknown.iter().collect()),
@@ -91,7 +91,7 @@ impl Rendering<'_> {
     /// # Errors
     /// When a variable is not known, the cluster's registries cannot be read, the proxy's certificates are no text, or the
     /// template asks for what works of add-ons cannot have.
-    pub fn manifests(&self) -> Result<Vec<Value>, Refusal> {
+    pub fn manifests(&self) -> Result<Vec<Value>, UserError> {
         let spec = &self.template.agent_spec;
         staying::check(spec)?;
         let mut manifests = self.substituted()?;
@@ -151,7 +151,7 @@ impl Rendering<'_> {
             .or_else(|| of(&|_| true))
     }
 
-    fn decoration(&self) -> Result<Decoration, Refusal> {
+    fn decoration(&self) -> Result<Decoration, UserError> {
         let addon = self.place.addon_name();
         let (mut environment, mut volumes) = (Vec::new(), Vec::new());
         let variables = self.variables();
@@ -191,12 +191,12 @@ impl Rendering<'_> {
     }
 
     /// A ConfigMap with the proxy's certificates in every namespace with pods, or in the add-on's when there are none.
-    fn add_ca_bundle(&self, manifests: &mut Vec<Value>) -> Result<(), Refusal> {
+    fn add_ca_bundle(&self, manifests: &mut Vec<Value>) -> Result<(), UserError> {
         let Some(bundle) = &self.config.proxy_config.ca_bundle else {
             return Ok(());
         };
         let bundle = std::str::from_utf8(&bundle.0)
-            .map_err(|_| Refusal::new("the caBundle of the AddOnDeploymentConfig's proxyConfig is no PEM"))?;
+            .map_err(|_| UserError::new("the caBundle of the AddOnDeploymentConfig's proxyConfig is no PEM"))?;
         let bearing = manifests.iter().filter(|it| pods::workloads(it).is_some());
         // Of a hosted add-on it goes to where the pods go.
         let place_of = |it| Some((location_mark(it).map(str::to_owned), namespace_of(it)?));

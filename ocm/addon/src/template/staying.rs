@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ocm_addon_sdk::{Refusal, deploy::manifest};
+use ocm_addon_sdk::{UserError, deploy::manifest};
 use ocm_api::{
     annotations,
     work::{DeletePropagationPolicy, ManifestWorkSpec},
@@ -18,16 +18,16 @@ use super::variables::{self, Variables};
 ///
 /// # Errors
 /// When the `agentSpec` has an executor, or a time after which its work goes.
-pub fn check(spec: &ManifestWorkSpec) -> Result<(), Refusal> {
+pub fn check(spec: &ManifestWorkSpec) -> Result<(), UserError> {
     if spec.executor.is_some() {
-        return Err(Refusal::new(
+        return Err(UserError::new(
             "the AddOnTemplate has an executor in its agentSpec, and the works of an add-on have none: they are applied with the \
              rights of the cluster's agent",
         ));
     }
     let ttl = spec.delete_option.as_ref().and_then(|it| it.ttl_seconds_after_finished);
     if ttl.is_some() {
-        return Err(Refusal::new(
+        return Err(UserError::new(
             "the AddOnTemplate has ttlSecondsAfterFinished in its agentSpec, and the works of an add-on stay as long as it does",
         ));
     }

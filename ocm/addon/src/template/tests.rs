@@ -76,11 +76,11 @@ fn read<K: serde::de::DeserializeOwned>(text: &str) -> K {
     serde_saphyr::from_str(text).unwrap()
 }
 
-fn place() -> Place {
-    Place::new("cluster1", "hello").with_config(&read::<AddOnTemplate>(TEMPLATE))
+fn place() -> AddOnContext {
+    AddOnContext::new("cluster1", "hello").with_config(&read::<AddOnTemplate>(TEMPLATE))
 }
 
-fn configured() -> Place {
+fn configured() -> AddOnContext {
     place().with_config(&read::<AddOnDeploymentConfig>(CONFIG))
 }
 
@@ -89,7 +89,7 @@ fn hello() -> TemplateAddOn {
 }
 
 /// The configuration with LOG_LEVEL, so that the template knows all its variables, and nothing else.
-fn with_level_only() -> Place {
+fn with_level_only() -> AddOnContext {
     let config = json!({
         "metadata": {"name": "c"},
         "spec": {"customizedVariables": [{"name": "LOG_LEVEL", "value": "4"}], "agentInstallNamespace": ""},
@@ -210,7 +210,7 @@ fn a_variable_that_nothing_sets_is_refused_by_name() {
 
 #[test]
 fn a_cluster_without_a_template_is_refused() {
-    let refused = hello().manifests(&Place::new("cluster1", "hello")).unwrap_err();
+    let refused = hello().manifests(&AddOnContext::new("cluster1", "hello")).unwrap_err();
     assert_eq!(refused.message(), "no AddOnTemplate is configured for this cluster");
 }
 
@@ -225,7 +225,7 @@ fn offer(name: &str, template: &str) -> Cache<ClusterManagementAddOn> {
 fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_once() {
     let strangers = Strangers::default();
     let other = TemplateAddOn::new("other").offered_by(offer("other", "hello-template"), strangers.clone());
-    let place = Place::new("cluster1", "other")
+    let place = AddOnContext::new("cluster1", "other")
         .with_config(&read::<AddOnTemplate>(TEMPLATE))
         .with_config(&read::<AddOnDeploymentConfig>(CONFIG));
     assert!(!other.manifests(&place).unwrap().is_empty());
@@ -240,7 +240,7 @@ fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_onc
 fn a_template_of_another_add_on_that_only_the_status_names_gives_nothing() {
     // The status is written by the cluster's agent, too.
     let other = TemplateAddOn::new("other").offered_by(offer("other", "other-v1"), Strangers::default());
-    let place = Place::new("cluster1", "other")
+    let place = AddOnContext::new("cluster1", "other")
         .with_config(&read::<AddOnTemplate>(TEMPLATE))
         .with_config(&read::<AddOnDeploymentConfig>(CONFIG));
     let refused = "the AddOnTemplate hello-template is for add-on \"hello\", and neither the ClusterManagementAddOn nor the spec of the \

@@ -17,7 +17,7 @@ use kube::ResourceExt;
 use ocm_api::{
     annotations,
     cluster::{DecisionGroupStatus, Placement, PlacementDecision},
-    condition::{self, Wanted},
+    condition::{self, ConditionUpdate},
 };
 use ocm_reconcile::{ObserveError, Outcome, Plan, Reconciler, Site, async_trait, cache::split_key};
 
@@ -56,7 +56,7 @@ pub struct Seen {
 struct Decided {
     /// `None` when the decisions stay as they are.
     pages: Option<Vec<Page>>,
-    conditions: Vec<Wanted>,
+    conditions: Vec<ConditionUpdate>,
     groups: Vec<DecisionGroupStatus>,
     warning: Option<String>,
     again: Option<Duration>,
@@ -158,7 +158,7 @@ impl Reconciler for Scheduling {
         let (placement, now) = (&**input.placement(), input.now());
         let mut new = placement.clone();
         let status = new.status.get_or_insert_default();
-        let mut set = |it: Wanted| {
+        let mut set = |it: ConditionUpdate| {
             // Upstream does not say which generation it speaks of.
             let it = it.at_generation(placement.metadata.generation);
             condition::set(&mut status.conditions, it, now);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ocm_api::cluster::ManagedCluster;
 
 use super::{
-    Fate, Outcome, Selection,
+    CandidateResult, Outcome, Selection,
     groups::DecidedGroup,
     scope::Scope,
     settle::{Settled, earliest},
@@ -92,7 +92,7 @@ impl Choice {
     /// What this selection came to.
     pub fn of(selection: &Selection<'_>) -> Self {
         let fitting = selection.candidates.iter().filter_map(|it| match it.fate {
-            Fate::Fits { place, .. } => {
+            CandidateResult::Fits { place, .. } => {
                 let total = selection.ranking.totals.get(place).copied().unwrap_or_default();
                 Some((it.cluster.metadata.name.as_deref().unwrap_or_default(), total))
             }
@@ -125,7 +125,7 @@ impl Choice {
             .iter()
             .enumerate()
             .filter_map(|(position, fate)| match fate {
-                Fate::Fits { place, .. } => Some((name(position), settled.ranking.totals[*place])),
+                CandidateResult::Fits { place, .. } => Some((name(position), settled.ranking.totals[*place])),
                 _ => None,
             });
         let scores = scores(fitting);

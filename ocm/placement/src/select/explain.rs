@@ -3,7 +3,7 @@
 use ocm_api::cluster::ManagedCluster;
 
 use super::{
-    Candidate, Fate, Outcome, Selection, World, asked_of,
+    Candidate, CandidateResult, Outcome, Selection, World, asked_of,
     cel::Engine,
     has_expressions,
     predicates::{Asked, Predicates, Unmet},
@@ -136,13 +136,13 @@ fn one(
     };
     explained.because = match (&selection.outcome, candidate.fate) {
         (Outcome::Misconfigured { .. }, _) => "is not looked at while the placement makes no sense".to_owned(),
-        (_, Fate::NoPredicate) => {
+        (_, CandidateResult::NoPredicate) => {
             let unmet = predicates
                 .map(|it| it.unmet(&world.placement, cluster, asked))
                 .unwrap_or_default();
             unmet_text(&unmet)
         }
-        (_, Fate::Tainted { taint }) => {
+        (_, CandidateResult::Tainted { taint }) => {
             let taint = &cluster.spec.taints[taint];
             let value = if taint.value.is_empty() {
                 String::new()
@@ -154,7 +154,7 @@ fn one(
                 taint.key, taint.effect
             )
         }
-        (_, Fate::Fits { place, chosen }) => {
+        (_, CandidateResult::Fits { place, chosen }) => {
             let total = selection.ranking.totals[place];
             explained.chosen = chosen;
             explained.score = Some(total);

@@ -193,12 +193,12 @@ pub struct Candidate<'a> {
     /// Whether it is here only because its set has just gone missing.
     pub held: bool,
     /// How far it came.
-    pub fate: Fate,
+    pub fate: CandidateResult,
 }
 
 /// How far a cluster came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CandidateResult {
     /// It matches no predicate.
     NoPredicate,
     /// This one of its taints is not tolerated.
@@ -274,7 +274,7 @@ pub fn select(world: &World) -> Selection<'_> {
             candidates.push(Candidate {
                 cluster,
                 held,
-                fate: Fate::NoPredicate,
+                fate: CandidateResult::NoPredicate,
             });
         }
     }

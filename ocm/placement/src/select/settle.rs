@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use ocm_api::cluster::{AddOnScore, ManagedCluster, Placement};
 
 use super::{
-    Fate, Outcome, Ranking,
+    CandidateResult, Outcome, Ranking,
     groups::{self, DecidedGroup},
     prioritize::{self, Amounts, Field, Prioritizer, Said},
     taint::{self, Tolerated},
@@ -37,7 +37,7 @@ pub(crate) struct Contest<'a, 'f> {
 pub(crate) struct Settled<'a> {
     pub(crate) outcome: Outcome,
     /// How far each cluster came.
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) fates: Vec<CandidateResult>,
     pub(crate) ranking: Ranking<'a>,
     pub(crate) groups: Vec<DecidedGroup<'a>>,
     pub(crate) chosen: usize,
@@ -71,14 +71,14 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
                 Tolerated::Until(end) => recheck_at = earliest(recheck_at, end),
                 Tolerated::Not(taint) => {
                     let taint = taints.iter().position(|it| std::ptr::eq(it, taint));
-                    fates.push(Fate::Tainted {
+                    fates.push(CandidateResult::Tainted {
                         taint: taint.unwrap_or_default(),
                     });
                     continue;
                 }
             }
         }
-        fates.push(Fate::Fits {
+        fates.push(CandidateResult::Fits {
             place: fitting.len(),
             chosen: false,
         });
@@ -113,7 +113,7 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
     rank(&mut settled, &field, weights);
     let order = best(&settled.ranking.totals, number);
     for place in &order {
-        settled.fates[fitting[*place]] = Fate::Fits {
+        settled.fates[fitting[*place]] = CandidateResult::Fits {
             place: *place,
             chosen: true,
         };

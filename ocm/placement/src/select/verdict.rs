@@ -3,7 +3,7 @@
 
 use ocm_api::{
     cluster::Placement,
-    condition::{Wanted, wanted},
+    condition::{ConditionUpdate, wanted},
     conditions::placement::{self, reason},
 };
 
@@ -11,7 +11,7 @@ use super::{Choice, Outcome};
 
 /// The conditions. `keeps` says that the placement makes no sense and keeps the decisions it has: whether it is satisfied then
 /// stays as it was.
-pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<Wanted> {
+pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<ConditionUpdate> {
     let mut conditions = vec![misconfigured(choice, keeps)];
     if !keeps {
         conditions.insert(0, satisfied(placement, choice));
@@ -20,7 +20,7 @@ pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<Wa
 }
 
 /// What is said instead while PlacementDecisions of the placement's names belong to somebody else.
-pub fn taken(decisions: &[&str]) -> Wanted {
+pub fn taken(decisions: &[&str]) -> ConditionUpdate {
     wanted(
         placement::SATISFIED,
         false,
@@ -30,7 +30,7 @@ pub fn taken(decisions: &[&str]) -> Wanted {
 }
 
 /// What is said instead when the decisions could not be written. Upstream forgets the error and says that all went well.
-pub fn unwritten(error: &str) -> Wanted {
+pub fn unwritten(error: &str) -> ConditionUpdate {
     wanted(
         placement::SATISFIED,
         false,
@@ -39,7 +39,7 @@ pub fn unwritten(error: &str) -> Wanted {
     )
 }
 
-fn misconfigured(choice: &Choice, keeps: bool) -> Wanted {
+fn misconfigured(choice: &Choice, keeps: bool) -> ConditionUpdate {
     match &choice.outcome {
         Outcome::Misconfigured { plugin, message } => {
             let kept = if keeps {
@@ -65,7 +65,7 @@ fn misconfigured(choice: &Choice, keeps: bool) -> Wanted {
     }
 }
 
-fn satisfied(placement: &Placement, choice: &Choice) -> Wanted {
+fn satisfied(placement: &Placement, choice: &Choice) -> ConditionUpdate {
     let scope = &choice.scope;
     let held = choice.held;
     let eligible: Vec<&str> = scope.eligible.iter().map(String::as_str).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use ocm_api::{
-    condition::{Wanted, wanted},
+    condition::{ConditionUpdate, wanted},
     conditions::managed_cluster::{self, reason},
 };
 
@@ -49,7 +49,7 @@ async fn ask(client: &Client, path: &str) -> Health {
 }
 
 /// What to say about it; `None` while a failure is too young to count.
-pub(super) fn verdict(health: &Health, failing_since: Option<Timestamp>, now: Timestamp) -> Option<Wanted> {
+pub(super) fn verdict(health: &Health, failing_since: Option<Timestamp>, now: Timestamp) -> Option<ConditionUpdate> {
     match health {
         Health::Ok => Some(wanted(
             managed_cluster::AVAILABLE,

@@ -13,7 +13,7 @@ use credential::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, api::ObjectMeta, runtime::watcher};
-use ocm_api::{cluster::ManagedCluster, condition::Wanted};
+use ocm_api::{cluster::ManagedCluster, condition::ConditionUpdate};
 use ocm_reconcile::{Cache, Clients, Plan, Site, StepError, execute};
 use rand::RngExt;
 use tokio::sync::watch;
@@ -58,7 +58,7 @@ pub(super) struct Agent {
     /// The credential's Secret, if it exists.
     pub secrets: Cache<Secret>,
     /// What the ManagedCluster is to say about the last renewal of the certificate.
-    pub rotation: watch::Sender<Option<Wanted>>,
+    pub rotation: watch::Sender<Option<ConditionUpdate>>,
     said: Mutex<Option<Phase>>,
 }
 

@@ -25,7 +25,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::ObjectMeta, runtime::watcher};
 use ocm_api::{
     cluster::ManagedCluster,
-    condition::{Wanted, wanted},
+    condition::{ConditionUpdate, wanted},
     conditions::managed_cluster::{self, reason},
     labels,
 };
@@ -341,7 +341,7 @@ impl Seen {
 }
 
 // What the ManagedCluster is to say about it; nothing when nothing of note happened.
-fn verdict(decision: &Decision, outcome: &Outcome) -> Option<Wanted> {
+fn verdict(decision: &Decision, outcome: &Outcome) -> Option<ConditionUpdate> {
     let failed = |message: String| {
         wanted(
             managed_cluster::CERTIFICATE_ROTATED,

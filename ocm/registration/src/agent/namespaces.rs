@@ -41,7 +41,7 @@ pub(super) fn wanted(cluster: &ManagedCluster) -> Vec<String> {
 pub(super) struct Present {
     /// Those that are wanted or carry the label.
     pub found: BTreeMap<String, Arc<Namespace>>,
-    /// Wanted ones that could not be read, and why.
+    /// ConditionUpdate ones that could not be read, and why.
     pub unread: BTreeMap<String, String>,
     /// Why it is not known which carry the label.
     pub unlisted: Option<String>,

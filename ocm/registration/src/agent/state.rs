@@ -18,7 +18,7 @@ use kube::{Api, Client, ResourceExt};
 use ocm_api::{
     about::ClusterProperty,
     cluster::{ClusterClaim, ManagedCluster, ManagedClusterVersion},
-    condition::{self, Status, Wanted, wanted},
+    condition::{self, ConditionUpdate, Status, wanted},
     conditions::{
         managed_cluster::{self, reason},
         managed_namespace,
@@ -62,7 +62,7 @@ pub(super) struct Seen {
     health: Health,
     failing_since: Option<Timestamp>,
     /// What to say about the last renewal of the certificate.
-    rotation: Option<Wanted>,
+    rotation: Option<ConditionUpdate>,
     /// `None` when the API server did not tell.
     version: Option<String>,
     /// `None` while they are not known.

@@ -128,8 +128,8 @@ impl Reconciler for Availability {
         }
     }
 
-    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
-        self.doubts.turn(self, clients, name).await
+    async fn reconcile(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+        self.doubts.reconcile(self, clients, name).await
     }
 
     fn plan(seen: &Seen) -> Plan {

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Membership},
-    condition::{self, Wanted},
+    condition::{self, ConditionUpdate},
     conditions::{cluster_profile, managed_cluster, managed_cluster_set_binding},
     labels,
     multicluster::{
@@ -261,7 +261,7 @@ impl Reconciler for ClusterProfiles {
         let cluster = seen.cluster.as_deref();
         match cluster.filter(|it| it.metadata.deletion_timestamp.is_none()) {
             Some(cluster) => match standing(seen, cluster) {
-                Standing::Wanted => show(&mut plan, seen, cluster),
+                Standing::ConditionUpdate => show(&mut plan, seen, cluster),
                 Standing::Held(until) => {
                     plan.wait("a set that the hub makes anew is missing");
                     if let Some(it) = until.and_then(|it| it.duration_since(seen.now).try_into().ok()) {
@@ -279,7 +279,7 @@ impl Reconciler for ClusterProfiles {
 /// What the namespace's bindings say about a cluster.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
-    Wanted,
+    ConditionUpdate,
     Unwanted,
     /// One of the hub's own sets is missing, for a moment: what there is stays, until then.
     Held(Option<Timestamp>),
@@ -290,7 +290,9 @@ fn standing(seen: &Seen, cluster: &ManagedCluster) -> Standing {
     for binding in &seen.bindings {
         let wanted = &binding.spec.cluster_set;
         match seen.sets.iter().find(|it| it.name_any() == *wanted) {
-            Some(set) if is_bound(binding) && Membership::of([&**set]).has(cluster) => return Standing::Wanted,
+            Some(set) if is_bound(binding) && Membership::of([&**set]).has(cluster) => {
+                return Standing::ConditionUpdate;
+            }
             Some(_) => {}
             None if ![namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET].contains(&wanted.as_str()) => {}
             None => {
@@ -373,7 +375,7 @@ fn tell(status: &mut ClusterProfileStatus, cluster: &ManagedCluster, now: Timest
             continue;
         };
         let status_of = condition::status(&of_cluster.conditions, from).unwrap_or(condition::Status::Unknown);
-        let wanted = Wanted {
+        let wanted = ConditionUpdate {
             r#type: to.to_owned(),
             status: status_of,
             reason: found.reason.clone(),

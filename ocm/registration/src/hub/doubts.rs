@@ -41,7 +41,7 @@ impl Doubts {
     }
 
     /// One run, and another at once when that has raised a doubt.
-    pub async fn turn<R: Reconciler>(
+    pub async fn reconcile<R: Reconciler>(
         &self,
         reconciler: &R,
         clients: &Clients,

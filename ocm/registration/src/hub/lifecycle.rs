@@ -249,8 +249,8 @@ impl Reconciler for Lifecycle {
         self.put(outcome);
     }
 
-    async fn turn(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
-        self.doubts.turn(self, clients, name).await
+    async fn reconcile(&self, clients: &Clients, name: &str) -> Result<Option<Duration>, RunError> {
+        self.doubts.reconcile(self, clients, name).await
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use ocm_api::{
-    condition::{self, Condition, Status, Wanted, wanted},
+    condition::{self, Condition, ConditionUpdate, Status, wanted},
     conditions::manifest_work::{self as types, manifest_reason, reason},
     work::{
         ConditionRule, FeedbackRule, ManifestCondition, ManifestResourceMeta, ManifestResourceStatus,
@@ -135,7 +135,7 @@ fn inherit<'a>(old: &'a [ManifestCondition], meta: &ManifestResourceMeta) -> Opt
     moved.next().filter(|_| moved.next().is_none())
 }
 
-fn applied_of_manifest(applied: &Applied) -> Option<Wanted> {
+fn applied_of_manifest(applied: &Applied) -> Option<ConditionUpdate> {
     use manifest_reason as r;
     Some(match applied {
         Applied::AsBefore => return None,
@@ -155,7 +155,7 @@ fn applied_of_manifest(applied: &Applied) -> Option<Wanted> {
     })
 }
 
-fn available(found: &Found) -> Wanted {
+fn available(found: &Found) -> ConditionUpdate {
     use manifest_reason as r;
     match found {
         Found::Unknowable => wanted(
@@ -231,7 +231,7 @@ fn is_rule(it: &Condition) -> bool {
     it.reason.starts_with(manifest_reason::CONDITION_RULE_PREFIX)
 }
 
-fn applied_of_work(manifests: &[ManifestCondition]) -> Option<Wanted> {
+fn applied_of_work(manifests: &[ManifestCondition]) -> Option<ConditionUpdate> {
     if !manifests
         .iter()
         .any(|it| condition::find(&it.conditions, types::APPLIED).is_some())
@@ -258,7 +258,7 @@ fn applied_of_work(manifests: &[ManifestCondition]) -> Option<Wanted> {
     })
 }
 
-fn aggregate(manifests: &[ManifestCondition]) -> Vec<Wanted> {
+fn aggregate(manifests: &[ManifestCondition]) -> Vec<ConditionUpdate> {
     let mut all = vec![available_of_work(manifests)];
     let mut by_type: BTreeMap<&str, Vec<&Condition>> = BTreeMap::new();
     for it in manifests.iter().flat_map(|it| &it.conditions).filter(|it| is_rule(it)) {
@@ -280,7 +280,7 @@ fn aggregate(manifests: &[ManifestCondition]) -> Vec<Wanted> {
     all
 }
 
-fn available_of_work(manifests: &[ManifestCondition]) -> Wanted {
+fn available_of_work(manifests: &[ManifestCondition]) -> ConditionUpdate {
     let count = |status: Status| {
         manifests
             .iter()

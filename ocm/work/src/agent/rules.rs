@@ -7,7 +7,7 @@ use std::{
 };
 
 use ocm_api::{
-    condition::{Status, Wanted},
+    condition::{ConditionUpdate, Status},
     conditions::manifest_work::{COMPLETE, manifest_reason as reason},
     work::{ConditionRule, ConditionRuleType},
 };
@@ -21,7 +21,7 @@ use super::manifest::Gvk;
 const COMPILED_MAX: usize = 256;
 
 /// The conditions that the rules give, in the order of the rules.
-pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: Option<i64>) -> Vec<Wanted> {
+pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: Option<i64>) -> Vec<ConditionUpdate> {
     let mut budget = Budget::of_object();
     rules
         .iter()
@@ -31,8 +31,8 @@ pub fn evaluate(rules: &[ConditionRule], gvk: &Gvk, object: &Value, generation: 
 }
 
 /// The rules of an object share one budget.
-fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value, budget: &mut Budget) -> Option<Wanted> {
-    let wanted = |condition: &str, status: Status, reason: &str, message: String| Wanted {
+fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value, budget: &mut Budget) -> Option<ConditionUpdate> {
+    let wanted = |condition: &str, status: Status, reason: &str, message: String| ConditionUpdate {
         r#type: condition.to_owned(),
         status,
         reason: reason.to_owned(),
@@ -204,7 +204,7 @@ mod tests {
             version: version.into(),
             kind: kind.into(),
         };
-        let shown = |it: Wanted| format!("{}={} {} {}", it.r#type, it.status, it.reason, it.message);
+        let shown = |it: ConditionUpdate| format!("{}={} {} {}", it.r#type, it.status, it.reason, it.message);
         evaluate(&[rule], &gvk, &object, Some(2))
             .into_iter()
             .map(shown)

@@ -19,7 +19,7 @@ use ocm_api::{
 };
 use ocm_reconcile::{
     Cache, Clients, Done, ObserveError, Outcome, Plan, Reconciler, Site, Step, StepError,
-    execute::{lacks, sentence, together},
+    execute::{permission_fallback, sentence, together},
     run::RunError,
 };
 use parking_lot::Mutex;
@@ -130,7 +130,7 @@ impl Reconciler for WorkAgent {
         plan::conclude(seen)
     }
 
-    async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
+    async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
         let mut tries = Tries::new();
         let mut seen = self.look(key, &mut tries).await;
         let mut page = plan::plan(&seen);
@@ -667,7 +667,7 @@ impl WorkAgent {
                     _ => false,
                 };
                 let raced = may_race && tried.failures < CONFLICTS_MAX;
-                let unpatchable = lacks::is_right(code, &message, "patch");
+                let unpatchable = permission_fallback::is_right(code, &message, "patch");
                 // Who chose server-side apply is told that it cannot be.
                 let may_be_plain = applies && !tried.plain && updates(seen, &key);
                 if may_be_plain && (unpatchable || strategy::is_untyped(&message)) {

@@ -26,7 +26,7 @@ use ocm_api::{cluster::ManagedCluster, condition::is_true, conditions::managed_c
 use ocm_reconcile::{
     install::{DROVER, MANAGED_BY},
     lead::{Election, Work},
-    rights::Right,
+    rbac::Right,
 };
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::{Value, json};
@@ -101,13 +101,13 @@ impl World {
         };
         let hub = Site::start_with(vec![Arc::new(writers)]).await.unwrap();
         let cluster = Site::start().await.unwrap();
-        let account = (namespaces::HUB, hub::rights::SERVICE_ACCOUNT);
-        let rules = without(hub::rights::RIGHTS, hub_lacks);
-        let user = hub.user_with(account, hub::rights::ROLE, &rules).await;
+        let account = (namespaces::HUB, hub::rbac::SERVICE_ACCOUNT);
+        let rules = without(hub::rbac::RIGHTS, hub_lacks);
+        let user = hub.user_with(account, hub::rbac::ROLE, &rules).await;
         let as_hub = of_hub.over(slow(Client::new(hub.server.service(user), "default")));
-        let account = (namespaces::AGENT, agent::rights::SERVICE_ACCOUNT);
-        let rules = without(agent::rights::RIGHTS, agent_lacks);
-        let user = cluster.user_with(account, agent::rights::ROLE, &rules).await;
+        let account = (namespaces::AGENT, agent::rbac::SERVICE_ACCOUNT);
+        let rules = without(agent::rbac::RIGHTS, agent_lacks);
+        let user = cluster.user_with(account, agent::rbac::ROLE, &rules).await;
         let as_agent = slow(Client::new(cluster.server.service(user), "default"));
         let as_agent = of_agent.over(overtaken(as_agent, cluster.client()));
         // What works may contain, which is given beside: nothing of it is what the agent needs for itself.

@@ -1,4 +1,4 @@
-//! The rights of a deployed hub and agent (`hub::rights`, `agent::rights`) are sufficient and minimal.
+//! The rights of a deployed hub and agent (`hub::rbac`, `agent::rbac`) are sufficient and minimal.
 //!
 //! One run does all that hub and agent do, with these rights alone, and both are listened to. At its end nothing was refused, so
 //! the rights suffice; and each of them was asked for, so none can go: an API server refuses the request for which the removed
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use ground::{ACCEPTED, AVAILABLE, World, all, heard};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::PostParams};
-use ocm_reconcile::rights::Right;
+use ocm_reconcile::rbac::Right;
 use testkit::{Ask, Asked};
 
 /// Verbs that no request has: the API server asks for them beside. Each is missing in one of the runs below.
@@ -56,10 +56,10 @@ async fn a_deployed_hub_and_agent_ask_for_all_that_they_may_and_for_nothing_else
     joined.stop().await;
     leading.stop().await;
 
-    let mut findings = verdict("the hub", hub::rights::RIGHTS, &world.of_hub);
-    findings.extend(verdict("the agent", agent::rights::RIGHTS, &world.of_agent));
+    let mut findings = verdict("the hub", hub::rbac::RIGHTS, &world.of_hub);
+    findings.extend(verdict("the agent", agent::rbac::RIGHTS, &world.of_agent));
     // Owners that wait are asked about only where OwnerReferencesPermissionEnforcement is on, which it is not here.
-    let may: BTreeSet<_> = all(hub::rights::RIGHTS).into_iter().collect();
+    let may: BTreeSet<_> = all(hub::rbac::RIGHTS).into_iter().collect();
     let beyond = world.of_hub.heard().asked.into_iter();
     let beyond = beyond.filter(|it| !may.contains(it) && !ANYBODYS.contains(&it.resource.as_str()));
     findings.extend(beyond.map(|it| format!("the hub has no right to {it}")));
@@ -158,7 +158,7 @@ async fn a_hub_without_one_of_its_rights_is_refused_something() {
     }
     // None of those that cannot be heard is left out.
     let tried: BTreeSet<_> = HUB.iter().map(|(lacks, _, _)| right(*lacks)).collect();
-    let beside = all(hub::rights::RIGHTS).into_iter();
+    let beside = all(hub::rbac::RIGHTS).into_iter();
     let untried: Vec<_> = beside
         .filter(|it| BESIDE.contains(&it.verb.as_str()) && !tried.contains(it))
         .collect();
@@ -179,7 +179,7 @@ async fn an_agent_without_one_of_its_rights_is_refused_something() {
         ),
     ];
     // None of those that cannot be heard is left out.
-    let mut beside = all(agent::rights::RIGHTS).into_iter();
+    let mut beside = all(agent::rbac::RIGHTS).into_iter();
     assert!(beside.all(|it| !BESIDE.contains(&it.verb.as_str()) || tried.iter().any(|(lacks, _)| *lacks == it)));
     for (lacks, refused) in tried {
         println!("the agent without {lacks}");

@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_api::pki::certificate;
-use ocm_addon_sdk::{AddOn, ConfigKind, Permission, Place, Proof, Refusal, Registration, registration::Signing};
+use ocm_addon_sdk::{
+    AddOn, AddOnContext, ConfigKind, Permission, Proof, Registration, UserError, registration::Signing,
+};
 use ocm_api::addon::v1alpha1::AddOnDeploymentConfig;
 use p256::{
     ecdsa::SigningKey,
@@ -61,7 +63,7 @@ impl AddOn for Rich {
         "rich"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let namespace = &place.install_namespace;
         let containers = json!([{"name": "a", "image": "a"}]);
         Ok(vec![
@@ -77,14 +79,14 @@ impl AddOn for Rich {
         ])
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![
             Registration::kube_client().with(Proof::Token { lifetime: None }),
             Registration::custom_signer(SIGNER).signed_by(Signing::with_secret(AUTHORITY)),
         ])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         Ok(permissions())
     }
 
@@ -101,15 +103,15 @@ impl AddOn for Plain {
         "plain"
     }
 
-    fn manifests(&self, _: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
         Ok(Vec::new())
     }
 
-    fn registrations(&self, _: &Place) -> Result<Vec<Registration>, Refusal> {
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
         Ok(vec![Registration::kube_client()])
     }
 
-    fn hub_permissions(&self, _: &Place) -> Result<Vec<Permission>, Refusal> {
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
         Ok(permissions())
     }
 }

@@ -80,7 +80,7 @@ struct Seen<'a> {
 impl World for Seen<'_> {
     fn may(&self, asked: &Attributes) -> Result<bool, String> {
         let subresource = asked.subresource.clone().unwrap_or_default();
-        if self.review.user.username.ends_with(hub::rights::SERVICE_ACCOUNT) {
+        if self.review.user.username.ends_with(hub::rbac::SERVICE_ACCOUNT) {
             let resource = format!("{}/{subresource}", asked.resource);
             self.of_hub.hear(Ask::new(&asked.group, &resource, &asked.verb));
         }

@@ -26,7 +26,7 @@ use ocm_api::{
     labels, namespaces,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
-use ocm_reconcile::{Clients, Plan, install, rights::Right};
+use ocm_reconcile::{Clients, Plan, install, rbac::Right};
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::{Value, json};
 use testkit::{Ask, Asked, Site, World, objects, site, wait};

@@ -1,7 +1,7 @@
 //! What upstream's operators let each of their programs do, verb by verb, as far as it concerns ours in their place.
 //! Upstream: ocm `manifests/cluster-manager/hub/*/clusterrole.yaml` and `manifests/klusterlet/{managed,management}`, of v1.3.
 
-use ocm_reconcile::rights::Right;
+use ocm_reconcile::rbac::Right;
 
 const ADDON: &str = "addon.open-cluster-management.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";

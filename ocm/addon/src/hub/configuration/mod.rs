@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    condition::{self, Wanted, wanted},
+    condition::{self, ConditionUpdate, wanted},
     conditions::{
         install_progression,
         managed_cluster_add_on::{self, configured_reason},
@@ -253,7 +253,7 @@ fn inform(plan: &mut Plan, place: &graph::Place<'_>, say: Say, now: Timestamp) {
     facts::tell(plan, addon, &new);
 }
 
-fn configured(yes: bool) -> Wanted {
+fn configured(yes: bool) -> ConditionUpdate {
     let (reason, message) = if yes {
         (configured_reason::CONFIGURED, "Configurations configured")
     } else {
@@ -265,14 +265,14 @@ fn configured(yes: bool) -> Wanted {
     wanted(managed_cluster_add_on::CONFIGURED, yes, reason, message)
 }
 
-fn is_said(addon: &ManagedClusterAddOn, condition: &Wanted) -> bool {
+fn is_said(addon: &ManagedClusterAddOn, condition: &ConditionUpdate) -> bool {
     condition::find(facts::conditions(addon), &condition.r#type).is_some_and(|it| {
         it.status == condition.status.as_str() && it.reason == condition.reason && it.message == condition.message
     })
 }
 
 /// What to say about a placement, and whether all its clusters are done.
-fn verdict(node: &Node<'_>, counts: Counts) -> (Wanted, bool) {
+fn verdict(node: &Node<'_>, counts: Counts) -> (ConditionUpdate, bool) {
     let Counts {
         progressing,
         done,

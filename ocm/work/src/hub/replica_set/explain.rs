@@ -7,9 +7,9 @@ use ocm_api::{
 use placement::rollout::{Status, Turn};
 
 use super::{
+    desired_state::{DesiredState, Place, Problem, Seen},
     names,
     revision::Is,
-    scene::{Place, Problem, Scene, Seen},
 };
 
 /// A cluster of a set, and what is to be said of it.
@@ -42,7 +42,7 @@ pub fn sentences(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<String> {
     if let Some(why) = names::refusal(set) {
         return vec![format!("There can be no works: {why}.")];
     }
-    let scene = Scene::of(set, seen);
+    let scene = DesiredState::of(set, seen);
     match scene.template.is {
         Is::Present => {}
         Is::Before(_) => said.push(format!(
@@ -65,7 +65,7 @@ pub fn sentences(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<String> {
     said
 }
 
-fn of_place(scene: &Scene<'_>, place: &Place<'_>, seen: &Seen) -> Vec<String> {
+fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<String> {
     let name = &place.reference.name;
     match &place.problem {
         Some(Problem::Missing) => {
@@ -117,7 +117,7 @@ fn of_place(scene: &Scene<'_>, place: &Place<'_>, seen: &Seen) -> Vec<String> {
 
 /// One sentence for each cluster, by cluster.
 pub fn clusters(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<Explained> {
-    let scene = Scene::of(set, seen);
+    let scene = DesiredState::of(set, seen);
     let mut all = Vec::new();
     for place in scene.places.iter().filter(|it| it.is_readable()) {
         let Ok(rollout) = scene.rollout(place, seen) else {

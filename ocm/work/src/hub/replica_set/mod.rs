@@ -1,16 +1,16 @@
 //! ManifestWorkReplicaSets: one work on every cluster of some placements.
 //!
 //! [`Fleet`](fleet::Fleet) knows the works by set and counts them; [`Spread`] makes, changes and removes them; [`Report`] says
-//! how far they are. [`scene`], [`standing`], [`revision`] and [`names`] are the rules, as plain functions.
+//! how far they are. [`desired_state`], [`standing`], [`revision`] and [`names`] are the rules, as plain functions.
 
-pub mod board;
+pub mod desired_state;
 pub mod explain;
 pub mod fingerprint;
 pub mod fleet;
 pub mod names;
 pub mod report;
 pub mod revision;
-pub mod scene;
+pub mod rollout_status;
 pub mod sharing;
 pub mod spread;
 pub mod standing;
@@ -35,9 +35,9 @@ use ocm_reconcile::{
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use board::Board;
 use fleet::{Change, Fleet};
 use report::Report;
+use rollout_status::RolloutStatuses;
 use spread::Spread;
 
 /// How many sets are looked after at a time.
@@ -107,7 +107,7 @@ async fn start(
             }
         } => {}
     }
-    let (board, spread) = (Board::default(), Queue::new());
+    let (board, spread) = (RolloutStatuses::default(), Queue::new());
     let fleet = Fleet::over(&shared.works, Timestamp::now, {
         let (board, spread) = (board.clone(), spread.clone());
         move |key, change| {
@@ -141,7 +141,7 @@ async fn start(
     ]
 }
 
-fn subscribe(caches: &Caches, board: &Board, spread: &Queue) {
+fn subscribe(caches: &Caches, board: &RolloutStatuses, spread: &Queue) {
     caches.sets.subscribe(spread, |old, new| match (old, new) {
         (Some(old), Some(new)) if is_same_wish(old, new) => None,
         (old, new) => new.or(old).map(key_of),

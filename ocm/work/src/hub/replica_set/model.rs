@@ -13,9 +13,9 @@ use ocm_reconcile::{Plan, Reconciler, Step};
 use serde_json::{Value, json};
 
 use super::{
-    board::Verdict,
+    desired_state::{Chosen, Seen},
     fleet::Member,
-    scene::{Chosen, Seen},
+    rollout_status::Verdict,
     spread::Spread,
 };
 

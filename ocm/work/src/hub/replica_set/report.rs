@@ -16,7 +16,7 @@ use std::{
 use jiff::Timestamp;
 use ocm_api::{
     annotations,
-    condition::{self, Wanted, wanted},
+    condition::{self, ConditionUpdate, wanted},
     conditions::manifest_work_replica_set::{self as types, reason},
     work::{ManifestWorkReplicaSet, ManifestWorkReplicaSetStatus, ManifestWorkReplicaSetSummary, PlacementSummary},
 };
@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 
 use super::{
     Caches,
-    board::{Board, Verdict},
+    desired_state::Problem,
     fleet::Counts,
     names,
     revision::Is,
-    scene::Problem,
+    rollout_status::{RolloutStatuses, Verdict},
 };
 
 /// The shortest time between two reports on one set. Watchers of a set see a moving number; a thousand writes of it would
@@ -39,7 +39,7 @@ const PACE: Duration = Duration::from_millis(100);
 /// The reconciler.
 pub struct Report {
     caches: Caches,
-    board: Board,
+    board: RolloutStatuses,
     last: Mutex<HashMap<String, Instant>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Seen {
 
 impl Report {
     /// Over these caches.
-    pub fn new(caches: &Caches, board: &Board) -> Self {
+    pub fn new(caches: &Caches, board: &RolloutStatuses) -> Self {
         Self {
             caches: caches.clone(),
             board: board.clone(),
@@ -154,7 +154,7 @@ fn status(
     now: Timestamp,
 ) -> ManifestWorkReplicaSetStatus {
     let mut status = set.status.clone().unwrap_or_default();
-    let mut say = |it: Wanted| {
+    let mut say = |it: ConditionUpdate| {
         condition::set(&mut status.conditions, it.at_generation(verdict.generation), now);
     };
     if let Some(why) = &verdict.refusal {
@@ -210,7 +210,7 @@ fn summary(counts: &Counts, desired: i64) -> ManifestWorkReplicaSetSummary {
     }
 }
 
-fn verified(verdict: &Verdict) -> Wanted {
+fn verified(verdict: &Verdict) -> ConditionUpdate {
     let of = |problem: &Problem| {
         let mut places = verdict.places.iter();
         places.find(|it| it.problem.as_ref() == Some(problem))
@@ -236,7 +236,7 @@ fn verified(verdict: &Verdict) -> Wanted {
     wanted(types::PLACEMENT_VERIFIED, true, reason::AS_EXPECTED, "")
 }
 
-fn applied(verdict: &Verdict, all: &Counts, is_empty: bool) -> Wanted {
+fn applied(verdict: &Verdict, all: &Counts, is_empty: bool) -> ConditionUpdate {
     let say = |yes: bool, reason: &str, message: String| wanted(types::MANIFEST_WORK_APPLIED, yes, reason, message);
     if let Some(cluster) = verdict.strangers.first() {
         let others = match verdict.strangers.len() - 1 {
@@ -272,7 +272,7 @@ fn applied(verdict: &Verdict, all: &Counts, is_empty: bool) -> Wanted {
     }
 }
 
-fn rolled_out(verdict: &Verdict, all: &Counts) -> Wanted {
+fn rolled_out(verdict: &Verdict, all: &Counts) -> ConditionUpdate {
     let is_missing = verdict.places.iter().any(|it| it.problem.is_some());
     let is_done = usize::try_from(all.succeeded) == Ok(verdict.clusters) && !verdict.waits && !is_missing;
     let back = match verdict.is {

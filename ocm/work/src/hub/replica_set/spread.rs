@@ -5,7 +5,7 @@
 //! set's label, also if it has the name of ours; more clusters under way than the strategy allows.
 //! Upstream: ocm `pkg/work/hub/controllers/manifestworkreplicasetcontroller`, finalize and deploy reconcilers.
 //!
-//! We differ where upstream's world is not safe (see also `scene` and `standing`):
+//! We differ where upstream's world is not safe (see also `desired_state` and `standing`):
 //!
 //! 1. A placement that is missing or cannot be read stops no other; the works that were made for it stay as they are.
 //! 2. Works are looked up in an index, compared by fingerprint, and named after their set, so that a cache that lags cannot
@@ -41,12 +41,12 @@ use tracing::debug;
 
 use super::{
     Caches,
-    board::{Board, Verdict},
+    desired_state::{Chosen, DesiredState, Problem, Seen, of_placement},
     fingerprint::Fingerprint,
     fleet::Member,
     names::{self, Marks},
     revision,
-    scene::{Chosen, Problem, Scene, Seen, of_placement},
+    rollout_status::{RolloutStatuses, Verdict},
 };
 
 /// Writes of one round. Enough to keep [`AT_ONCE`](Reconciler::AT_ONCE) of them under way, few enough that the objects of a
@@ -62,7 +62,7 @@ const TOLD_MAX: usize = 3;
 /// The reconciler.
 pub struct Spread {
     pub(super) caches: Caches,
-    pub(super) board: Board,
+    pub(super) board: RolloutStatuses,
 }
 
 impl Spread {
@@ -172,7 +172,7 @@ impl Reconciler for Spread {
             // The works come with the next run, which the finalizer's own change asks for.
             return plan;
         }
-        let scene = Scene::of(set, seen);
+        let scene = DesiredState::of(set, seen);
         if let Some(revisions) = &seen.revisions {
             revision::record(&mut plan, set, &scene.template, revisions);
         }
@@ -189,7 +189,7 @@ impl Reconciler for Spread {
         writer.finish()
     }
 
-    async fn turn(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
+    async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
         let mut failed = BTreeSet::new();
         let mut errors: Vec<String> = Vec::new();
         let mut met = None;
@@ -283,7 +283,7 @@ fn leave(plan: &mut Plan, set: &ManifestWorkReplicaSet, seen: &Seen) {
 
 /// Plans the writes of one round.
 struct Writer<'s> {
-    scene: &'s Scene<'s>,
+    scene: &'s DesiredState<'s>,
     seen: &'s Seen,
     plan: Plan,
     room: usize,
@@ -469,7 +469,7 @@ impl<'s> Writer<'s> {
 }
 
 /// Whether anybody waits for a turn.
-pub(super) fn waits(scene: &Scene<'_>, seen: &Seen) -> bool {
+pub(super) fn waits(scene: &DesiredState<'_>, seen: &Seen) -> bool {
     let mut readable = scene.places.iter().filter(|it| it.is_readable());
     readable.any(|place| {
         let mut clusters = place.groups.iter().flat_map(|it| &it.clusters);

@@ -417,7 +417,7 @@ fn no_sequence_of_events_starts_too_many_or_ends_wrong() {
 /// What the plan starts has room beside what is under way, as an independent look at the works sees it.
 fn check(it: &Model, at_once: usize, seed: u64) {
     let seen = it.seen();
-    let scene = Scene::of(&it.set, &seen);
+    let scene = DesiredState::of(&it.set, &seen);
     let wanted = scene.fingerprint();
     let chosen: Vec<&str> = seen.placements[0]
         .decisions

@@ -2,7 +2,7 @@
 //! Beside the list of controllers, because it is the sum of what they read and write.
 
 use ocm_api::identity::REGISTER_GROUP;
-use ocm_reconcile::rights::Right;
+use ocm_reconcile::rbac::Right;
 
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";

@@ -1,5 +1,5 @@
 //! What an expression may still cost. The functions that pay are called by the engine, which hands nothing on: so the
-//! purse of the evaluation under way is the thread's.
+//! cost account of the evaluation under way is the thread's.
 
 use std::cell::RefCell;
 
@@ -37,7 +37,7 @@ impl Budget {
 }
 
 #[derive(Default)]
-struct Purse {
+struct CostAccount {
     left: u64,
     broke: bool,
     /// How many rounds each macro has gone since it began.
@@ -47,19 +47,19 @@ struct Purse {
 }
 
 thread_local! {
-    static PURSE: RefCell<Purse> = RefCell::default();
+    static ACCOUNT: RefCell<CostAccount> = RefCell::default();
 }
 
-/// The purse of an evaluation; the one around it waits.
+/// The cost account of an evaluation; the one around it waits.
 pub struct Opened {
     given: u64,
-    outer: Option<Purse>,
+    outer: Option<CostAccount>,
 }
 
 /// Takes what an expression may cost out of a budget.
 pub fn open(budget: &Budget, loops: usize) -> Opened {
     let given = budget.each.min(budget.left);
-    let purse = Purse {
+    let account = CostAccount {
         left: given,
         broke: given == 0,
         rounds: vec![0; loops],
@@ -67,45 +67,45 @@ pub fn open(budget: &Budget, loops: usize) -> Opened {
     };
     Opened {
         given,
-        outer: Some(PURSE.replace(purse)),
+        outer: Some(ACCOUNT.replace(account)),
     }
 }
 
 impl Opened {
     /// Gives back what is left. Whether there was too little.
     pub fn close(mut self, budget: &mut Budget) -> bool {
-        let purse = PURSE.replace(self.outer.take().unwrap_or_default());
-        budget.left = budget.left.saturating_sub(self.given - purse.left);
-        purse.broke
+        let account = ACCOUNT.replace(self.outer.take().unwrap_or_default());
+        budget.left = budget.left.saturating_sub(self.given - account.left);
+        account.broke
     }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(outer) = self.outer.take() {
-            PURSE.set(outer);
+            ACCOUNT.set(outer);
         }
     }
 }
 
 /// Pays; `false` when there is too little, from then on.
 pub fn pay(cost: u64) -> bool {
-    PURSE.with_borrow_mut(|purse| {
-        match purse.left.checked_sub(cost) {
-            Some(left) if !purse.broke => purse.left = left,
-            _ => (purse.left, purse.broke) = (0, true),
+    ACCOUNT.with_borrow_mut(|account| {
+        match account.left.checked_sub(cost) {
+            Some(left) if !account.broke => account.left = left,
+            _ => (account.left, account.broke) = (0, true),
         }
-        !purse.broke
+        !account.broke
     })
 }
 
 /// A macro begins.
 pub fn begin(of: usize) {
-    PURSE.with_borrow_mut(|purse| {
-        if let Some(it) = purse.rounds.get_mut(of) {
+    ACCOUNT.with_borrow_mut(|account| {
+        if let Some(it) = account.rounds.get_mut(of) {
             *it = 0;
         }
-        if let Some(it) = purse.errors.get_mut(of) {
+        if let Some(it) = account.errors.get_mut(of) {
             *it = None;
         }
     });
@@ -113,8 +113,8 @@ pub fn begin(of: usize) {
 
 /// Something went wrong in a round of a macro; the first is kept.
 pub fn keep(of: usize, error: ExecutionError) {
-    PURSE.with_borrow_mut(|purse| {
-        if let Some(it) = purse.errors.get_mut(of) {
+    ACCOUNT.with_borrow_mut(|account| {
+        if let Some(it) = account.errors.get_mut(of) {
             it.get_or_insert(error);
         }
     });
@@ -122,13 +122,13 @@ pub fn keep(of: usize, error: ExecutionError) {
 
 /// What went wrong in the rounds of a macro.
 pub fn kept(of: usize) -> Option<ExecutionError> {
-    PURSE.with_borrow_mut(|purse| purse.errors.get_mut(of).and_then(Option::take))
+    ACCOUNT.with_borrow_mut(|account| account.errors.get_mut(of).and_then(Option::take))
 }
 
 /// A macro goes one more round; how many it has gone.
 pub fn round(of: usize) -> u64 {
-    PURSE.with_borrow_mut(|purse| {
-        let Some(it) = purse.rounds.get_mut(of) else { return 1 };
+    ACCOUNT.with_borrow_mut(|account| {
+        let Some(it) = account.rounds.get_mut(of) else { return 1 };
         *it += 1;
         *it
     })

@@ -7,11 +7,11 @@ use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, cluster::Manage
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use crate::{Refusal, spec_hash};
+use crate::{UserError, spec_hash};
 
 /// One cluster and what there is to know about the add-on there. Plain data.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct AddOnContext {
     /// The cluster.
     pub cluster: Arc<ManagedCluster>,
     /// The add-on on this cluster.
@@ -146,9 +146,9 @@ impl Config {
     ///
     /// # Errors
     /// When it does not exist or cannot be read as that.
-    pub fn read<K: DeserializeOwned>(&self) -> Result<K, Refusal> {
+    pub fn read<K: DeserializeOwned>(&self) -> Result<K, UserError> {
         let Some(object) = &self.object else {
-            return Err(Refusal::new(format!("{self} does not exist")));
+            return Err(UserError::new(format!("{self} does not exist")));
         };
         let mut object = (**object).clone();
         // A list leaves them out of its items.
@@ -157,7 +157,7 @@ impl Config {
             kind: self.kind.kind.clone(),
         });
         let value = serde_json::to_value(&object)?;
-        serde_json::from_value(value).map_err(|error| Refusal::new(format!("{self} cannot be read: {error}")))
+        serde_json::from_value(value).map_err(|error| UserError::new(format!("{self} cannot be read: {error}")))
     }
 }
 
@@ -171,7 +171,7 @@ impl std::fmt::Display for Config {
     }
 }
 
-impl Place {
+impl AddOnContext {
     /// A place with nothing special about it, for tests of an add-on.
     pub fn new(cluster: &str, addon: &str) -> Self {
         let mut of = ManagedClusterAddOn::new(addon, Default::default());
@@ -223,14 +223,14 @@ impl Place {
     ///
     /// # Errors
     /// When it is said to be there and does not exist, cannot be read, or is of a state that nobody has settled yet.
-    pub fn config<K>(&self) -> Result<Option<K>, Refusal>
+    pub fn config<K>(&self) -> Result<Option<K>, UserError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let kind = ConfigKind::of::<K>();
         let found = self.configs.iter().find(|it| it.kind.is(&kind.group, &kind.resource));
         match found {
-            Some(found) if found.spec_hash.is_empty() && found.object.is_some() => Err(Refusal::new(format!(
+            Some(found) if found.spec_hash.is_empty() && found.object.is_some() => Err(UserError::new(format!(
                 "the hub has not settled the state of {found} yet"
             ))),
             Some(found) => found.read().map(Some),
@@ -318,7 +318,7 @@ mod tests {
             name: "COLOR".to_owned(),
             value: "red".to_owned(),
         });
-        let place = Place::new("cluster1", "helloworld").with_config(&config);
+        let place = AddOnContext::new("cluster1", "helloworld").with_config(&config);
         assert_eq!(
             place.config::<AddOnDeploymentConfig>().unwrap().unwrap().spec,
             config.spec
@@ -329,11 +329,11 @@ mod tests {
     #[test]
     fn a_configuration_that_is_gone_or_not_settled_is_a_refusal_that_names_it() {
         let config = AddOnDeploymentConfig::new("global", Default::default());
-        let mut place = Place::new("cluster1", "helloworld").with_config(&config);
+        let mut place = AddOnContext::new("cluster1", "helloworld").with_config(&config);
         place.configs[0].object = None;
         let why = place.config::<AddOnDeploymentConfig>().unwrap_err();
         assert_eq!(why.message(), "AddOnDeploymentConfig global does not exist");
-        place = Place::new("cluster1", "helloworld").with_config(&config);
+        place = AddOnContext::new("cluster1", "helloworld").with_config(&config);
         place.configs[0].spec_hash.clear();
         assert!(place.held().is_some());
         let why = place.config::<AddOnDeploymentConfig>().unwrap_err();

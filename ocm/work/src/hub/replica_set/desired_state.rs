@@ -54,7 +54,7 @@ pub struct Chosen {
 }
 
 /// What the set wants.
-pub struct Scene<'s> {
+pub struct DesiredState<'s> {
     /// The set.
     pub set: &'s ManifestWorkReplicaSet,
     /// What its works shall say.
@@ -98,7 +98,7 @@ pub enum Problem {
     Incomplete,
 }
 
-impl<'s> Scene<'s> {
+impl<'s> DesiredState<'s> {
     /// Of what was seen.
     pub fn of(set: &'s ManifestWorkReplicaSet, seen: &'s Seen) -> Self {
         let mut places_by_cluster = BTreeMap::new();

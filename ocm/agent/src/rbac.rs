@@ -1,7 +1,7 @@
 //! What an agent may do on its cluster for itself: the ClusterRole of its deployment, which the chart in `deploy/` has from
 //! here, and beside it what works may contain by default.
 
-use ocm_reconcile::rights::Right;
+use ocm_reconcile::rbac::Right;
 
 /// The name of the ClusterRole.
 pub const ROLE: &str = "open-cluster-management:drover-agent";

@@ -10,10 +10,10 @@ use ocm_reconcile::Queue;
 use parking_lot::Mutex;
 
 use super::{
+    desired_state::{DesiredState, Problem, Seen},
     fingerprint::Fingerprint,
     names,
     revision::Is,
-    scene::{Problem, Scene, Seen},
     spread,
 };
 
@@ -55,7 +55,7 @@ pub struct Told {
 impl Verdict {
     /// Of what was seen.
     pub fn of(set: &ManifestWorkReplicaSet, seen: &Seen, errors: &[String]) -> Self {
-        let scene = Scene::of(set, seen);
+        let scene = DesiredState::of(set, seen);
         let mut named = BTreeSet::new();
         let places = scene
             .places
@@ -85,7 +85,7 @@ impl Verdict {
 
 /// Verdicts by set, and the works of others that stand in the way.
 #[derive(Clone, Default)]
-pub struct Board {
+pub struct RolloutStatuses {
     verdicts: Arc<Mutex<HashMap<String, Arc<Verdict>>>>,
     /// The set that met a work, by the work's cluster and name.
     met: Arc<Mutex<HashMap<(String, String), String>>>,
@@ -93,7 +93,7 @@ pub struct Board {
     pub(super) report: Queue,
 }
 
-impl Board {
+impl RolloutStatuses {
     /// The last verdict.
     pub fn verdict(&self, key: &str) -> Option<Arc<Verdict>> {
         self.verdicts.lock().get(key).cloned()
