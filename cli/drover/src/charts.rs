@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use client::cluster_name;
 use gotemplate::helm::{Capabilities, Release, RenderOptions, merge_values};
+use hub::feature_gates;
 use ocm_addon_sdk::{
     include_files,
     manifests::{File, read_chart},
 };
 use serde_json::{Map, Value, json};
-
-use crate::{cluster_name, feature_gates, output};
 
 const HUB_FOLDER: &str = "../../../deploy/charts/drover-hub";
 const HUB_FILES: &[File] = include_files![

@@ -27,7 +27,7 @@ use std::{io::IsTerminal, time::Instant};
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command};
+use crate::{cli::Cli, cli::Command};
 
 /// Runs the command that was typed. `begun` is when the process began.
 pub fn run(cli: Cli, begun: Instant) -> Result<()> {

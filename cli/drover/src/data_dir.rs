@@ -1,7 +1,6 @@
 //! The directory `drover up` keeps everything in: who owns it, which format it has, and what lies where.
 
 use std::{
-    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{ErrorKind, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
@@ -9,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use output::private_file;
 
 /// The layout that this binary writes. A binary reads layouts up to its own number and refuses newer ones, because it
 /// would misread them and lose what it does not know.
@@ -151,39 +151,8 @@ impl DataDir {
         if self.ports() == *ports {
             return Ok(());
         }
-        write_private(&self.root.join("ports.json"), &serde_json::to_string(ports)?)
+        private_file::write(&self.root.join("ports.json"), &serde_json::to_string(ports)?)
     }
-}
-
-/// Writes a file that only its owner may read, whole or not at all.
-pub fn write_private(path: &Path, text: &str) -> Result<()> {
-    write_private_bytes(path, text.as_bytes())
-}
-
-/// As [`write_private`], of what need not be text. It is on the disk before it has its name.
-pub fn write_private_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    replace_private(path, bytes).with_context(|| format!("could not write {}", path.display()))
-}
-
-/// The same, with what the system says.
-pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
-    // Others may write into the directory, and whoever knew the name could have put a link there that leads elsewhere.
-    let mut draft = OsString::from(".");
-    draft.push(name);
-    draft.push(format!(".{:08x}.new", rand::random::<u32>()));
-    let draft = path.with_file_name(draft);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft)?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| file.sync_data())
-        .and_then(|()| std::fs::rename(&draft, path));
-    // Nobody would find it under this name again.
-    written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
 }
 
 fn lock(root: &Path) -> Result<File> {
@@ -232,7 +201,7 @@ fn keep_format(root: &Path) -> Result<()> {
     if path.exists() {
         return check_format(root);
     }
-    write_private(&path, &format!("{FORMAT}\n"))
+    private_file::write(&path, &format!("{FORMAT}\n"))
 }
 
 /// Refuses what another version has written, before anything is touched.
@@ -269,8 +238,8 @@ mod tests {
         assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
         directory.remember_ports(&[("hub".to_owned(), 7)].into()).unwrap();
         let kubeconfig = directory.kubeconfig("hub");
-        write_private(&kubeconfig, "a").unwrap();
-        write_private(&kubeconfig, "b").unwrap();
+        private_file::write(&kubeconfig, "a").unwrap();
+        private_file::write(&kubeconfig, "b").unwrap();
         assert_eq!(
             std::fs::metadata(&kubeconfig).unwrap().permissions().mode() & 0o777,
             0o600
@@ -287,14 +256,14 @@ mod tests {
         for guess in ["hub.tgz.new", ".hub.tgz.new"] {
             std::os::unix::fs::symlink(path("victim"), path(guess)).unwrap();
         }
-        write_private(&path("hub.tgz"), "secret").unwrap();
+        private_file::write(&path("hub.tgz"), "secret").unwrap();
         assert_eq!(std::fs::read_to_string(path("hub.tgz")).unwrap(), "secret");
         assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "mine");
         let mode = std::fs::metadata(path("hub.tgz")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         // What could not get its name is not left behind.
         std::fs::create_dir_all(path("taken/x")).unwrap();
-        assert!(write_private(&path("taken"), "secret").is_err());
+        assert!(private_file::write(&path("taken"), "secret").is_err());
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 5);
     }
 

@@ -26,7 +26,7 @@ use clap::Command;
 use flags::Subcommand;
 use read::{Refusal, Values};
 
-use crate::{command, output};
+use crate::command;
 
 /// One of upstream's programs.
 #[derive(Clone, Copy)]

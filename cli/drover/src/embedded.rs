@@ -16,11 +16,12 @@ use kube_api::{
     pod_logs::PodLogs,
     server::{Options, Server},
 };
+use output::private_file;
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::warn;
 
-use crate::{addon_versions::AddOnVersions, data_dir};
+use crate::addon_versions::AddOnVersions;
 
 /// How long the certificates in our kubeconfigs are valid. Nothing takes one back, so that a copy which got lost should not open
 /// the API for ever; the files are made anew with each start, and while a process runs when two thirds of that are over.
@@ -189,7 +190,7 @@ impl Embedded {
 
     /// A kubeconfig that says where the server is and what its CA is, and nothing else.
     pub fn public_kubeconfig(&self) -> Result<String> {
-        crate::bootstrap::public_kubeconfig(&self.url, self.ca())
+        client::bootstrap::public_kubeconfig(&self.url, self.ca())
     }
 
     /// Lets connections drain and closes the objects.
@@ -236,14 +237,14 @@ impl Issuer {
                 "client-key-data": BASE64_STANDARD.encode(&made.key_pem),
             } }],
         });
-        crate::output::yaml(&kubeconfig)
+        output::yaml(&kubeconfig)
     }
 
     /// Writes that of an administrator; says when to do so again.
     fn write_admin(&self, files: &[PathBuf], now: Timestamp) -> Result<Timestamp> {
         let text = self.kubeconfig("kubernetes-admin", &[MASTERS], now)?;
         for file in files {
-            data_dir::write_private(file, &text)?;
+            private_file::write(file, &text)?;
         }
         Ok(pki::renew_at(now, now + SignedDuration::from_secs(CERTIFICATE_SECONDS)))
     }

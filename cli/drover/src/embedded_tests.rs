@@ -23,7 +23,7 @@ async fn the_administrators_certificate_lives_a_year_and_is_replaced_while_the_s
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("hub.kubeconfig");
     // What a version before has left, with a certificate of ten years.
-    data_dir::write_private(&file, "old").unwrap();
+    private_file::write(&file, "old").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Embedded::start("hub", None, listener, Settings::default())
         .await

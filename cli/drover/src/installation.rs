@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use client::connect::Target;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, ResourceExt,
@@ -15,7 +16,7 @@ use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, MANAGED_BY};
 use serde_json::Value;
 
-use crate::{charts, connect::Target};
+use crate::charts;
 
 /// The field manager of what is put on a cluster.
 const MANAGER: &str = "drover";
@@ -62,7 +63,7 @@ pub struct Removal {
     #[arg(long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
     /// How long to wait until everything is gone, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
     timeout: u64,
     /// Say what would be done and do nothing
     #[arg(long)]

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use kube::{Api, Client};
+use kube::Client;
 use kube_api::{
     identity::Attributes,
     pages::{self, Page},
 };
-use ocm_api::cluster::Placement;
-use placement::{
-    debug::{self, Asked},
-    select::select,
-};
+use placement::{debug, gather::simulate};
 use serde_json::Value;
 
-use crate::{embedded::Embedded, why::placement::gather};
+use crate::embedded::Embedded;
 
 /// Shows the page on this hub.
 pub fn show(hub: &Embedded) {
@@ -56,24 +52,10 @@ impl Page for PlacementPage {
     }
 }
 
-/// What the placement asked for would choose; a code and a body.
-pub async fn simulate(client: &Client, asked: Asked) -> kube::Result<(u16, Value)> {
-    let placement = match asked {
-        Asked::Imagined(it) => *it,
-        Asked::Present { namespace, name } => {
-            let placements: Api<Placement> = Api::namespaced(client.clone(), &namespace);
-            match placements.get_opt(&name).await? {
-                Some(it) => it,
-                None => return Ok((404, debug::failure(&format!("placement '{name}' not found")))),
-            }
-        }
-    };
-    let world = gather(client, placement).await?;
-    Ok((200, debug::answer(&world.placement, &select(&world))))
-}
-
 #[cfg(test)]
 mod tests {
+    use kube::Api;
+    use ocm_api::cluster::Placement;
     use serde_json::json;
     use tokio::net::TcpListener;
 

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use credential::KubeconfigSource;
 use futures::{StreamExt, future::try_join_all, stream::FuturesUnordered};
 use hub::Hub;
+use hub::feature_gates::{self, Gate};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -18,6 +19,7 @@ use kube_api::clock::Clock;
 use kube_node::Node;
 use ocm_api::{cluster::ManagedCluster, namespaces};
 use ocm_reconcile::{Clients, Plan, Site, execute, install::install};
+use output::progress::{Progress, Step};
 use registration::agent::AgentOptions;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
@@ -27,11 +29,8 @@ use crate::{
     admission,
     data_dir::DataDir,
     embedded::{Embedded, Settings},
-    examples,
-    feature_gates::{self, Gate},
-    nodes, placement_page,
+    examples, nodes, placement_page,
     ports::Ports,
-    progress::{Progress, Step},
 };
 
 /// The name of the hub beside the clusters' names: of its directory, its kubeconfig and its context.

@@ -45,7 +45,7 @@ pub struct Flags {
     )]
     webhook_service: Option<String>,
     /// Where the API server reaches them when it is not by a Service
-    #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = crate::bootstrap::parse_server, help_heading = "Webhooks")]
+    #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = client::bootstrap::parse_server, help_heading = "Webhooks")]
     webhook_url: Option<String>,
 }
 

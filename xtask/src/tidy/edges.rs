@@ -55,9 +55,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hub", DOMAIN_AND_BELOW),
     ("agent", DOMAIN_AND_BELOW),
     ("operator", DOMAIN_AND_BELOW),
+    // command line
+    ("output", &[]),
+    (
+        "client",
+        &["output", "hub", "credential", "certificate-request", "ocm-api"],
+    ),
     (
         "drover",
         &[
+            "output",
+            "client",
             "hub",
             "agent",
             "operator",

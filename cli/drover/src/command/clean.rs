@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
+use client::{connect::Target, flags::Global, kinds};
+use hub::feature_gates;
 use k8s_openapi::{
     api::core::v1::ServiceAccount, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -16,11 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{
     charts::{self, HubValues},
-    cli::Global,
-    connect::Target,
-    feature_gates,
     installation::{self, Mode, Removal},
-    kinds, output, webhooks,
+    webhooks,
 };
 
 /// Take the hub off the cluster of the kubeconfig, with OCM's kinds and everything of them
@@ -197,7 +196,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::{cli::Cli, cli::Command};
 
     #[test]
     fn what_others_use_stays() {

@@ -12,6 +12,12 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, CommandFactory, error::ErrorKind};
+use client::{
+    bootstrap::{self, Invitation, parse_server},
+    cluster_name,
+    connect::Target,
+    flags::Global,
+};
 use credential::KubeconfigSource;
 use k8s_openapi::{
     ByteString,
@@ -26,14 +32,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     add_on_credentials::AddOnCredentials,
-    bootstrap::{self, Invitation, parse_server},
-    cli::{Cli, Global},
-    cluster_name,
+    cli::Cli,
     command::agent::run_agent,
-    connect::Target,
     data_dir::DataDir,
     embedded::{Embedded, Settings},
-    nodes, output,
+    nodes,
     ports::Ports,
     process,
 };
@@ -326,7 +329,7 @@ async fn admin(path: &Path) -> Result<Target> {
 async fn check_hub(bootstrap: &KubeconfigSource, cluster: &str) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
     let target = Target::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
-    let clusters = target.all(&crate::kinds::managed_cluster());
+    let clusters = target.all(&client::kinds::managed_cluster());
     match clusters.get(cluster).await {
         Ok(_) => Ok(loaded.kubeconfig),
         // A server that does not have the kind names no object.
@@ -382,7 +385,7 @@ async fn keep_bootstrap(cluster: &Client, namespace: &str, kubeconfig: &Kubeconf
         data: Some(
             [(
                 "kubeconfig".to_owned(),
-                ByteString(crate::output::yaml(kubeconfig)?.into_bytes()),
+                ByteString(output::yaml(kubeconfig)?.into_bytes()),
             )]
             .into(),
         ),

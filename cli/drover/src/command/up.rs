@@ -7,9 +7,10 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use output::progress::Progress;
 use tokio_util::sync::CancellationToken;
 
-use crate::{process, progress::Progress, up};
+use crate::{process, up};
 
 /// Start a hub and clusters that have joined it, all in this process, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -41,8 +42,8 @@ pub struct Up {
     no_node: bool,
     /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval,
     /// ManifestWorkReplicaSet, ResourceCleanup
-    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
-    feature_gates: Vec<crate::feature_gates::Gate>,
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
+    feature_gates: Vec<hub::feature_gates::Gate>,
     /// How long Events are kept after they were last written [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
     event_ttl: Option<Duration>,

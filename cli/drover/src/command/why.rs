@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, error::ErrorKind};
+use client::{conditions, connect::Target, flags::Global, kinds};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, api::ListParams};
@@ -12,16 +13,10 @@ use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     work::ManifestWork,
 };
+use output::Data;
 use serde_json::json;
 
-use crate::{
-    cli::Global,
-    conditions,
-    connect::Target,
-    kinds,
-    output::{self, Data},
-    why,
-};
+use crate::why;
 
 /// Say what an object waits for, one sentence for each thing
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agent::{AgentId, Ended, Parts, Works};
 use anyhow::{Result, anyhow, bail};
+use client::cluster_name;
 use credential::KubeconfigSource;
 use ocm_api::{addon::KubeClientDriver, namespaces};
 use registration::agent::AgentOptions;
@@ -18,7 +19,7 @@ use super::{
     rounds::{self, Ground, Program, Round},
     settings,
 };
-use crate::{cluster_name, code_pages};
+use crate::code_pages;
 
 /// The shortest certificate lifetime that may be asked for.
 const CERTIFICATE_SECONDS_MIN: i64 = 3600;

@@ -6,12 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
+use client::bootstrap;
 use credential::{Connection, KubeconfigSource, Loaded};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::bootstrap;
 
 /// How often the files are looked at. A credential is renewed when a fifth of its life is left, which is minutes at the least.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -162,5 +161,5 @@ pub fn word_in(directory: &str, file: &str) -> Option<String> {
 
 /// A namespace that can hold objects.
 pub fn check_namespace(name: &str) -> Result<()> {
-    crate::cluster_name::check(name).map_err(|error| anyhow!("--namespace {name}: {error}"))
+    client::cluster_name::check(name).map_err(|error| anyhow!("--namespace {name}: {error}"))
 }

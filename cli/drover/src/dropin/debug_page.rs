@@ -3,10 +3,9 @@
 use async_trait::async_trait;
 use kube::Client;
 use ocm_reconcile::access::{self, Attributes, Subject};
-use placement::debug;
+use placement::{debug, gather::simulate};
 
 use super::serving::{Answer, Asked, Page};
-use crate::placement_page::simulate;
 
 /// The page.
 pub struct DebugPage;

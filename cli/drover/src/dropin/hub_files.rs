@@ -12,10 +12,9 @@ use credential::hub_secret;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, runtime::watcher};
 use ocm_reconcile::Cache;
+use output::private_file;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::data_dir;
 
 /// Writes each key of a Secret into a file of the directory, once, and returns what was written. Which hub the cluster is joined to
 /// is told by these files alone, and in a new pod the directory is empty.
@@ -87,7 +86,7 @@ fn write(directory: &Path, data: &hub_secret::Data, written: &hub_secret::Data) 
         if written.get(key) == Some(value) || key.contains('/') || key == hub_secret::PENDING_KEY {
             continue;
         }
-        data_dir::replace_private(&directory.join(key), value)?;
+        private_file::replace(&directory.join(key), value)?;
         count += 1;
     }
     Ok(count)

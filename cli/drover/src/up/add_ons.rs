@@ -9,9 +9,10 @@ use ocm_api::{
     conditions::managed_cluster_add_on as conditions,
 };
 use ocm_reconcile::{Cache, Clients, Plan, Site, execute};
+use output::progress::Progress;
 use tokio_util::sync::CancellationToken;
 
-use crate::{examples, progress::Progress};
+use crate::examples;
 
 /// Offers the add-ons, puts them on the clusters and waits until each is available, telling so. What is there already is
 /// left as it is.

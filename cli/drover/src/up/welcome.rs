@@ -4,13 +4,12 @@
 //! root: a cluster of this process · reads: ManagedCluster, CertificateSigningRequest · writes: `spec.hubAcceptsClient` once,
 //! approvals · never: anything about other clusters, or about a cluster that an administrator has denied since.
 
+use client::csr::{self, Stage};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster as conditions};
 use ocm_reconcile::{Cache, Clients, ObserveError, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait};
 use registration::hub::Caches;
 use tokio_util::sync::CancellationToken;
-
-use crate::csr::{self, Stage};
 
 /// The user that the agent of one of our clusters bootstraps as. Only this process can be it: it has the hub's CA sign the
 /// certificate, and keeps it in memory. So a second agent that comes with an ordinary token and the same cluster's name
@@ -126,7 +125,10 @@ mod tests {
         Seen {
             name: "cluster1".into(),
             cluster: Some(serde_json::from_value(cluster).unwrap()),
-            csrs: vec![csr::tests::csr_of("cluster1", &bootstrap_user("cluster1"))],
+            csrs: vec![testkit::cluster_request::of_agent(
+                "cluster1",
+                &bootstrap_user("cluster1"),
+            )],
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
+use client::bootstrap;
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
@@ -14,7 +15,7 @@ use rustls::{
 };
 use x509_parser::{extensions::GeneralName, prelude::FromDer};
 
-use crate::{bootstrap, dropin::serving::Tls};
+use crate::dropin::serving::Tls;
 
 /// The Secret, in the hub's namespace. Its keys are those of `kubernetes.io/tls`, and `ca.crt` with all authorities to trust.
 const SECRET: &str = "drover-hub-webhook";

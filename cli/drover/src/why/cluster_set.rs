@@ -1,6 +1,7 @@
 //! What a set of clusters and the binding of one wait for.
 
 use anyhow::{Result, anyhow};
+use client::{clusters, connect::Target};
 use kube::{Api, api::ListParams};
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Membership, SelectorType},
@@ -8,8 +9,6 @@ use ocm_api::{
     conditions::{managed_cluster_set, managed_cluster_set_binding},
     selector::Selector,
 };
-
-use crate::{command::get::clustersets, connect::Target};
 
 /// How many clusters are in the set, or why its selector cannot be read.
 type Members = Result<usize, String>;
@@ -20,7 +19,7 @@ pub async fn of_set(hub: &Target, name: &str) -> Result<Vec<String>> {
     let set = set.ok_or_else(|| {
         anyhow!("there is no clusterset {name} on this hub; `drover get clustersets` lists those there are")
     })?;
-    let bound = clustersets::bindings(hub).await?.remove(name).unwrap_or_default();
+    let bound = clusters::bindings(hub).await?.remove(name).unwrap_or_default();
     Ok(set_waits_for(&set, &members(hub, &set).await?, &bound))
 }
 

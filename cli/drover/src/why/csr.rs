@@ -1,8 +1,7 @@
 //! What a certificate request waits for.
 
+use client::csr::{self, Stage};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-
-use crate::csr::{self, Stage};
 
 /// One sentence for the thing it waits for.
 pub fn waits_for(csr: &CertificateSigningRequest) -> Vec<String> {

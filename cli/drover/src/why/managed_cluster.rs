@@ -1,13 +1,13 @@
 //! What a managed cluster waits for on its way to being available.
 
+use client::{
+    conditions,
+    csr::{self, Stage},
+};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::core::DynamicObject;
-
-use crate::{
-    age, conditions,
-    csr::{self, Stage},
-};
+use output::age;
 
 /// What was seen on the hub.
 pub struct Seen {
@@ -292,7 +292,7 @@ mod tests {
             "",
         );
         let mut seen = seen(cluster(true, &[ACCEPTED, JOINED, available]));
-        let mut csr = csr::tests::csr_of("cluster3", "system:bootstrap:abcdef");
+        let mut csr = testkit::cluster_request::of_agent("cluster3", "system:bootstrap:abcdef");
         csr.metadata.name = Some("cluster3-x".into());
         seen.csrs = vec![csr];
         let sentences = waits_for("cluster3", &seen);

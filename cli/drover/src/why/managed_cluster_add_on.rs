@@ -2,6 +2,7 @@
 
 use addon::why::{Seen, explain};
 use anyhow::Result;
+use client::connect::Target;
 use jiff::Timestamp;
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, events::v1::Event};
 use kube::{Api, api::ListParams};
@@ -11,8 +12,6 @@ use ocm_api::{
     labels,
     work::ManifestWork,
 };
-
-use crate::connect::Target;
 
 /// One sentence for each thing it waits for.
 pub async fn waits_for(hub: &Target, cluster_name: &str, name: &str) -> Result<Vec<String>> {

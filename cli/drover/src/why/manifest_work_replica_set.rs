@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Result, anyhow, bail};
+use client::connect::Target;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, api::ListParams};
@@ -17,8 +18,6 @@ use work::hub::replica_set::{
     names,
     scene::{Chosen, Seen, of_placement},
 };
-
-use crate::connect::Target;
 
 /// Sentences about the whole set, then one about each cluster that is not done, or about this one.
 pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {

@@ -2,13 +2,10 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{cluster_name, flags::Global};
+use output::Data;
 
-use crate::{
-    cli::Global,
-    cluster_name,
-    command::why::{self, Object},
-    output::Data,
-};
+use crate::command::why::{self, Object};
 
 /// Say what an add-on waits for on a cluster, one sentence for each thing
 #[derive(Debug, Args)]

@@ -3,17 +3,17 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use client::{
+    bootstrap::{Invitation, parse_server},
+    connect::Target,
+    flags::Global,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use ocm_api::namespaces;
+use output::Data;
 
-use crate::{
-    bootstrap::{Invitation, parse_server},
-    charts,
-    cli::Global,
-    connect::Target,
-    output::{self, Data},
-};
+use crate::charts;
 
 /// Print a token that clusters can join with for an hour, and the command that does it
 #[derive(Debug, Args)]

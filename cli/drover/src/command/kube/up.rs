@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use kube_api::{authn::TrustedProxies, clock::Clock};
+use output::progress::Progress;
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +20,6 @@ use crate::{
     nodes,
     ports::Ports,
     process,
-    progress::Progress,
 };
 
 /// The name of the server: of its directory, its kubeconfig, its context and its node.

@@ -10,8 +10,6 @@ use anyhow::Result;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
-use crate::output;
-
 /// Tells steps; cloning shares it.
 #[derive(Clone)]
 pub struct Progress {
@@ -72,7 +70,7 @@ impl Progress {
                 let mut line = Map::from_iter([("ready".to_owned(), json!(true))]);
                 line.insert("milliseconds".into(), json!(milliseconds(took)));
                 line.extend(more.clone());
-                output::say(Value::Object(line))
+                crate::say(Value::Object(line))
             }
             _ => self.tell(&format!("ready in {}", human(took))),
         }
@@ -90,8 +88,8 @@ impl Progress {
     /// theirs, and take away others' when a bar of theirs ends and stays.
     fn tell(&self, text: &str) -> Result<()> {
         match &self.how {
-            How::Spinners(spinners) => spinners.suspend(|| output::say(text)),
-            How::Lines | How::Json => output::say(text),
+            How::Spinners(spinners) => spinners.suspend(|| crate::say(text)),
+            How::Lines | How::Json => crate::say(text),
         }
     }
 }
@@ -102,7 +100,7 @@ impl Step {
         let took = self.begun.elapsed();
         self.clear();
         match &self.progress.how {
-            How::Json => output::say(json!({
+            How::Json => crate::say(json!({
                 "step": state,
                 "subject": subject,
                 "milliseconds": milliseconds(took),

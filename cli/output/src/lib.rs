@@ -1,4 +1,10 @@
-//! How results are written: formats, lists, and errors as one sentence.
+//! How a command shows what it has to say: formats, lists, tables, ages, steps under way, errors as one sentence, and files that
+//! only their owner may read. It knows no object of Open Cluster Management.
+
+pub mod age;
+pub mod private_file;
+pub mod progress;
+pub mod table;
 
 use std::io::Write;
 

@@ -15,7 +15,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{bootstrap, cli::Global};
+use crate::{bootstrap, flags::Global};
 
 /// Where `drover up` leaves the hub's kubeconfig when it is not told otherwise.
 const LOCAL_HUB: &str = ".drover/hub.kubeconfig";

@@ -101,7 +101,7 @@ impl Invitation {
             "current-context": "bootstrap",
             "users": [{ "name": "bootstrap", "user": { "token": self.token } }],
         });
-        crate::output::yaml(&kubeconfig)
+        output::yaml(&kubeconfig)
     }
 }
 
@@ -119,7 +119,7 @@ pub fn parse_server(text: &str) -> Result<String, String> {
 
 /// Where a hub is and what its CA is, as kubeadm publishes it.
 pub fn public_kubeconfig(server: &str, ca: &str) -> Result<String> {
-    crate::output::yaml(&json!({
+    output::yaml(&json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{ "name": "", "cluster": {

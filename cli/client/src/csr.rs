@@ -142,36 +142,14 @@ fn identity_fault(pem: &[u8], cluster: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use k8s_openapi::{
         ByteString,
         api::certificates::v1::{CertificateSigningRequestCondition, CertificateSigningRequestStatus},
     };
-    use p256::ecdsa::{DerSignature, SigningKey};
-    use std::str::FromStr;
-    use x509_cert::{
-        builder::{Builder, RequestBuilder},
-        der::EncodePem,
-        name::Name,
-    };
+    use testkit::cluster_request::with_subject as csr;
 
     use super::*;
-
-    fn csr(cluster: &str, subject: &str) -> CertificateSigningRequest {
-        let key = SigningKey::from_slice(&[7; 32]).unwrap();
-        let request = RequestBuilder::new(Name::from_str(subject).unwrap()).unwrap();
-        let pem = request
-            .build::<_, DerSignature>(&key)
-            .unwrap()
-            .to_pem(Default::default())
-            .unwrap();
-        let mut csr = CertificateSigningRequest::default();
-        csr.metadata.labels = Some([(CLUSTER_NAME_LABEL.to_owned(), cluster.to_owned())].into());
-        csr.spec.signer_name = SIGNER.into();
-        csr.spec.request = ByteString(pem.into_bytes());
-        csr.spec.username = Some(BOOTSTRAP_USERS[0].into());
-        csr
-    }
 
     fn own() -> CertificateSigningRequest {
         csr(
@@ -179,18 +157,6 @@ pub mod tests {
             "CN=system:open-cluster-management:cluster1:abcde,\
              O=system:open-cluster-management:cluster1+O=system:open-cluster-management:managed-clusters",
         )
-    }
-
-    /// What the agent of `cluster` asks for, as `user`.
-    pub fn csr_of(cluster: &str, user: &str) -> CertificateSigningRequest {
-        let group = format!("{SUBJECT_PREFIX}{cluster}");
-        let mut csr = csr(
-            cluster,
-            &format!("CN={group}:abcde,O={group}+O={MANAGED_CLUSTERS_GROUP}"),
-        );
-        csr.metadata.name = Some(format!("{cluster}-xyz"));
-        csr.spec.username = Some(user.into());
-        csr
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `--feature-gates A=true,B=false`: upstream's switches of a hub, by their names.
 //! Upstream: api `feature/feature.go`, `DefaultHubRegistrationFeatureGates` and its like for works, add-ons and placements.
 
-use hub::Options;
+use crate::Options;
 use registration::hub::GarbageKind;
 
 /// One switch, turned on or off.
@@ -95,7 +95,7 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
                 let users = &mut registration.auto_approved_csr_users;
                 // As with upstream's chart: who has a token of the hub's is let in. A cluster that is accepted and whose
                 // certificate nobody approves would have joined by half.
-                let bootstrap = hub::bootstrap::user();
+                let bootstrap = crate::bootstrap::user();
                 if !on {
                     users.clear();
                 } else if !users.contains(&bootstrap) {
