@@ -5,28 +5,22 @@
 mod add_on_credentials;
 mod add_ons;
 mod addon_versions;
-mod admission;
 mod archive;
 mod charts;
 mod cli;
-mod code_pages;
 mod command;
 mod data_dir;
-mod dropin;
 mod embedded;
 mod examples;
-mod health;
 mod installation;
 mod manifests;
 mod nodes;
 mod parties;
 mod placement_page;
 mod ports;
-mod process;
 mod quantity;
 mod selector_text;
 mod up;
-mod webhooks;
 mod why;
 
 use std::{io::ErrorKind, process::ExitCode};
@@ -47,7 +41,7 @@ fn main() -> ExitCode {
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
     }
-    if let Some((program, arguments)) = dropin::asked_for(&arguments) {
+    if let Some((program, arguments)) = compat::asked_for(&arguments) {
         return program.run(arguments);
     }
     let cli = cli::Cli::parse();

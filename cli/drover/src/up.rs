@@ -24,9 +24,9 @@ use registration::agent::AgentOptions;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use webhooks::admission;
 
 use crate::{
-    admission,
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     examples, nodes, placement_page,

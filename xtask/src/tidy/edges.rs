@@ -62,10 +62,51 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["output", "hub", "credential", "certificate-request", "ocm-api"],
     ),
     (
+        "process",
+        // Its certificate is made as the embedded API's is.
+        &["kube-api", "ocm-reconcile", "placement"],
+    ),
+    (
+        "webhooks",
+        &[
+            "process",
+            "client",
+            "hub",
+            "registration",
+            "work",
+            "ocm-reconcile",
+            "ocm-api",
+            // The rules are plug-ins of the embedded API, too.
+            "kube-api",
+            "kube-store",
+        ],
+    ),
+    (
+        "compat",
+        &[
+            "webhooks",
+            "process",
+            "client",
+            "output",
+            "hub",
+            "agent",
+            "addon",
+            "registration",
+            "placement",
+            "work",
+            "credential",
+            "ocm-reconcile",
+            "ocm-api",
+        ],
+    ),
+    (
         "drover",
         &[
-            "output",
+            "compat",
+            "webhooks",
+            "process",
             "client",
+            "output",
             "hub",
             "agent",
             "operator",

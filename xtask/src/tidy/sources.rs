@@ -20,7 +20,7 @@ const WRITERS: &[&str] = &[
     "cli/drover/src/command",
     "cli/drover/src/installation",
     // What a hub tells its API server of itself when it starts.
-    "cli/drover/src/webhooks",
+    "cli/webhooks/",
     "kube/node/",
     "tests/testkit/",
     "tests/stories/",

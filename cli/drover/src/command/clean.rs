@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use crate::{
     charts::{self, HubValues},
     installation::{self, Mode, Removal},
-    webhooks,
 };
 
 /// Take the hub off the cluster of the kubeconfig, with OCM's kinds and everything of them

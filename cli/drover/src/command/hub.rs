@@ -8,10 +8,11 @@ use client::{connect::Target, flags::Global};
 use hub::feature_gates;
 use ocm_api::namespaces;
 use ocm_reconcile::lead::{Election, Work};
+use process::health;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{examples, health, process, webhooks};
+use crate::examples;
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]

@@ -38,7 +38,6 @@ use crate::{
     embedded::{Embedded, Settings},
     nodes,
     ports::Ports,
-    process,
 };
 
 /// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with --deploy leave

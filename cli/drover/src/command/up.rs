@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use output::progress::Progress;
 use tokio_util::sync::CancellationToken;
 
-use crate::{process, up};
+use crate::up;
 
 /// Start a hub and clusters that have joined it, all in this process, and stay until Ctrl-C
 #[derive(Debug, Args)]

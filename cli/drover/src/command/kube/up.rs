@@ -19,7 +19,6 @@ use crate::{
     embedded::{Embedded, Settings},
     nodes,
     ports::Ports,
-    process,
 };
 
 /// The name of the server: of its directory, its kubeconfig, its context and its node.

@@ -1,18 +1,8 @@
-//! The webhook servers: the rules of the embedded API, for a Kubernetes that is not ours.
+//! What the webhook servers answer: the rules of the embedded API, for a Kubernetes that is not ours.
 //! Upstream: ocm `pkg/{registration,work,addon}/webhook`, whose paths, words and ports these are.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use ::registration::admission::{self as of_clusters, World, fields::Writer};
-use ::work::hub::admission as of_works;
-use anyhow::{Context, Result};
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::core::v1::Namespace;
@@ -20,30 +10,29 @@ use kube::{Api, Client};
 use ocm_api::addon::conversion;
 use ocm_reconcile::access::{self, Attributes, Subject};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
-use tokio_util::sync::CancellationToken;
-use tracing::info;
-
-use super::{
-    api,
-    certificate_files::CertificateFiles,
-    read::Values,
+use process::{
     sent::Read,
-    serving::{self, Answer, Asked, Pages, Tls},
+    serving::{Answer, Asked, Pages},
 };
-use crate::{admission, process};
+use registration::admission::{self as of_clusters, World, fields::Writer};
+use serde_json::{Value, json};
+use work::hub::admission as of_works;
 
+use crate::admission;
+
+/// Fills in what the hub decides about a cluster.
 pub const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
+/// Judges who writes clusters.
 pub const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
+/// Judges who binds a set.
 pub const VALIDATE_SET_BINDING: &str = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
-/// Upstream has none of these; the path follows the others'.
+/// Judges who puts an add-on where. Upstream has none of these; the path follows the others'.
 pub const VALIDATE_ADD_ON: &str = "/validate-addon-open-cluster-management-io-v1beta1-managedclusteraddon";
+/// Judges who writes works.
 pub const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
+/// Judges who writes ManifestWorkReplicaSets.
 pub const VALIDATE_REPLICA_SET: &str = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
+/// Converts add-on objects.
 pub const CONVERT: &str = "/convert";
 
 /// Everything that a hub with these options answers, at one address.
@@ -60,129 +49,25 @@ pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {
     })
 }
 
-/// A prober that takes longer to ask is none.
-const PROBE_DEADLINE: Duration = Duration::from_secs(5);
+/// What `registration webhook-server` answers: who may write clusters and the bindings of sets.
+pub fn of_clusters(hub: Client, default_sets: bool) -> Arc<dyn Pages> {
+    let rules = Rules::Clusters { default_sets };
+    Arc::new(Reviews { hub, rules })
+}
+
+/// What `work webhook-server` answers: who may write works.
+pub fn of_works(hub: Client, rules: of_works::Rules) -> Arc<dyn Pages> {
+    let rules = Rules::Works(rules);
+    Arc::new(Reviews { hub, rules })
+}
+
+/// What `addon webhook-server` answers: add-on objects in their other version. It asks the hub nothing.
+pub fn conversions() -> Arc<dyn Pages> {
+    Arc::new(Conversions)
+}
+
 /// A rule that asks more than this asks in circles.
 const QUESTIONS_MAX: usize = 16;
-
-/// `registration webhook-server`.
-pub async fn registration(values: Values) -> Result<()> {
-    let default_sets = values.gate("DefaultClusterSet");
-    serve(&values, |hub| Reviews {
-        hub,
-        rules: Rules::Clusters { default_sets },
-    })
-    .await
-}
-
-/// `work webhook-server`.
-pub async fn work(values: Values) -> Result<()> {
-    let rules = of_works::Rules {
-        manifests_bytes_max: usize::try_from(values.number("manifestLimit")).unwrap_or_default(),
-        nil_executor_is_checked: values.gate("NilExecutorValidating"),
-        replica_sets_are_taken: values.gate("ManifestWorkReplicaSet"),
-    };
-    serve(&values, |hub| Reviews {
-        hub,
-        rules: Rules::Works(rules),
-    })
-    .await
-}
-
-/// `addon webhook-server`. It asks the hub nothing.
-pub async fn add_ons(values: Values) -> Result<()> {
-    let stop = CancellationToken::new();
-    process::stop_on_signals(stop.clone())?;
-    listen(&values, Arc::new(Conversions), stop).await
-}
-
-async fn serve(values: &Values, reviews: impl FnOnce(Client) -> Reviews) -> Result<()> {
-    let stop = CancellationToken::new();
-    process::stop_on_signals(stop.clone())?;
-    let hub = api::reach(values.text("kubeconfig"), &stop).await?;
-    listen(values, Arc::new(reviews(hub.client)), stop).await
-}
-
-/// Serves reviews over TLS, and health and metrics beside them, until `stop`.
-async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken) -> Result<()> {
-    process::raise_open_files();
-    let rules = Tls::read(values.text("tls-min-version"), values.text("tls-cipher-suites"))?;
-    let directory = match values.some("certdir") {
-        Some(directory) => PathBuf::from(directory),
-        None => std::env::temp_dir().join("k8s-webhook-server/serving-certs"),
-    };
-    let host: IpAddr = values
-        .text("bind-address")
-        .parse()
-        .with_context(|| format!("--bind-address {}", values.text("bind-address")))?;
-    let bind = async |flag: &str| -> Result<Option<TcpListener>> {
-        let port = u16::try_from(values.number(flag)).with_context(|| format!("--{flag} {}", values.text(flag)))?;
-        // Only the port of the reviews may be any that is free.
-        if port == 0 && flag != "port" {
-            return Ok(None);
-        }
-        let address = SocketAddr::new(host, port);
-        let listener = TcpListener::bind(address).await;
-        Ok(Some(
-            listener.with_context(|| format!("could not listen on {address}"))?,
-        ))
-    };
-    let files = CertificateFiles::in_directory(&directory);
-    let tls = Arc::new(ArcSwap::from(files.read(&rules)?));
-    let Some(listener) = bind("port").await? else {
-        return Ok(());
-    };
-    if let Some(probes) = bind("health-probe-port").await? {
-        tokio::spawn(answer_plainly(probes, |path| {
-            ["/healthz", "/readyz", "/livez"]
-                .iter()
-                .any(|it| path.trim_end_matches('/').starts_with(it))
-                .then(|| Answer::text(200, "ok"))
-        }));
-    }
-    if let Some(metrics) = bind("metrics-port").await? {
-        tokio::spawn(answer_plainly(metrics, |path| {
-            (path == "/metrics").then(serving::all_metrics)
-        }));
-    }
-    tokio::spawn(files.follow(rules, tls.clone(), stop.clone()));
-    info!(address = %listener.local_addr()?, "answers reviews");
-    serving::serve(listener, tls, pages, stop).await;
-    Ok(())
-}
-
-/// Answers plain HTTP, one short request for each connection.
-async fn answer_plainly(listener: TcpListener, answer: fn(&str) -> Option<Answer>) {
-    while let Ok((mut stream, _)) = listener.accept().await {
-        tokio::spawn(async move {
-            let answered = async {
-                let mut request = Vec::new();
-                // The first line is all that matters, in however many pieces it comes.
-                while !request.contains(&b'\n') && request.len() < 4096 {
-                    if stream.read_buf(&mut request).await? == 0 {
-                        return Ok(());
-                    }
-                }
-                let line = String::from_utf8_lossy(&request).into_owned();
-                let path = line.split_whitespace().nth(1).unwrap_or("/");
-                let path = path.split('?').next().unwrap_or_default();
-                let answer = answer(path).unwrap_or_else(|| Answer::text(404, "404 page not found\n"));
-                let head = format!(
-                    "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                    answer.code,
-                    if answer.code == 200 { "OK" } else { "Not Found" },
-                    answer.content_type,
-                    answer.body.len(),
-                );
-                stream.write_all(head.as_bytes()).await?;
-                stream.write_all(answer.body.as_bytes()).await?;
-                stream.shutdown().await
-            };
-            // Whoever asks and does not listen to the answer is not worth a word.
-            let _: Result<std::io::Result<()>, _> = tokio::time::timeout(PROBE_DEADLINE, answered).await;
-        });
-    }
-}
 
 /// Reads a review that was posted. It takes room as long as the second part is held.
 async fn review(asked: Asked, kind: &str) -> Result<(Value, Read), Answer> {
@@ -470,5 +355,5 @@ fn patch(before: &Value, after: &Value) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "webhooks_tests.rs"]
+#[path = "reviews_tests.rs"]
 mod tests;

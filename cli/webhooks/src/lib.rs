@@ -1,9 +1,14 @@
-//! The webhooks of a hub on a Kubernetes that is not ours, answered by the hub itself: the rules for who writes clusters, sets
-//! and works, and the conversion of the add-on kinds. It makes its own certificate and tells the API server where to ask.
+//! The rules for who writes clusters, sets, works and add-ons, brought to API servers, and the conversion of the add-on kinds.
+//! The rules themselves are plain functions of `registration` and `work`. The embedded API asks them in process ([`admission`]);
+//! a Kubernetes that is not ours asks the hub by webhooks ([`reviews`]), for which the hub makes its own certificate and tells
+//! the API server where to ask.
 //! Upstream: three Deployments that registration-operator sets up; names, paths and rules are theirs.
 
+pub mod admission;
 mod certificate;
+mod certificate_times;
 mod configurations;
+pub mod reviews;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,13 +17,13 @@ use arc_swap::ArcSwap;
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
+use process::serving;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::certificate::Keeper;
-use crate::dropin::{serving, settings, webhooks};
+use crate::certificate::Keeper;
 
 /// After a look that failed.
 const RETRY: Duration = Duration::from_secs(10);
@@ -96,14 +101,14 @@ impl Flags {
             (None, Some(url)) => Reached::Url(url.clone()),
             (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
         };
-        let times = settings::serving_certificate()?;
+        let times = certificate_times::serving_certificate()?;
         let keeper = Keeper::new(hub.clone(), reached.names()?, times.life);
         let held = keeper.hold(Timestamp::now()).await?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
         info!(address = %listener.local_addr()?, "answers webhooks");
         let tls = Arc::new(ArcSwap::from(held.config.clone()));
-        let pages = webhooks::of_hub(hub, options);
+        let pages = reviews::of_hub(hub, options);
         tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
         configurations::configure(hub, &reached, &held.authorities).await?;
         let kept = Kept {

@@ -1,5 +1,5 @@
 //! Whether a hub or an agent lives and is ready, and what it has done, for whoever runs it: `/healthz`, `/livez`, `/readyz` and
-//! `/metrics`. They are served as the programs of [`dropin`](crate::dropin) serve them, on the port of upstream's.
+//! `/metrics`. They are served as upstream's programs serve them.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::dropin::serving::{self, Site, Tls};
+use crate::serving::{self, Site, Tls};
 
 /// What says where they are served.
 #[derive(Debug, Clone, Default, Args)]

@@ -9,13 +9,12 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, MANAGED_BY};
+use process::serving::Tls;
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use x509_parser::{extensions::GeneralName, prelude::FromDer};
-
-use crate::dropin::serving::Tls;
 
 /// The Secret, in the hub's namespace. Its keys are those of `kubernetes.io/tls`, and `ca.crt` with all authorities to trust.
 const SECRET: &str = "drover-hub-webhook";

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use kube::Client;
 use ocm_reconcile::access::{self, Attributes, Subject};
 use placement::{debug, gather::simulate};
-
-use super::serving::{Answer, Asked, Page};
+use process::serving::{Answer, Asked, Page};
 
 /// The page.
 pub struct DebugPage;
@@ -49,5 +48,40 @@ impl Page for DebugPage {
             Ok((code, body)) => Answer::json(code, &body),
             Err(error) => failed(500, &error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arc_swap::ArcSwap;
+    use bytes::Bytes;
+    use http::Request;
+    use process::serving::{Pages, Site, answer};
+    use tower::BoxError;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_the_body_of_a_stranger() {
+        let site = testkit::Site::start().await.unwrap();
+        let pages: Arc<dyn Pages> = Arc::new(Site {
+            api: Arc::new(ArcSwap::from_pointee(site.client())),
+            page: Some(Arc::new(DebugPage)),
+            ready: None,
+        });
+        let ask = async |path: &str| {
+            let endless = futures::stream::pending::<Result<hyper::body::Frame<Bytes>, BoxError>>();
+            let request = Request::post(path)
+                .body(http_body_util::StreamBody::new(endless))
+                .unwrap();
+            let answer = tokio::time::timeout(testkit::wait::PATIENCE, answer(request, pages.clone()));
+            answer.await.expect("it is answered without the body").status().as_u16()
+        };
+        assert_eq!(ask("/healthz").await, 200);
+        assert_eq!(ask("/metrics").await, 403);
+        assert_eq!(ask("/debug/placements/").await, 401);
+        site.stop().await;
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use client::cluster_name;
 use credential::KubeconfigSource;
 use ocm_api::{addon::KubeClientDriver, namespaces};
+use process::code_pages;
 use registration::agent::AgentOptions;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -19,7 +20,6 @@ use super::{
     rounds::{self, Ground, Program, Round},
     settings,
 };
-use crate::code_pages;
 
 /// The shortest certificate lifetime that may be asked for.
 const CERTIFICATE_SECONDS_MIN: i64 = 3600;

@@ -11,18 +11,19 @@ use ocm_reconcile::{
     lead::{Election, Work},
 };
 use parking_lot::Mutex;
+use process::{
+    certificate_files::CertificateFiles,
+    serving::{self, Page, Site, Tls},
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{
     api::{self, Reached},
-    certificate_files::CertificateFiles,
     operator_config::OperatorConfig,
     read::Values,
-    serving::{self, Page, Site, Tls},
 };
-use crate::process;
 
 /// Where upstream serves when it is not told.
 const LISTEN: &str = "0.0.0.0:8443";

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dropin::flags::{ADDON, OPERATOR, PLACEMENT, REGISTRATION, WORK};
+use crate::flags::{ADDON, OPERATOR, PLACEMENT, REGISTRATION, WORK};
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()

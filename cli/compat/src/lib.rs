@@ -1,10 +1,9 @@
-//! The binary in the place of upstream's programs: called by their names, it takes their sub-commands and flags.
+//! Upstream's programs: called by their names, as their images are started, the binary takes their sub-commands and flags.
 //!
 //! Each runs one part of a hub or of an agent alone, beside whichever of the other parts somebody else runs.
 
 mod agents;
 mod api;
-mod certificate_files;
 mod debug_page;
 mod drivers;
 mod flags;
@@ -14,19 +13,16 @@ mod hubs;
 mod operator_config;
 mod read;
 mod rounds;
-mod sent;
-pub mod serving;
-pub mod settings;
-pub mod webhooks;
+mod settings;
+mod webhook_servers;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use anyhow::Result;
 use clap::Command;
 use flags::Subcommand;
+use process::runtime;
 use read::{Refusal, Values};
-
-use crate::command;
 
 /// One of upstream's programs.
 #[derive(Clone, Copy)]
@@ -159,7 +155,7 @@ impl Program {
     }
 
     fn start(self, subcommand: &str, values: Values) -> Result<()> {
-        command::log_to_stderr(
+        runtime::log_to_stderr(
             std::env::var("DROVER_LOG").ok().as_deref(),
             log_filter(values.number("v")),
         )?;
@@ -171,17 +167,17 @@ impl Program {
         }
         credential::connection::install_crypto_provider();
         match (self.name, subcommand) {
-            ("registration", "controller") => command::long(hubs::registration(values)),
-            ("work", "manager") => command::long(hubs::work(values)),
-            ("placement", "controller") => command::long(hubs::placement(values)),
-            ("placement", _) => command::long(hubs::placement_debug(values)),
-            ("addon", "manager") => command::long(hubs::add_ons(values)),
-            ("registration", "agent") => command::short(agents::registration(values, "registration-agent", false)),
-            ("work", "agent") => command::short(agents::work(values)),
-            ("registration-operator", _) => command::short(agents::registration(values, "klusterlet-agent", true)),
-            ("registration", _) => command::long(webhooks::registration(values)),
-            ("work", _) => command::long(webhooks::work(values)),
-            _ => command::long(webhooks::add_ons(values)),
+            ("registration", "controller") => runtime::long(hubs::registration(values)),
+            ("work", "manager") => runtime::long(hubs::work(values)),
+            ("placement", "controller") => runtime::long(hubs::placement(values)),
+            ("placement", _) => runtime::long(hubs::placement_debug(values)),
+            ("addon", "manager") => runtime::long(hubs::add_ons(values)),
+            ("registration", "agent") => runtime::short(agents::registration(values, "registration-agent", false)),
+            ("work", "agent") => runtime::short(agents::work(values)),
+            ("registration-operator", _) => runtime::short(agents::registration(values, "klusterlet-agent", true)),
+            ("registration", _) => runtime::long(webhook_servers::registration(values)),
+            ("work", _) => runtime::long(webhook_servers::work(values)),
+            _ => runtime::long(webhook_servers::add_ons(values)),
         }
     }
 

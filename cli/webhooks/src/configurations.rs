@@ -13,7 +13,7 @@ use ocm_reconcile::install::{DROVER, MANAGED_BY};
 use serde_json::{Value, json};
 
 use super::Reached;
-use crate::dropin::webhooks::{
+use crate::reviews::{
     CONVERT, MUTATE_CLUSTER, VALIDATE_ADD_ON, VALIDATE_CLUSTER, VALIDATE_REPLICA_SET, VALIDATE_SET_BINDING,
     VALIDATE_WORK,
 };

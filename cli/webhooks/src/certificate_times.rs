@@ -1,33 +1,9 @@
-//! Timers that upstream keeps as constants, as environment variables with Go's durations. Read by the programs in the place of
-//! upstream's, and by a hub that looks after its own webhooks, in the place of upstream's operator.
+//! How long the certificate of a hub's webhooks lives, as environment variables in the place of upstream's operator's constants.
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use registration::agent::Intervals;
-
-/// How often a registration agent looks at its credential and at the hub.
-pub fn intervals() -> Result<Intervals> {
-    let default = Intervals::default();
-    Ok(Intervals {
-        certificate: duration("DROVER_CERT_REFRESH_INTERVAL", default.certificate)?,
-        renewal: duration("DROVER_REGISTER_RESYNC_INTERVAL", default.renewal)?,
-        creation: duration("DROVER_CLUSTER_CREATE_INTERVAL", default.creation)?,
-    })
-}
-
-/// How many seconds the Lease of an add-on's agent lasts.
-pub fn addon_lease_seconds() -> Result<Option<u64>> {
-    let name = "DROVER_ADDON_LEASE_DURATION_SECONDS";
-    let read = |it: String| it.parse().ok().filter(|it| *it > 0);
-    match std::env::var(name).ok().filter(|it| !it.is_empty()) {
-        None => Ok(None),
-        Some(text) => match read(text.clone()) {
-            Some(seconds) => Ok(Some(seconds)),
-            None => Err(anyhow!("{name}={text} is not a number of seconds")),
-        },
-    }
-}
+use anyhow::{Result, bail};
+use process::environment::{read, variable};
 
 /// How long the certificate of a hub's webhooks lives, and how often it is looked at.
 pub struct ServingCertificate {
@@ -66,24 +42,6 @@ fn of_serving_certificate(says: impl Fn(&str) -> Option<String>) -> Result<Servi
 
 /// How often a certificate is looked at.
 const ROTATION: &str = "DROVER_CERT_ROTATION_INTERVAL";
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn duration(name: &str, default: Duration) -> Result<Duration> {
-    read(name, variable(name), default)
-}
-
-fn read(name: &str, text: Option<String>, default: Duration) -> Result<Duration> {
-    match text.filter(|it| !it.is_empty()) {
-        None => Ok(default),
-        Some(text) => super::read::duration(&text)
-            .ok()
-            .filter(|it| !it.is_zero())
-            .ok_or_else(|| anyhow!("{name}={text} is not a duration; write it as Go does, for example 5m or 1h30m")),
-    }
-}
 
 #[cfg(test)]
 mod tests {

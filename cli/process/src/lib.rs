@@ -1,4 +1,13 @@
-//! What a long-running process asks of the system: open files, signals.
+//! What every long-running process of ours needs, whichever part of a hub or of an agent runs in it: signals and open files, a
+//! runtime and a log, and a port on which it tells over TLS whether it lives, what it has done, and the pages that it has besides.
+
+pub mod certificate_files;
+pub mod code_pages;
+pub mod environment;
+pub mod health;
+pub mod runtime;
+pub mod sent;
+pub mod serving;
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};

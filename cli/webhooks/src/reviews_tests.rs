@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use http_body_util::Full;
+use process::sent::Sent;
 
-use super::{super::sent::Sent, *};
+use super::*;
 
 const API: &str = "cluster.open-cluster-management.io/v1";
 
