@@ -4,29 +4,17 @@
 
 mod add_on_credentials;
 mod add_ons;
-mod addon_versions;
-mod archive;
-mod charts;
 mod cli;
 mod command;
-mod data_dir;
-mod embedded;
-mod examples;
-mod installation;
 mod manifests;
-mod nodes;
-mod parties;
-mod placement_page;
-mod ports;
 mod quantity;
 mod selector_text;
-mod up;
-mod why;
 
 use std::{io::ErrorKind, process::ExitCode};
 
 use allocator::{ALLOCATOR, Allocator};
 use clap::Parser;
+use fleet::examples;
 
 #[global_allocator]
 static GLOBAL: Allocator = ALLOCATOR;

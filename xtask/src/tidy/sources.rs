@@ -18,7 +18,7 @@ const WRITERS: &[&str] = &[
     "ocm/reconcile/src/access",
     "cli/drover/src/cli",
     "cli/drover/src/command",
-    "cli/drover/src/installation",
+    "cli/installation/",
     // What a hub tells its API server of itself when it starts.
     "cli/webhooks/",
     "kube/node/",

@@ -8,14 +8,13 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use client::connect::Target;
-use http::Request;
-use kube_api::persist::StorageError;
-use output::private_file;
-
-use crate::{
+use fleet::{
     archive::{Archive, objects_of},
     data_dir::DataDir,
 };
+use http::Request;
+use kube_api::persist::StorageError;
+use output::private_file;
 
 /// Write everything in a data directory to a file, while it is in use or not
 ///

@@ -8,6 +8,10 @@ use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use client::{connect::Target, flags::Global, kinds};
 use hub::feature_gates;
+use installation::{
+    Mode, Removal,
+    charts::{self, HubValues},
+};
 use k8s_openapi::{
     api::core::v1::ServiceAccount, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -15,11 +19,6 @@ use kube::{Api, ResourceExt, api::ListParams};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
 use serde_json::{Value, json};
-
-use crate::{
-    charts::{self, HubValues},
-    installation::{self, Mode, Removal},
-};
 
 /// Take the hub off the cluster of the kubeconfig, with OCM's kinds and everything of them
 #[derive(Debug, Args)]

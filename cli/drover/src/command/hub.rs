@@ -5,14 +5,13 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use clap::Args;
 use client::{connect::Target, flags::Global};
+use fleet::examples;
 use hub::feature_gates;
 use ocm_api::namespaces;
 use ocm_reconcile::lead::{Election, Work};
 use process::health;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::examples;
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]

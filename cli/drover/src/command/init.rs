@@ -10,6 +10,10 @@ use client::{
     connect::Target,
     flags::Global,
 };
+use installation::{
+    Line, Mode, Seen,
+    charts::{self, HubValues},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 use ocm_api::namespaces;
@@ -17,11 +21,7 @@ use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY, install, of_this_rel
 use output::{Data, private_file};
 use serde_json::{Value, json};
 
-use crate::{
-    charts::{self, HubValues},
-    cli::Cli,
-    installation::{self, Line, Mode, Seen},
-};
+use crate::cli::Cli;
 
 /// Make the cluster of the kubeconfig a hub: its controllers run there as a Deployment
 #[derive(Debug, Args)]

@@ -19,6 +19,12 @@ use client::{
     flags::Global,
 };
 use credential::KubeconfigSource;
+use fleet::{
+    data_dir::DataDir,
+    embedded::{Embedded, Settings},
+    nodes,
+    ports::Ports,
+};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -30,15 +36,7 @@ use ocm_reconcile::install::{Installed, install};
 use registration::agent::{AgentOptions, Phase};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    add_on_credentials::AddOnCredentials,
-    cli::Cli,
-    command::agent::run_agent,
-    data_dir::DataDir,
-    embedded::{Embedded, Settings},
-    nodes,
-    ports::Ports,
-};
+use crate::{add_on_credentials::AddOnCredentials, cli::Cli, command::agent::run_agent};
 
 /// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with --deploy leave
 /// a Deployment there instead

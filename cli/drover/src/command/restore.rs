@@ -8,13 +8,12 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use kube_api::backup::{self, Objects};
-use output::private_file;
-
-use crate::{
+use fleet::{
     archive::{Archive, objects_of},
     data_dir::DataDir,
 };
+use kube_api::backup::{self, Objects};
+use output::private_file;
 
 /// Make a data directory of what `drover backup` has written
 ///

@@ -5,6 +5,10 @@
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
 use client::{cluster_name, connect::Target, flags::Global};
+use installation::{
+    Mode, Removal,
+    charts::{self, AgentValues, Common},
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
     Api,
@@ -13,11 +17,7 @@ use kube::{
 use ocm_api::{finalizers, namespaces, work::AppliedManifestWork};
 use serde_json::{Value, json};
 
-use crate::{
-    charts::{self, AgentValues, Common},
-    command::join::deploy::{agents, cluster_name_of},
-    installation::{self, Mode, Removal},
-};
+use crate::command::join::deploy::{agents, cluster_name_of};
 
 /// Take the agent off the cluster of the kubeconfig; the hub's side goes with `kubectl delete managedcluster`
 #[derive(Debug, Args)]

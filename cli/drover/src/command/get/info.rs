@@ -6,6 +6,7 @@
 use anyhow::Result;
 use clap::Args;
 use client::{connect::Target, flags::Global};
+use installation::charts;
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -16,8 +17,6 @@ use kube::{
 use ocm_api::namespaces;
 use output::Data;
 use serde_json::{Value, json};
-
-use crate::charts;
 
 /// Say what runs a hub and which kinds it has
 #[derive(Debug, Args)]

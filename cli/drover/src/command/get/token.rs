@@ -8,12 +8,11 @@ use client::{
     connect::Target,
     flags::Global,
 };
+use installation::charts;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use ocm_api::namespaces;
 use output::Data;
-
-use crate::charts;
 
 /// Print a token that clusters can join with for an hour, and the command that does it
 #[derive(Debug, Args)]

@@ -6,14 +6,13 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, bail};
 use clap::Args;
 use client::{connect::Target, kinds};
+use installation::{
+    Mode,
+    charts::{self, AgentValues},
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, api::ListParams, config::Kubeconfig};
 use ocm_api::namespaces;
-
-use crate::{
-    charts::{self, AgentValues},
-    installation::{self, Mode},
-};
 
 /// What `--deploy` takes.
 #[derive(Debug, Args)]

@@ -1,4 +1,7 @@
-//! Putting manifests of ours on a cluster, waiting until they work, and taking them away again.
+//! A hub or an agent as a Deployment of a Kubernetes: the manifests of our charts ([`charts`]), putting them on a cluster,
+//! waiting until they work, and taking them away again.
+
+pub mod charts;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,8 +18,6 @@ use kube::{
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, MANAGED_BY};
 use serde_json::Value;
-
-use crate::charts;
 
 /// The field manager of what is put on a cluster.
 const MANAGER: &str = "drover";

@@ -1,8 +1,21 @@
 //! A whole fleet in one process: a hub, clusters, and an agent for each of them.
+//!
+//! This is where the product meets the embedded Kubernetes: [`embedded`] starts an API server, [`nodes`] has it run pods, and
+//! [`start`] puts the hub's reconcilers and admission rules on the first and an agent beside each other. [`data_dir`],
+//! [`ports`] and [`archive`] are what is kept of it on a disk, and [`examples`] the add-ons that come with it.
 
-pub mod add_ons;
-pub mod arrival;
-pub mod welcome;
+mod add_ons;
+mod addon_versions;
+pub mod archive;
+mod arrival;
+pub mod data_dir;
+pub mod embedded;
+pub mod examples;
+pub mod nodes;
+mod parties;
+mod placement_page;
+pub mod ports;
+mod welcome;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -29,7 +42,6 @@ use webhooks::admission;
 use crate::{
     data_dir::DataDir,
     embedded::{Embedded, Settings},
-    examples, nodes, placement_page,
     ports::Ports,
 };
 
