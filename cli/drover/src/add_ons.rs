@@ -1,16 +1,12 @@
 //! The add-ons that a hub offers and those that its clusters have, as the commands that list them show them.
 
 use anyhow::{Result, bail};
+use client::{connect::Target, kinds};
 use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
-
-use crate::{
-    connect::Target,
-    kinds,
-    output::{self, Asked, Data, Format},
-};
+use output::{Asked, Data, Format};
 
 /// What the hub offers, of these names or, where none is given, all of it.
 pub async fn offered(hub: &Target, names: &[String]) -> Result<Vec<DynamicObject>> {

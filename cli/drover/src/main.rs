@@ -4,47 +4,17 @@
 
 mod add_on_credentials;
 mod add_ons;
-mod addon_versions;
-mod admission;
-mod age;
-mod archive;
-mod bootstrap;
-mod charts;
 mod cli;
-mod cluster_name;
-mod clusters;
-mod code_pages;
 mod command;
-mod conditions;
-mod connect;
-mod csr;
-mod data_dir;
-mod dropin;
-mod embedded;
-mod examples;
-mod feature_gates;
-mod health;
-mod installation;
-mod kinds;
 mod manifests;
-mod nodes;
-mod output;
-mod parties;
-mod placement_page;
-mod ports;
-mod process;
-mod progress;
 mod quantity;
 mod selector_text;
-mod table;
-mod up;
-mod webhooks;
-mod why;
 
 use std::{io::ErrorKind, process::ExitCode};
 
 use allocator::{ALLOCATOR, Allocator};
 use clap::Parser;
+use fleet::examples;
 
 #[global_allocator]
 static GLOBAL: Allocator = ALLOCATOR;
@@ -59,7 +29,7 @@ fn main() -> ExitCode {
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
     }
-    if let Some((program, arguments)) = dropin::asked_for(&arguments) {
+    if let Some((program, arguments)) = compat::asked_for(&arguments) {
         return program.run(arguments);
     }
     let cli = cli::Cli::parse();

@@ -3,6 +3,7 @@
 
 pub mod bootstrap;
 pub mod controllers;
+pub mod feature_gates;
 pub mod identities;
 pub mod rbac;
 

@@ -4,6 +4,7 @@
 //! Placements have the PlacementDecisions they should have.
 
 pub mod debug;
+pub mod gather;
 pub mod go_duration;
 pub mod hub;
 pub mod rollout;

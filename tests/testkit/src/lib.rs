@@ -12,6 +12,7 @@
 
 mod addon_versions;
 pub mod asked;
+pub mod cluster_request;
 pub mod ground;
 pub mod kinds;
 pub mod objects;

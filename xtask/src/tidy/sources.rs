@@ -18,9 +18,9 @@ const WRITERS: &[&str] = &[
     "ocm/reconcile/src/access",
     "cli/drover/src/cli",
     "cli/drover/src/command",
-    "cli/drover/src/installation",
+    "cli/installation/",
     // What a hub tells its API server of itself when it starts.
-    "cli/drover/src/webhooks",
+    "cli/webhooks/",
     "kube/node/",
     "tests/testkit/",
     "tests/stories/",

@@ -7,20 +7,19 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{
+    cluster_name,
+    connect::Target,
+    csr::{self, Stage},
+    flags::Global,
+    kinds,
+};
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Namespace};
 use kube::{
     Api,
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
-
-use crate::{
-    cli::Global,
-    cluster_name,
-    connect::Target,
-    csr::{self, Stage},
-    kinds, output,
-};
 
 /// Accept clusters that asked to join: approve their certificate requests and admit them
 #[derive(Debug, Args)]
@@ -39,7 +38,7 @@ pub struct Accept {
     #[arg(long)]
     wait: bool,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
     timeout: u64,
     /// Users beside the bootstrap identities whose requests may be approved
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
@@ -125,7 +124,7 @@ impl Accept {
             )));
         };
         let accepted = seen.data["spec"]["hubAcceptsClient"] == true;
-        let joined = crate::conditions::of(&seen, "ManagedClusterJoined").is_some_and(|it| it.is_true());
+        let joined = client::conditions::of(&seen, "ManagedClusterJoined").is_some_and(|it| it.is_true());
 
         let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
         let selector = format!("{}={cluster},!{}", kinds::CLUSTER_NAME_LABEL, kinds::ADDON_NAME_LABEL);

@@ -10,8 +10,7 @@ mod why;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::cli::Global;
+use client::flags::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Addon {

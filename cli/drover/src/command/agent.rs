@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use client::{
+    cluster_name,
+    connect::{self, Target},
+    flags::Global,
+};
 use credential::KubeconfigSource;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, runtime::watcher};
 use ocm_reconcile::Cache;
+use process::{code_pages, health};
 use registration::agent::AgentOptions;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    add_on_credentials::AddOnCredentials,
-    cli::Global,
-    cluster_name, code_pages,
-    connect::{self, Target},
-    health, process,
-};
+use crate::add_on_credentials::AddOnCredentials;
 
 /// Run the agent of the cluster of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]

@@ -7,15 +7,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use client::connect::Target;
+use fleet::{
+    archive::{Archive, objects_of},
+    data_dir::DataDir,
+};
 use http::Request;
 use kube_api::persist::StorageError;
-
-use crate::{
-    archive::{Archive, objects_of},
-    connect::Target,
-    data_dir::{self, DataDir},
-    output,
-};
+use output::private_file;
 
 /// Write everything in a data directory to a file, while it is in use or not
 ///
@@ -65,7 +64,7 @@ impl Backup {
         }
         let packed = Archive::new(servers, jiff::Timestamp::now(), files).pack();
         let packed = packed.context("could not pack the backup")?;
-        data_dir::write_private_bytes(&self.file, &packed)?;
+        private_file::write_bytes(&self.file, &packed)?;
         output::say(format_args!(
             "{file}: {}, {} KiB",
             told.join(", "),
@@ -83,7 +82,7 @@ async fn objects(root: &Path, server: &str) -> Result<Vec<u8>> {
     }
     let kubeconfig = root.join(format!("{server}.kubeconfig"));
     let from = kubeconfig.display().to_string();
-    let target = Target::of(crate::connect::read(&kubeconfig)?, &from).await?;
+    let target = Target::of(client::connect::read(&kubeconfig)?, &from).await?;
     let request = Request::get("/backup").body(Vec::new())?;
     let answered = target.client.request_text(request).await;
     let text = answered.map_err(|error| target.explain(&format!("could not back up {server}"), &error))?;

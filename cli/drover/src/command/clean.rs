@@ -6,6 +6,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
+use client::{connect::Target, flags::Global, kinds};
+use hub::feature_gates;
+use installation::{
+    Mode, Removal,
+    charts::{self, HubValues},
+};
 use k8s_openapi::{
     api::core::v1::ServiceAccount, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -13,15 +19,6 @@ use kube::{Api, ResourceExt, api::ListParams};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
 use serde_json::{Value, json};
-
-use crate::{
-    charts::{self, HubValues},
-    cli::Global,
-    connect::Target,
-    feature_gates,
-    installation::{self, Mode, Removal},
-    kinds, output, webhooks,
-};
 
 /// Take the hub off the cluster of the kubeconfig, with OCM's kinds and everything of them
 #[derive(Debug, Args)]
@@ -197,7 +194,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::{cli::Cli, cli::Command};
 
     #[test]
     fn what_others_use_stays() {

@@ -4,13 +4,12 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use client::{connect::Target, flags::Global, kinds};
 use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     core::{DynamicObject, Status},
 };
 use serde_json::json;
-
-use crate::{cli::Global, connect::Target, kinds, output};
 
 /// How often what somebody else has written in between is read again.
 const TRIES: usize = 10;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::{cli::Cli, output};
+use crate::cli::Cli;
 
 /// Print the completion script of a shell, for example `source <(drover completions bash)`
 #[derive(Debug, Args)]

@@ -6,8 +6,7 @@ mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::cli::Global;
+use client::flags::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Create {

@@ -10,8 +10,7 @@ mod works;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::cli::Global;
+use client::flags::Global;
 
 #[derive(Debug, Subcommand)]
 pub enum Get {

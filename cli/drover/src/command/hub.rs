@@ -4,12 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use client::{connect::Target, flags::Global};
+use fleet::examples;
+use hub::feature_gates;
 use ocm_api::namespaces;
 use ocm_reconcile::lead::{Election, Work};
+use process::health;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::{cli::Global, connect::Target, examples, feature_gates, health, process, webhooks};
 
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -21,8 +23,8 @@ pub struct Hub {
     /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterProfile, DefaultClusterSet,
     /// ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is), ManifestWorkReplicaSet, NilExecutorValidating,
     /// ResourceCleanup
-    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
-    feature_gates: Vec<crate::feature_gates::Gate>,
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
+    feature_gates: Vec<hub::feature_gates::Gate>,
     /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's
     #[arg(long)]
     no_examples: bool,

@@ -5,21 +5,23 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
+use client::{
+    bootstrap::{Invitation, parse_server, public_kubeconfig},
+    connect::Target,
+    flags::Global,
+};
+use installation::{
+    Line, Mode, Seen,
+    charts::{self, HubValues},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY, install, of_this_release};
+use output::{Data, private_file};
 use serde_json::{Value, json};
 
-use crate::{
-    bootstrap::{Invitation, parse_server, public_kubeconfig},
-    charts::{self, HubValues},
-    cli::{Cli, Global},
-    connect::Target,
-    data_dir,
-    installation::{self, Line, Mode, Seen},
-    output::{self, Data},
-};
+use crate::cli::Cli;
 
 /// Make the cluster of the kubeconfig a hub: its controllers run there as a Deployment
 #[derive(Debug, Args)]
@@ -33,7 +35,7 @@ pub struct Init {
     #[arg(long)]
     wait: bool,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
     timeout: u64,
     /// Say what would be done and do nothing
     #[arg(long)]
@@ -136,7 +138,7 @@ impl Init {
         if let Some(path) = &self.output_join_command_file {
             let script = format!("#!/bin/sh\n{}\n", command.replace("<cluster_name>", "\"$1\""));
             // It holds the token.
-            data_dir::write_private(path, &script)?;
+            private_file::write(path, &script)?;
             let failed = || format!("could not make {} a program", path.display());
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
             std::fs::set_permissions(path, mode).with_context(failed)?;

@@ -12,7 +12,19 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, CommandFactory, error::ErrorKind};
+use client::{
+    bootstrap::{self, Invitation, parse_server},
+    cluster_name,
+    connect::Target,
+    flags::Global,
+};
 use credential::KubeconfigSource;
+use fleet::{
+    data_dir::DataDir,
+    embedded::{Embedded, Settings},
+    nodes,
+    ports::Ports,
+};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -24,19 +36,7 @@ use ocm_reconcile::install::{Installed, install};
 use registration::agent::{AgentOptions, Phase};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    add_on_credentials::AddOnCredentials,
-    bootstrap::{self, Invitation, parse_server},
-    cli::{Cli, Global},
-    cluster_name,
-    command::agent::run_agent,
-    connect::Target,
-    data_dir::DataDir,
-    embedded::{Embedded, Settings},
-    nodes, output,
-    ports::Ports,
-    process,
-};
+use crate::{add_on_credentials::AddOnCredentials, cli::Cli, command::agent::run_agent};
 
 /// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with --deploy leave
 /// a Deployment there instead
@@ -326,7 +326,7 @@ async fn admin(path: &Path) -> Result<Target> {
 async fn check_hub(bootstrap: &KubeconfigSource, cluster: &str) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
     let target = Target::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
-    let clusters = target.all(&crate::kinds::managed_cluster());
+    let clusters = target.all(&client::kinds::managed_cluster());
     match clusters.get(cluster).await {
         Ok(_) => Ok(loaded.kubeconfig),
         // A server that does not have the kind names no object.
@@ -382,7 +382,7 @@ async fn keep_bootstrap(cluster: &Client, namespace: &str, kubeconfig: &Kubeconf
         data: Some(
             [(
                 "kubeconfig".to_owned(),
-                ByteString(crate::output::yaml(kubeconfig)?.into_bytes()),
+                ByteString(output::yaml(kubeconfig)?.into_bytes()),
             )]
             .into(),
         ),

@@ -3,11 +3,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-
-use crate::{
-    charts::{self, AgentValues, HubValues},
-    output,
-};
+use installation::charts::{self, AgentValues, HubValues};
 
 /// Print the manifests that run a hub or an agent on a Kubernetes, for `kubectl apply -f -`
 #[derive(Debug, Subcommand)]

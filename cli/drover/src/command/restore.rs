@@ -8,13 +8,12 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use kube_api::backup::{self, Objects};
-
-use crate::{
+use fleet::{
     archive::{Archive, objects_of},
-    data_dir::{self, DataDir},
-    output,
+    data_dir::DataDir,
 };
+use kube_api::backup::{self, Objects};
+use output::private_file;
 
 /// Make a data directory of what `drover backup` has written
 ///
@@ -86,7 +85,7 @@ impl Restore {
             std::fs::rename(draft.join(server), place).with_context(failed)?;
         }
         if let Some(ports) = archive.files.get("ports.json") {
-            data_dir::write_private_bytes(&root.join("ports.json"), ports)?;
+            private_file::write_bytes(&root.join("ports.json"), ports)?;
         }
         File::open(root).and_then(|it| it.sync_all()).with_context(failed)?;
         for dir in [draft, old] {
@@ -110,7 +109,7 @@ fn build(dir: &Path, server: &str, objects: &Objects, archive: &Archive) -> Resu
     let prefix = format!("{server}/pki/");
     for (name, bytes) in &archive.files {
         if let Some(name) = name.strip_prefix(&prefix) {
-            data_dir::write_private_bytes(&keys.join(name), bytes)?;
+            private_file::write_bytes(&keys.join(name), bytes)?;
         }
     }
     File::open(&keys)?.sync_all()?;

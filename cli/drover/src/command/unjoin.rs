@@ -4,6 +4,11 @@
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
+use client::{cluster_name, connect::Target, flags::Global};
+use installation::{
+    Mode, Removal,
+    charts::{self, AgentValues, Common},
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
     Api,
@@ -12,15 +17,7 @@ use kube::{
 use ocm_api::{finalizers, namespaces, work::AppliedManifestWork};
 use serde_json::{Value, json};
 
-use crate::{
-    charts::{self, AgentValues, Common},
-    cli::Global,
-    cluster_name,
-    command::join::deploy::{agents, cluster_name_of},
-    connect::Target,
-    installation::{self, Mode, Removal},
-    output,
-};
+use crate::command::join::deploy::{agents, cluster_name_of};
 
 /// Take the agent off the cluster of the kubeconfig; the hub's side goes with `kubectl delete managedcluster`
 #[derive(Debug, Args)]
@@ -218,7 +215,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::{cli::Cli, cli::Command};
 
     #[test]
     fn what_another_agent_needs_stays() {

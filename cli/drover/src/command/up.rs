@@ -7,9 +7,8 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use output::progress::Progress;
 use tokio_util::sync::CancellationToken;
-
-use crate::{process, progress::Progress, up};
 
 /// Start a hub and clusters that have joined it, all in this process, and stay until Ctrl-C
 #[derive(Debug, Args)]
@@ -34,17 +33,17 @@ pub struct Up {
     no_examples: bool,
     /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole command
     /// when its last word is *
-    #[arg(long, value_name = "IMAGE=COMMAND", value_parser = crate::nodes::parse_mapping)]
+    #[arg(long, value_name = "IMAGE=COMMAND", value_parser = fleet::nodes::parse_mapping)]
     node_image_map: Vec<String>,
     /// Start no nodes: pods stay Pending, and Deployments make none, on the hub and on the clusters
     #[arg(long, conflicts_with_all = ["node_image_map", "addons"])]
     no_node: bool,
     /// Upstream's switches to turn on or off: ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval,
     /// ManifestWorkReplicaSet, ResourceCleanup
-    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = crate::feature_gates::parse)]
-    feature_gates: Vec<crate::feature_gates::Gate>,
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
+    feature_gates: Vec<hub::feature_gates::Gate>,
     /// How long Events are kept after they were last written [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
+    #[arg(long, value_name = "DURATION", value_parser = fleet::embedded::event_ttl)]
     event_ttl: Option<Duration>,
     /// Tell the steps to a program, one JSON object per line
     #[arg(short, long, value_name = "FORMAT")]
@@ -61,9 +60,9 @@ const CLUSTERS_MAX: i64 = 500;
 
 impl Up {
     /// What the flags mean.
-    fn wanted(&self) -> up::Wanted {
+    fn wanted(&self) -> fleet::Wanted {
         let default = (!self.ephemeral).then(|| PathBuf::from(".drover"));
-        up::Wanted {
+        fleet::Wanted {
             data_dir: self.data_dir.clone().or(default),
             ephemeral: self.ephemeral,
             clusters: self.clusters,
@@ -85,7 +84,7 @@ impl Up {
         let started = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            started = up::start(&wanted, &progress) => started,
+            started = fleet::start(&wanted, &progress) => started,
         };
         let mut fleet = started?;
         progress.ready(&fleet.describe())?;

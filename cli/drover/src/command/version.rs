@@ -2,13 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{connect::Target, flags::Global};
+use output::Data;
 use serde_json::json;
-
-use crate::{
-    cli::Global,
-    connect::Target,
-    output::{self, Data},
-};
 
 /// The version of OCM whose APIs this binary speaks.
 const OCM_VERSION: &str = "v1.3";

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use client::{cluster_name, connect::Target, flags::Global, kinds};
 use kube::{
     api::{Patch, PatchParams, PostParams},
     core::{ApiResource, DynamicObject},
@@ -12,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::pairs;
-use crate::{cli::Global, cluster_name, connect::Target, kinds, manifests, output};
+use crate::manifests;
 
 /// Make an add-on of manifests: a ClusterManagementAddOn and an AddOnTemplate
 #[derive(Debug, Args)]

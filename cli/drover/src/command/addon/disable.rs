@@ -3,9 +3,8 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{cluster_name, connect::Target, flags::Global, kinds};
 use kube::api::{DeleteParams, ListParams};
-
-use crate::{cli::Global, cluster_name, connect::Target, kinds, output};
 
 /// Take add-ons off clusters
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use client::{cluster_name, connect::Target, flags::Global, kinds};
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
@@ -15,7 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::pairs;
-use crate::{cli::Global, cluster_name, connect::Target, kinds, manifests, output};
+use crate::manifests;
 
 /// Where an add-on goes when nobody says otherwise: the default of the API.
 const NAMESPACE: &str = "open-cluster-management-agent-addon";

@@ -2,18 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{clusters, conditions, connect::Target, flags::Global};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
+use output::{Asked, Format, age, table::Table};
 
-use crate::{
-    add_ons::{self, cluster, name},
-    age,
-    cli::Global,
-    clusters, conditions,
-    connect::Target,
-    output::{self, Asked, Format},
-    table::Table,
-};
+use crate::add_ons::{self, cluster, name};
 
 /// List add-ons and the clusters that have them
 #[derive(Debug, Args)]

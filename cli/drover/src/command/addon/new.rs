@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-
-use crate::{cluster_name, output};
+use client::cluster_name;
 
 /// Write the project of a new add-on, with a test
 #[derive(Debug, Args)]

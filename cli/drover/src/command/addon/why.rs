@@ -1,14 +1,12 @@
 //! `drover addon why NAME --cluster C`: `drover why managedclusteraddon/C/NAME`, for those who think of the add-on first.
 
+use ::why::object::Object;
 use anyhow::Result;
 use clap::Args;
+use client::{cluster_name, flags::Global};
+use output::Data;
 
-use crate::{
-    cli::Global,
-    cluster_name,
-    command::why::{self, Object},
-    output::Data,
-};
+use crate::command::why;
 
 /// Say what an add-on waits for on a cluster, one sentence for each thing
 #[derive(Debug, Args)]

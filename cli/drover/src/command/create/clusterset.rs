@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{connect::Target, flags::Global, kinds};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::{cli::Global, connect::Target, kinds, output, selector_text};
+use crate::selector_text;
 
 /// Create a set that clusters can be put into, or that takes those with certain labels
 #[derive(Debug, Args)]

@@ -3,10 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use client::{connect::Target, flags::Global, kinds};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::{cli::Global, connect::Target, kinds, output, selector_text};
+use crate::selector_text;
 
 /// Create a placement, which chooses clusters from the sets that are bound to its namespace
 #[derive(Debug, Args)]

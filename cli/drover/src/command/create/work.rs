@@ -7,21 +7,17 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{cluster_name, connect::Target, flags::Global, kinds};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::DynamicObject,
 };
 use ocm_api::{cluster::PlacementDecision, labels};
+use output::{Asked, Data};
 use serde_json::{Value, json};
 
-use crate::{
-    cli::Global,
-    cluster_name,
-    connect::Target,
-    kinds, manifests,
-    output::{self, Asked, Data},
-};
+use crate::manifests;
 
 /// Create a work that brings manifests to clusters
 #[derive(Debug, Args)]

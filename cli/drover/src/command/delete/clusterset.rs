@@ -4,10 +4,9 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{clusters, connect::Target, flags::Global, kinds};
 use kube::api::{DeleteParams, ListParams};
 use ocm_api::namespaces;
-
-use crate::{cli::Global, command::get::clustersets, connect::Target, kinds, output};
 
 /// Delete a set of clusters; the clusters stay, and keep their label
 #[derive(Debug, Args)]
@@ -32,7 +31,7 @@ impl ClusterSet {
         if found.is_none() {
             return output::say(format_args!("Clusterset {name} not found or is already deleted"));
         }
-        if let Some(bound) = clustersets::bindings(&hub).await?.remove(name) {
+        if let Some(bound) = clusters::bindings(&hub).await?.remove(name) {
             let (namespaces, first) = (bound.join(", "), &bound[0]);
             bail!(
                 "clusterset {name} is still bound to the namespaces {namespaces}; \

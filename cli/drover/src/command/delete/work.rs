@@ -10,9 +10,8 @@ use kube::{
     runtime::wait::{await_condition, conditions::is_deleted},
 };
 
+use client::{cluster_name, connect::Target, flags::Global, kinds};
 use serde_json::json;
-
-use crate::{cli::Global, cluster_name, connect::Target, kinds, output};
 
 /// Delete a work, and with it what it made on the clusters
 #[derive(Debug, Args)]
@@ -33,7 +32,7 @@ pub struct Work {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait, in seconds [default: 60, with --force 10]
-    #[arg(long, value_name = "SECONDS", value_parser = crate::cli::wait_seconds())]
+    #[arg(long, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
     timeout: Option<u64>,
     /// Delete it although its cluster does not let go of it in time, or at once with --no-wait; what it made stays there
     #[arg(long)]

@@ -6,16 +6,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
+use client::{clusters, connect::Target, flags::Global};
 use kube::core::DynamicObject;
+use output::{Asked, Format, table::Table};
 
-use crate::{
-    add_ons::{self, cluster, name},
-    cli::Global,
-    clusters,
-    connect::Target,
-    output::{self, Asked, Format},
-    table::Table,
-};
+use crate::add_ons::{self, cluster, name};
 
 /// List the add-ons, each with how many clusters have it
 #[derive(Debug, Args)]

@@ -3,20 +3,13 @@
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use client::{conditions, connect::Target, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Membership};
+use output::{Asked, Data, Format, age, table::Table};
 
-use crate::{
-    age,
-    cli::Global,
-    conditions,
-    connect::Target,
-    kinds,
-    output::{self, Asked, Data, Format},
-    quantity,
-    table::Table,
-};
+use crate::quantity;
 
 /// List the managed clusters
 #[derive(Debug, Args)]

@@ -5,19 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{clusters, conditions, connect::Target, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 use ocm_api::{conditions::managed_cluster_set, selector::Selector};
-
-use crate::{
-    age,
-    cli::Global,
-    conditions,
-    connect::Target,
-    kinds,
-    output::{self, Asked, Data, Format},
-    table::Table,
-};
+use output::{Asked, Data, Format, age, table::Table};
 
 /// List the sets of clusters, how many clusters each has, and who may use them
 #[derive(Debug, Args)]
@@ -55,30 +47,12 @@ impl ClusterSets {
             return Ok(());
         }
         let bindings = match self.output {
-            Format::Table | Format::Wide => bindings(&hub).await?,
+            Format::Table | Format::Wide => clusters::bindings(&hub).await?,
             _ => BTreeMap::new(),
         };
         let asked = Asked::by(&self.names);
         output::print(&encode(&sets, asked, &bindings, self.output, Timestamp::now())?)
     }
-}
-
-/// Namespaces by the set that is bound there.
-pub async fn bindings(hub: &Target) -> Result<BTreeMap<String, Vec<String>>> {
-    let page = hub
-        .all(&kinds::managed_cluster_set_binding())
-        .list(&ListParams::default())
-        .await;
-    let page = page.map_err(|error| hub.explain("could not list the bindings of cluster sets", &error))?;
-    let mut bound: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for it in page.items {
-        let (set, namespace) = (it.data["spec"]["clusterSet"].as_str(), it.metadata.namespace);
-        if let (Some(set), Some(namespace)) = (set, namespace) {
-            bound.entry(set.to_owned()).or_default().push(namespace);
-        }
-    }
-    bound.values_mut().for_each(|it| it.sort());
-    Ok(bound)
 }
 
 fn encode(

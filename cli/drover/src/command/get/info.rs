@@ -5,6 +5,8 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{connect::Target, flags::Global};
+use installation::charts;
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -13,14 +15,8 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use ocm_api::namespaces;
+use output::Data;
 use serde_json::{Value, json};
-
-use crate::{
-    charts,
-    cli::Global,
-    connect::Target,
-    output::{self, Data},
-};
 
 /// Say what runs a hub and which kinds it has
 #[derive(Debug, Args)]

@@ -5,17 +5,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{conditions, connect::Target, flags::Global, kinds};
 use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::{cluster::PlacementDecision, labels};
-
-use crate::{
-    cli::Global,
-    conditions,
-    connect::Target,
-    kinds,
-    output::{self, Asked, Data, Format},
-    table::Table,
-};
+use output::{Asked, Data, Format, table::Table};
 
 /// List the placements and the clusters that each has chosen
 #[derive(Debug, Args)]

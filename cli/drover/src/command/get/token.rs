@@ -3,17 +3,16 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use client::{
+    bootstrap::{Invitation, parse_server},
+    connect::Target,
+    flags::Global,
+};
+use installation::charts;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use ocm_api::namespaces;
-
-use crate::{
-    bootstrap::{Invitation, parse_server},
-    charts,
-    cli::Global,
-    connect::Target,
-    output::{self, Data},
-};
+use output::Data;
 
 /// Print a token that clusters can join with for an hour, and the command that does it
 #[derive(Debug, Args)]

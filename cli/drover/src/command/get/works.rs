@@ -4,19 +4,11 @@
 
 use anyhow::Result;
 use clap::Args;
+use client::{clusters, conditions, connect::Target, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
+use output::{Asked, Data, Format, age, table::Table};
 use serde_json::Value;
-
-use crate::{
-    age,
-    cli::Global,
-    clusters, conditions,
-    connect::Target,
-    kinds,
-    output::{self, Asked, Data, Format},
-    table::Table,
-};
 
 /// List the works of a cluster, or tell one work resource by resource
 #[derive(Debug, Args)]

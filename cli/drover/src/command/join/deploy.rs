@@ -5,16 +5,14 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use client::{connect::Target, kinds};
+use installation::{
+    Mode,
+    charts::{self, AgentValues},
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, api::ListParams, config::Kubeconfig};
 use ocm_api::namespaces;
-
-use crate::{
-    charts::{self, AgentValues},
-    connect::Target,
-    installation::{self, Mode},
-    kinds, output,
-};
 
 /// What `--deploy` takes.
 #[derive(Debug, Args)]
@@ -36,7 +34,7 @@ pub struct Deploy {
         long,
         default_value_t = 300,
         value_name = "SECONDS",
-        value_parser = crate::cli::wait_seconds(),
+        value_parser = client::flags::wait_seconds(),
         requires = "deploy",
         help_heading = "The Deployment"
     )]

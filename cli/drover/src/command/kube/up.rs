@@ -8,19 +8,18 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use kube_api::{authn::TrustedProxies, clock::Clock};
-use serde_json::{Map, json};
-use tokio_util::sync::CancellationToken;
-
-use crate::{
-    command::up::Lines,
+use fleet::{
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     nodes,
     ports::Ports,
-    process,
-    progress::Progress,
 };
+use kube_api::{authn::TrustedProxies, clock::Clock};
+use output::progress::Progress;
+use serde_json::{Map, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::up::Lines;
 
 /// The name of the server: of its directory, its kubeconfig, its context and its node.
 const NAME: &str = "kube";
@@ -48,7 +47,7 @@ pub struct Up {
     #[arg(long, conflicts_with = "node_image_map")]
     no_node: bool,
     /// How long Events are kept after they were last written [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = crate::embedded::event_ttl)]
+    #[arg(long, value_name = "DURATION", value_parser = fleet::embedded::event_ttl)]
     event_ttl: Option<Duration>,
     /// Believe proxies in front about who asks, in X-Remote-User, X-Remote-Group and X-Remote-Extra-..., when they show a
     /// certificate of an authority in FILE

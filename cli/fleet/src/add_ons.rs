@@ -1,0 +1,105 @@
+//! Puts add-ons of ours on the clusters of `drover up`, for who does not want to type it: what `kubectl apply` of the
+//! ClusterManagementAddOn and `drover addon enable` do.
+
+use anyhow::{Result, bail};
+use kube::{Api, Client};
+use ocm_api::{
+    addon::v1alpha1::{ClusterManagementAddOn, ConfigMeta, ManagedClusterAddOn},
+    condition,
+    conditions::managed_cluster_add_on as conditions,
+};
+use ocm_reconcile::{Cache, Clients, Plan, Site, execute};
+use output::progress::Progress;
+use tokio_util::sync::CancellationToken;
+
+use crate::examples;
+
+/// Offers the add-ons, puts them on the clusters and waits until each is available, telling so. What is there already is
+/// left as it is.
+pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress: &Progress) -> Result<()> {
+    if add_ons.is_empty() {
+        return Ok(());
+    }
+    let mut offer = Plan::new();
+    for name in add_ons {
+        offer.create(Site::Hub, &offered(name)?);
+    }
+    offer.stage();
+    for name in add_ons {
+        for cluster in clusters {
+            let mut add_on = ManagedClusterAddOn::new(name, Default::default());
+            add_on.metadata.namespace = Some(cluster.clone());
+            offer.create(Site::Hub, &add_on);
+        }
+    }
+    let outcome = execute(&Clients::hub(hub.clone()), &offer).await;
+    if !outcome.succeeded() {
+        bail!("could not put the add-ons on the clusters: {}", outcome.error_text());
+    }
+    let watching = CancellationToken::new();
+    let _stop = watching.clone().drop_guard();
+    let installed: Cache<ManagedClusterAddOn> = Cache::start(Api::all(hub.clone()), watching);
+    let steps = add_ons
+        .iter()
+        .flat_map(|name| clusters.iter().map(move |cluster| (name, cluster)));
+    let arrivals = steps.map(|(name, cluster)| {
+        let step = progress.start(format!("{name} on {cluster} becoming available"));
+        let installed = &installed;
+        async move {
+            let is_available = |it: &Cache<ManagedClusterAddOn>| {
+                let conditions = it.get(cluster, name)?.status.clone()?.conditions;
+                condition::is_true(&conditions, conditions::AVAILABLE).then_some(())
+            };
+            installed.until(is_available).await;
+            step.done(&format!("{name} on {cluster}"), "available")
+        }
+    });
+    futures::future::try_join_all(arrivals).await?;
+    Ok(())
+}
+
+/// The ClusterManagementAddOn of an add-on of ours: installed by hand, without defaults.
+fn offered(name: &str) -> Result<ClusterManagementAddOn> {
+    let ours = examples::add_ons();
+    let Some(add_on) = ours.iter().find(|it| it.name() == name) else {
+        let known: Vec<&str> = ours.iter().map(|it| it.name()).collect();
+        bail!(
+            "--addons {name}: not an add-on that comes with drover; those are {}",
+            known.join(", ")
+        );
+    };
+    let mut offered = ClusterManagementAddOn::new(name, Default::default());
+    offered.spec.add_on_meta.display_name = name.to_owned();
+    offered.spec.supported_configs = add_on
+        .supported_configs()
+        .into_iter()
+        .map(|it| ConfigMeta {
+            group: it.group,
+            resource: it.resource,
+            default_config: None,
+        })
+        .collect();
+    Ok(offered)
+}
+
+/// Checks that these are add-ons of ours.
+pub fn check(names: &[String]) -> Result<()> {
+    names.iter().try_for_each(|it| offered(it).map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_add_on_of_ours_is_offered_with_the_kinds_it_is_configured_by() {
+        let offered = offered("helloworld").expect("it is ours");
+        assert_eq!(offered.spec.add_on_meta.display_name, "helloworld");
+        assert_eq!(offered.spec.supported_configs[0].resource, "addondeploymentconfigs");
+        let error = check(&["nope".into()]).expect_err("it is not ours").to_string();
+        assert!(
+            error.starts_with("--addons nope: not an add-on that comes with drover; those are helloworld"),
+            "{error}"
+        );
+    }
+}

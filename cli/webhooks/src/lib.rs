@@ -1,0 +1,270 @@
+//! The rules for who writes clusters, sets, works and add-ons, brought to API servers, and the conversion of the add-on kinds.
+//! The rules themselves are plain functions of `registration` and `work`. The embedded API asks them in process ([`admission`]);
+//! a Kubernetes that is not ours asks the hub by webhooks ([`reviews`]), for which the hub makes its own certificate and tells
+//! the API server where to ask.
+//! Upstream: three Deployments that registration-operator sets up; names, paths and rules are theirs.
+
+pub mod admission;
+mod certificate;
+mod certificate_times;
+mod configurations;
+pub mod reviews;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use arc_swap::ArcSwap;
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+use process::serving;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::certificate::Keeper;
+
+/// After a look that failed.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// What a hub leaves on an API server for its webhooks, as manifests without content: to take it away.
+pub fn configurations() -> Vec<serde_json::Value> {
+    configurations::names()
+}
+
+/// What says where webhooks are answered.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Flags {
+    /// Answer the API server's webhooks here: the rules for who writes clusters, sets and works, and the conversion of the
+    /// add-on kinds. A `drover up` needs none, its API has them
+    #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, requires = "reached", help_heading = "Webhooks")]
+    webhook_listen: Option<SocketAddr>,
+    /// The Service in the namespace open-cluster-management-hub by which the API server reaches them
+    #[arg(
+        long,
+        value_name = "NAME",
+        group = "reached",
+        requires = "webhook_listen",
+        help_heading = "Webhooks"
+    )]
+    webhook_service: Option<String>,
+    /// Where the API server reaches them when it is not by a Service
+    #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = client::bootstrap::parse_server, help_heading = "Webhooks")]
+    webhook_url: Option<String>,
+}
+
+/// How an API server comes to the webhooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reached {
+    /// By a Service in the hub's namespace.
+    Service(String),
+    /// By a URL without a path.
+    Url(String),
+}
+
+impl Reached {
+    /// The names that the certificate is for.
+    fn names(&self) -> Result<Vec<String>> {
+        let namespace = ocm_api::namespaces::HUB;
+        match self {
+            Self::Service(name) => Ok(vec![
+                format!("{name}.{namespace}.svc"),
+                format!("{name}.{namespace}.svc.cluster.local"),
+            ]),
+            Self::Url(url) => {
+                let parsed = url::Url::parse(url)?;
+                let host = parsed.host_str().unwrap_or_default();
+                Ok(vec![host.trim_matches(['[', ']']).to_owned()])
+            }
+        }
+    }
+}
+
+impl Flags {
+    /// Whether webhooks are to be answered.
+    pub fn are_wanted(&self) -> bool {
+        self.webhook_listen.is_some()
+    }
+
+    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told. The hub's namespace and
+    /// kinds are there: [`hub::prepare`] has put them there.
+    ///
+    /// # Errors
+    /// When the address is taken, or the certificate cannot be kept.
+    pub async fn start(&self, hub: &Client, options: &hub::Options, stop: &CancellationToken) -> Result<()> {
+        let Some(address) = self.webhook_listen else {
+            return Ok(());
+        };
+        let reached = match (&self.webhook_service, &self.webhook_url) {
+            (Some(name), _) => Reached::Service(name.clone()),
+            (None, Some(url)) => Reached::Url(url.clone()),
+            (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
+        };
+        let times = certificate_times::serving_certificate()?;
+        let keeper = Keeper::new(hub.clone(), reached.names()?, times.life);
+        let held = keeper.hold(Timestamp::now()).await?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
+        info!(address = %listener.local_addr()?, "answers webhooks");
+        let tls = Arc::new(ArcSwap::from(held.config.clone()));
+        let pages = reviews::of_hub(hub, options);
+        tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
+        configurations::configure(hub, &reached, &held.authorities).await?;
+        let kept = Kept {
+            reached,
+            keeper,
+            look_again: times.look_again,
+        };
+        tokio::spawn(follow(hub.clone(), kept, held.authorities, tls, stop.clone()));
+        Ok(())
+    }
+}
+
+/// What is looked after.
+struct Kept {
+    reached: Reached,
+    keeper: Keeper,
+    /// How often it is looked whether the certificate was renewed by another process, and whether the API server still knows.
+    look_again: Duration,
+}
+
+/// Renews the certificate in time, takes up what another process has renewed, and tells the API server again.
+async fn follow(hub: Client, kept: Kept, mut told: String, tls: Arc<ArcSwap<ServerConfig>>, stop: CancellationToken) {
+    let mut pause = kept.look_again;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let looked = async {
+            let held = kept.keeper.hold(Timestamp::now()).await?;
+            // What the API server trusts comes first: it holds the authority of the certificate before, too.
+            configurations::configure(&hub, &kept.reached, &held.authorities).await?;
+            if held.authorities != told {
+                tls.store(held.config);
+                told = held.authorities;
+                info!("took up a renewed certificate for webhooks");
+            }
+            anyhow::Ok(())
+        };
+        pause = match looked.await {
+            Ok(()) => kept.look_again,
+            Err(error) => {
+                warn!(
+                    error = format!("{error:#}"),
+                    "could not look after the webhooks, will retry"
+                );
+                RETRY
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::rbac;
+    use k8s_openapi::api::rbac::v1::PolicyRule;
+    use ocm_reconcile::rbac::Right;
+    use serde_json::json;
+    use testkit::{Ask, Asked, Site, site};
+
+    use super::*;
+
+    /// A right, and the verb and resource that its lack refuses.
+    async fn refused_without(lacks: Option<&Ask>) -> (Asked, anyhow::Result<()>) {
+        let site = Site::start().await.unwrap();
+        let admin = site.client();
+        hub::prepare(&admin).await.unwrap();
+        let account = (ocm_api::namespaces::HUB, rbac::SERVICE_ACCOUNT);
+        let user = site.user_of_hub().await;
+        let left = |all: &[Right]| {
+            let rules = site::rules(all).into_iter().flat_map(|it| {
+                let (resources, verbs) = (it.resources.clone().unwrap_or_default(), it.verbs.clone());
+                let pairs = resources
+                    .into_iter()
+                    .flat_map(move |resource| verbs.clone().into_iter().map(move |verb| (resource.clone(), verb)));
+                pairs.map(move |(resource, verb)| PolicyRule {
+                    resources: Some(vec![resource]),
+                    verbs: vec![verb],
+                    ..it.clone()
+                })
+            });
+            let is_left = |it: &PolicyRule| {
+                let group = it.api_groups.as_ref().map_or("", |it| it[0].as_str());
+                let resource = it.resources.as_ref().map_or("", |it| it[0].as_str());
+                lacks != Some(&Ask::new(group, resource, &it.verbs[0]))
+            };
+            rules.filter(is_left).collect::<Vec<_>>()
+        };
+        site.user_with(account, rbac::WEBHOOKS_ROLE, &left(rbac::WEBHOOKS))
+            .await;
+        let group = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": rbac::CERTIFICATE_ROLE, "namespace": account.0});
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": left(rbac::CERTIFICATE),
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": rbac::CERTIFICATE_ROLE},
+            "subjects": [{"kind": "ServiceAccount", "name": account.1, "namespace": account.0}],
+        });
+        site.apply(&format!("{role}\n---\n{binding}")).await;
+        let asked = Asked::default();
+        let client = asked.over(Client::new(site.server.service(user), "default"));
+        let stop = CancellationToken::new();
+        let flags = Flags {
+            webhook_listen: Some(([127, 0, 0, 1], 0).into()),
+            webhook_service: Some("drover-hub-webhook".to_owned()),
+            webhook_url: None,
+        };
+        let work = async {
+            flags.start(&client, &hub::Options::default(), &stop).await?;
+            // The certificate of today is renewed in time.
+            let keeper = Keeper::new(
+                client.clone(),
+                Reached::Service("drover-hub-webhook".to_owned()).names()?,
+                Duration::from_secs(30 * 24 * 3600),
+            );
+            let later = Timestamp::now() + jiff::SignedDuration::from_hours(29 * 24);
+            keeper.hold(later).await.map(drop)
+        };
+        let ended = work.await;
+        stop.cancel();
+        (asked, ended)
+    }
+
+    /// As of the hub's other rights, but that its webhooks are not a library's: they are sufficient, because nothing is refused,
+    /// and minimal, because nothing works without one of them.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn webhooks_need_their_rights_and_no_others() {
+        let (asked, ended) = refused_without(None).await;
+        ended.unwrap();
+        assert!(asked.heard().refused.is_empty(), "{:?}", asked.heard().refused);
+        for right in rbac::WEBHOOKS.iter().chain(rbac::CERTIFICATE) {
+            for resource in right.resources.split_whitespace() {
+                for verb in right.verbs.split_whitespace() {
+                    let lacks = Ask::new(right.group, resource, verb);
+                    let (asked, ended) = refused_without(Some(&lacks)).await;
+                    assert!(ended.is_err(), "nothing needs {lacks}");
+                    assert!(!asked.heard().refused.is_empty(), "{lacks}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_certificate_is_for_the_names_that_the_api_server_asks_by() {
+        let names = |it: Reached| it.names().unwrap();
+        assert_eq!(
+            names(Reached::Service("a".into())),
+            [
+                "a.open-cluster-management-hub.svc",
+                "a.open-cluster-management-hub.svc.cluster.local"
+            ]
+        );
+        assert_eq!(names(Reached::Url("https://127.0.0.1:9443".into())), ["127.0.0.1"]);
+        assert_eq!(names(Reached::Url("https://[::1]:9443".into())), ["::1"]);
+        assert_eq!(names(Reached::Url("https://hub.example:9443".into())), ["hub.example"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! What can be asked about, as it is typed: `KIND/NAME`.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+
+/// What was asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Object {
+    ManagedCluster(String),
+    ClusterManagementAddOn(String),
+    ManagedClusterAddOn {
+        cluster: String,
+        name: String,
+    },
+    ManifestWork {
+        cluster: String,
+        name: String,
+    },
+    ManagedClusterSet(String),
+    ManagedClusterSetBinding {
+        namespace: String,
+        name: String,
+    },
+    ManifestWorkReplicaSet {
+        name: String,
+        /// Said with the name; `-n` otherwise.
+        namespace: Option<String>,
+        cluster: Option<String>,
+    },
+    Csr(String),
+    Placement {
+        name: String,
+        namespace: String,
+        cluster: Option<String>,
+    },
+}
+
+impl FromStr for Object {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.iter().any(|it| it.is_empty()) {
+            bail!("write KIND/NAME, for example managedcluster/cluster1");
+        }
+        let kind = parts[0].to_ascii_lowercase();
+        match (kind.as_str(), &parts[1..]) {
+            ("managedcluster" | "managedclusters" | "cluster" | "mcl", [name]) => {
+                Ok(Self::ManagedCluster((*name).into()))
+            }
+            ("clustermanagementaddon" | "clustermanagementaddons" | "cma" | "cmas", [name]) => {
+                Ok(Self::ClusterManagementAddOn((*name).into()))
+            }
+            ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", [cluster, name]) => {
+                Ok(Self::ManagedClusterAddOn {
+                    cluster: (*cluster).into(),
+                    name: (*name).into(),
+                })
+            }
+            ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", _) => {
+                bail!("write managedclusteraddon/CLUSTER/NAME: it is one cluster's")
+            }
+            ("manifestwork" | "manifestworks" | "work" | "mw", [cluster, name]) => Ok(Self::ManifestWork {
+                cluster: (*cluster).into(),
+                name: (*name).into(),
+            }),
+            ("manifestwork" | "manifestworks" | "work" | "mw", _) => {
+                bail!("write manifestwork/CLUSTER/NAME: a work belongs to one cluster")
+            }
+            ("managedclusterset" | "managedclustersets" | "clusterset" | "mclset" | "mclsets", [name]) => {
+                Ok(Self::ManagedClusterSet((*name).into()))
+            }
+            (
+                "managedclustersetbinding" | "managedclustersetbindings" | "mclsetbinding" | "mclsetbindings",
+                [namespace, name],
+            ) => Ok(Self::ManagedClusterSetBinding {
+                namespace: (*namespace).into(),
+                name: (*name).into(),
+            }),
+            ("managedclustersetbinding" | "managedclustersetbindings" | "mclsetbinding" | "mclsetbindings", _) => {
+                bail!("write managedclustersetbinding/NAMESPACE/NAME: it lets one namespace use a set")
+            }
+            ("manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs", [name]) => {
+                Ok(Self::ManifestWorkReplicaSet {
+                    name: (*name).into(),
+                    namespace: None,
+                    cluster: None,
+                })
+            }
+            ("manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs", [namespace, name]) => {
+                Ok(Self::ManifestWorkReplicaSet {
+                    name: (*name).into(),
+                    namespace: Some((*namespace).into()),
+                    cluster: None,
+                })
+            }
+            ("placement" | "placements", [name]) => Ok(Self::Placement {
+                name: (*name).into(),
+                namespace: "default".into(),
+                cluster: None,
+            }),
+            ("placement" | "placements", _) => bail!("write placement/NAME, and its namespace with -n"),
+            ("csr" | "certificatesigningrequest" | "certificatesigningrequests", [name]) => {
+                Ok(Self::Csr((*name).into()))
+            }
+            (
+                "managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr" | "managedclusterset"
+                | "managedclustersets" | "clusterset" | "mclset" | "mclsets",
+                _,
+            ) => bail!("write {kind}/NAME"),
+            _ => bail!(
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding or a csr"
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ManagedCluster(name) => write!(f, "managedcluster/{name}"),
+            Self::ClusterManagementAddOn(name) => write!(f, "clustermanagementaddon/{name}"),
+            Self::ManagedClusterAddOn { cluster, name } => write!(f, "managedclusteraddon/{cluster}/{name}"),
+            Self::ManifestWork { cluster, name } => write!(f, "manifestwork/{cluster}/{name}"),
+            Self::ManagedClusterSet(name) => write!(f, "managedclusterset/{name}"),
+            Self::ManagedClusterSetBinding { namespace, name } => {
+                write!(f, "managedclustersetbinding/{namespace}/{name}")
+            }
+            Self::ManifestWorkReplicaSet { name, .. } => write!(f, "manifestworkreplicaset/{name}"),
+            Self::Csr(name) => write!(f, "csr/{name}"),
+            Self::Placement { name, .. } => write!(f, "placement/{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_as_kind_and_name() {
+        let parsed = |text: &str| text.parse::<Object>().map_err(|it| it.to_string());
+        assert_eq!(
+            parsed("managedcluster/cluster3"),
+            Ok(Object::ManagedCluster("cluster3".into()))
+        );
+        assert_eq!(parsed("mcl/a"), Ok(Object::ManagedCluster("a".into())));
+        assert_eq!(
+            parsed("work/c/w"),
+            Ok(Object::ManifestWork {
+                cluster: "c".into(),
+                name: "w".into()
+            })
+        );
+        assert_eq!(parsed("csr/a-b"), Ok(Object::Csr("a-b".into())));
+        assert!(parsed("work/w").unwrap_err().contains("a work belongs to one cluster"));
+        assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
+        assert!(
+            parsed("managedcluster")
+                .unwrap_err()
+                .contains("write managedcluster/NAME")
+        );
+        assert!(parsed("managedcluster/").unwrap_err().contains("write KIND/NAME"));
+    }
+}

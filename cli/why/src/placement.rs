@@ -1,0 +1,51 @@
+//! Why a placement chose what it chose: the hub's own rules, asked about what is on the hub now.
+
+use anyhow::{Result, anyhow, bail};
+use client::connect::Target;
+use kube::Api;
+use ocm_api::{annotations, cluster::Placement};
+use placement::{
+    gather::gather,
+    select::{World, explain, select},
+};
+
+/// Sentences about the whole choice, then one about each cluster, or about this one.
+pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
+    let world = observe(hub, namespace, name).await?;
+    let placement = &world.placement;
+    let selection = select(&world);
+    let mut sentences = Vec::new();
+    if placement.metadata.deletion_timestamp.is_some() {
+        sentences.push(format!(
+            "Placement {name} is being deleted and decides nothing any more."
+        ));
+    }
+    let switch = placement.metadata.annotations.as_ref();
+    if switch.is_some_and(|it| it.get(annotations::SCHEDULING_DISABLED).is_some_and(|it| it == "true")) {
+        let key = annotations::SCHEDULING_DISABLED;
+        sentences.push(format!(
+            "Its decisions stay as they are, because it has the annotation {key}=true."
+        ));
+    }
+    sentences.extend(explain::placement(&world, &selection));
+    let all = explain::clusters(&world, &selection);
+    let line = |it: &explain::Explained| format!("Cluster {} {}.", it.cluster, it.because);
+    match cluster {
+        None => sentences.extend(all.iter().map(line)),
+        Some(cluster) => match all.iter().find(|it| it.cluster == cluster) {
+            Some(it) => sentences.push(line(it)),
+            None => bail!("there is no cluster {cluster} on this hub; `drover get clusters` lists those there are"),
+        },
+    }
+    Ok(sentences)
+}
+
+/// Everything on the hub that the choice depends on.
+async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<World> {
+    let placements: Api<Placement> = Api::namespaced(hub.client.clone(), namespace);
+    let placement = placements.get_opt(name).await;
+    let placement = placement.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;
+    let placement = placement.ok_or_else(|| anyhow!("there is no placement {name} in namespace {namespace}"))?;
+    let world = gather(&hub.client, placement).await;
+    world.map_err(|error| hub.explain("could not list what the choice depends on", &error))
+}
