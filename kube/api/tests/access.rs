@@ -553,7 +553,9 @@ async fn an_aggregated_role_that_was_deleted_is_not_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::start(Some(dir.path())).await;
     let admin = world.admin();
-    let names: Vec<(String, String)> = (0..40).map(|it| (format!("part-{it}"), format!("whole-{it}"))).collect();
+    let names: Vec<(String, String)> = (0..40)
+        .map(|it| (format!("part-{it}"), format!("whole-{it}")))
+        .collect();
     for (part, whole) in &names {
         let label = json!({"part-of": whole});
         world

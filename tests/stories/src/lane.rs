@@ -86,7 +86,10 @@ pub(crate) const KUBERNETES: &str = "STORY_KUBERNETES";
 impl Programs {
     /// `binaries` has our binary, `kubernetes` the control plane and a kubectl.
     pub fn of(lane: Lane, binaries: &Path, kubernetes: &Path) -> Result<Self> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(binaries);
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)
+            .unwrap_or(binaries);
         let text = |it: &Path| it.to_string_lossy().into_owned();
         let mut it = Self {
             folders: vec![binaries.to_path_buf()],

@@ -8,12 +8,7 @@ use ocm_reconcile::rights::{Right, cluster_role, role};
 use serde_json::{Value, json};
 
 const PROGRAMS: [(&str, &str, &str, &[Right]); 2] = [
-    (
-        "hub",
-        "ocm/hub/src/rights.rs",
-        hub::rights::ROLE,
-        hub::rights::RIGHTS,
-    ),
+    ("hub", "ocm/hub/src/rights.rs", hub::rights::ROLE, hub::rights::RIGHTS),
     (
         "agent",
         "ocm/agent/src/rights.rs",

@@ -109,20 +109,14 @@ mod tests {
 
     #[test]
     fn two_reconcilers_of_one_name_are_found() {
-        let two = [
-            source("ocm/work/src/a.rs", HEADED),
-            source("ocm/work/src/b.rs", HEADED),
-        ];
+        let two = [source("ocm/work/src/a.rs", HEADED), source("ocm/work/src/b.rs", HEADED)];
         assert_eq!(findings(&two).len(), 1);
     }
 
     #[test]
     fn a_condition_with_two_authors_is_found() {
         let text = "wanted(\n    manifest_work::APPLIED, true";
-        let two = [
-            source("ocm/work/src/a.rs", text),
-            source("ocm/hub/src/b.rs", text),
-        ];
+        let two = [source("ocm/work/src/a.rs", text), source("ocm/hub/src/b.rs", text)];
         assert_eq!(findings(&two).len(), 1);
         let agreed = text.replace("manifest_work::APPLIED", "managed_cluster::AVAILABLE");
         let two = [

@@ -17,109 +17,23 @@ fn wrong(spec: Value, container: Value) -> Vec<String> {
 
 #[test]
 fn what_a_pod_may_not_say_is_told_in_the_words_of_kubernetes() {
-    let none = json!({});
     let table = [
         (
-            json!({}),
-            json!({"resources": {"claims": [{"name": "x"}]}}),
-            vec![
-                "spec.containers[0].resources.claims[0]: Not found: \"x\": must be one of the names in pod.spec.resourceClaims which is empty",
-            ],
+            json!({"securityContext": {"supplementalGroupsPolicy": "X"}}),
+            "spec.securityContext.supplementalGroupsPolicy: Unsupported value: \"X\": supported values: \"Merge\", \"Strict\"",
         ),
         (
-            json!({"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}),
-            json!({"resources": {"claims": [{"name": "a", "request": "r"}, {"name": "a"}, {"name": "b"}]}}),
-            vec![
-                "spec.containers[0].resources.claims[1]: Duplicate value: \"a\"",
-                "spec.containers[0].resources.claims[2]: Not found: \"b\": must be one of the names in pod.spec.resourceClaims: a",
-            ],
+            json!({"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1"}}]}),
+            "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity",
         ),
         (
-            json!({"resourceClaims": [{"name": "a"}]}),
-            none.clone(),
-            vec![
-                "spec.resourceClaims[0]: Invalid value: {\"Name\":\"a\",\"ResourceClaimName\":null,\"ResourceClaimTemplateName\":null}: must \
-                 specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
-            ],
-        ),
-        (
-            json!({"resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}, "requests": {"cpu": "1"}}}),
-            json!({"resources": {"limits": {"cpu": "2"}}}),
-            vec![
-                "spec.resources.limits[nvidia.com/gpu]: Unsupported value: \"nvidia.com/gpu\": supported values: \"cpu\", \"hugepages-\", \
-                 \"memory\"",
-                "spec.resources.requests[cpu]: Invalid value: \"1\": must be greater than or equal to aggregate container requests of 2",
-                "spec.resources.containers[0][cpu].limits: Invalid value: \"2\": must be less than or equal to pod limits of 1",
-            ],
-        ),
-        (
-            json!({"securityContext": {"supplementalGroupsPolicy": "X", "seLinuxChangePolicy": "X"}}),
-            none.clone(),
-            vec![
-                "spec.securityContext.supplementalGroupsPolicy: Unsupported value: \"X\": supported values: \"Merge\", \"Strict\"",
-                "spec.securityContext.seLinuxChangePolicy: Unsupported value: \"X\": supported values: \"MountOption\", \"Recursive\"",
-            ],
-        ),
-        (
-            json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}),
-            none.clone(),
-            vec![
-                "spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers",
-            ],
-        ),
-        (
-            json!({"hostUsers": false, "hostPID": true}),
-            none.clone(),
-            vec!["spec.HostPID: Forbidden: when `hostUsers` is false"],
-        ),
-        (
-            json!({"hostnameOverride": "a", "setHostnameAsFQDN": true}),
-            none.clone(),
-            vec!["spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true"],
-        ),
-        (
-            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule",
-                "matchLabelKeys": ["b"]}]}),
-            none.clone(),
-            vec![
-                "spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
-            ],
-        ),
-        (
-            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule",
-                "matchLabelKeys": ["b"], "labelSelector": {"matchLabels": {"b": "c"}, "matchExpressions": [
-                {"key": "b", "operator": "In", "values": ["c"]}]}}]}),
-            none.clone(),
-            vec![
-                "spec.topologySpreadConstraints[0][0]: Invalid value: \"b\": exists in both matchLabelKeys and labelSelector",
-            ],
-        ),
-        (
-            json!({"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1"}, "hostPath": {"path": "/"}}]}),
-            none.clone(),
-            vec![
-                "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity",
-                "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type",
-            ],
-        ),
-        (
-            json!({"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}),
-            json!({"env": [
-                {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "a", "path": "p", "key": "k"}}},
-                {"name": "B", "valueFrom": {"fileKeyRef": {"volumeName": "b", "path": "p", "key": "k"}}},
-            ]}),
-            vec![
-                "spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: \"a\": referenced volume must be of type emptyDir",
-                "spec.containers[0].env[1].valueFrom.fileKeyRef.volumeName: Not found: \"b\"",
-            ],
+            json!({"volumes": [{"name": "a", "emptyDir": {}, "hostPath": {"path": "/"}}]}),
+            "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type",
         ),
     ];
-    for (spec, container, want) in table {
-        assert_eq!(wrong(spec.clone(), container), want, "{spec}");
+    for (spec, want) in table {
+        assert_eq!(wrong(spec.clone(), json!({})), [want], "{spec}");
     }
-    let both = json!({"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "b"}], "resources": {"limits": {"cpu": "2"}}});
-    let container = json!({"resources": {"claims": [{"name": "a", "request": "r"}], "limits": {"cpu": "1"}}});
-    assert_eq!(wrong(both, container), Vec::<String>::new());
 }
 
 #[test]
@@ -284,41 +198,6 @@ fn what_a_container_refers_to_is_told_in_the_words_of_kubernetes() {
             ],
         ),
         (
-            json!({"securityContext": {"privileged": true, "allowPrivilegeEscalation": false}}),
-            vec![
-                "spec.containers[0].securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\"SELinuxOptions\":null,\
-                 \"WindowsOptions\":null,\"RunAsUser\":null,\"RunAsGroup\":null,\"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\
-                 \"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\"AppArmorProfile\":null}: cannot set \
-                 `allowPrivilegeEscalation` to false and `privileged` to true"
-                    .to_owned(),
-            ],
-        ),
-        (
-            json!({"securityContext": {"runAsUser": -1, "procMount": "X", "seccompProfile": {"type": "Localhost"}}}),
-            vec![
-                "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive".to_owned(),
-                "spec.containers[0].securityContext.procMount: Unsupported value: \"X\": supported values: \"Default\", \"Unmasked\""
-                    .to_owned(),
-                "spec.containers[0].securityContext.seccompProfile.localhostProfile: Required value: must be set when seccomp type is Localhost"
-                    .to_owned(),
-            ],
-        ),
-        (
-            json!({"ports": [{"containerPort": 80, "hostPort": 1}, {"containerPort": 81, "hostPort": 1}]}),
-            vec!["spec.containers[0].ports[1].hostPort: Duplicate value: \"TCP//1\"".to_owned()],
-        ),
-        (
-            json!({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}),
-            vec!["spec.containers[0].resources: Forbidden: HugePages require cpu or memory".to_owned()],
-        ),
-        (
-            json!({"volumeDevices": [{"name": "x", "devicePath": ""}]}),
-            vec![
-                "spec.containers[0].volumeDevices[0].name: Not found: \"x\"".to_owned(),
-                "spec.containers[0].volumeDevices[0].devicePath: Required value".to_owned(),
-            ],
-        ),
-        (
             json!({"restartPolicy": "Foo"}),
             vec![
                 "spec.containers[0].restartPolicy: Unsupported value: \"Foo\": supported values: \"Always\", \"Never\", \"OnFailure\""
@@ -336,13 +215,6 @@ fn what_a_container_refers_to_is_told_in_the_words_of_kubernetes() {
         [
             "spec.containers[0].volumeMounts.subPath: Invalid value: \"../a\": must not contain '..'",
             "spec.containers[0].volumeMounts[0].subPathExpr: Invalid value: \"b\": subPathExpr and subPath are mutually exclusive",
-        ]
-    );
-    let ports = json!({"ports": [{"containerPort": 80, "hostPort": 81}]});
-    assert_eq!(
-        wrong(json!({"hostNetwork": true}), ports),
-        [
-            "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"
         ]
     );
 }
@@ -396,24 +268,14 @@ fn what_is_wrong_with_a_volume_is_told_in_the_words_of_kubernetes() {
                 "downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
             ],
         ),
+        // What the published schema says of those that nothing mounts.
         (
             json!({"persistentVolumeClaim": {"claimName": ""}}),
             vec!["persistentVolumeClaim.claimName: Required value"],
         ),
         (
             json!({"nfs": {"server": "", "path": "x"}}),
-            vec![
-                "nfs.server: Required value",
-                "nfs.path: Invalid value: \"x\": must be an absolute path",
-            ],
-        ),
-        (
-            json!({"ephemeral": {"volumeClaimTemplate": {"metadata": {"name": "x"}, "spec": {}}}}),
-            vec![
-                "ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set",
-                "ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required",
-                "ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value",
-            ],
+            vec!["nfs.server: Required value"],
         ),
     ];
     for (mut volume, want) in table {
@@ -427,25 +289,11 @@ fn what_is_wrong_with_a_volume_is_told_in_the_words_of_kubernetes() {
 fn what_is_wrong_with_a_pod_is_told_in_the_words_of_kubernetes() {
     let required = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let node = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
-    let range = "must be between 0 and 2147483647, inclusive";
     let table = [
-        (
-            json!({"dnsPolicy": "None"}),
-            vec!["dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None".to_owned()],
-        ),
         (
             json!({"dnsPolicy": "X"}),
             vec![
                 "dnsPolicy: Unsupported value: \"X\": supported values: \"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\""
-                    .to_owned(),
-            ],
-        ),
-        (
-            json!({"dnsConfig": {"nameservers": ["a", "1.1.1.1", "2.2.2.2", "3.3.3.3"]}}),
-            vec![
-                "dnsConfig.nameservers: Invalid value: [\"a\",\"1.1.1.1\",\"2.2.2.2\",\"3.3.3.3\"]: must not have more than 3 nameservers"
-                    .to_owned(),
-                "dnsConfig.nameservers[0]: Invalid value: \"a\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
                     .to_owned(),
             ],
         ),
@@ -471,16 +319,6 @@ fn what_is_wrong_with_a_pod_is_told_in_the_words_of_kubernetes() {
             ],
         ),
         (
-            json!({"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "", "whenUnsatisfiable": "X"}]}),
-            vec![
-                "topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero".to_owned(),
-                "topologySpreadConstraints[0].topologyKey: Required value: can not be empty".to_owned(),
-                "topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"X\": supported values: \"DoNotSchedule\", \
-                 \"ScheduleAnyway\""
-                    .to_owned(),
-            ],
-        ),
-        (
             node(json!([])),
             vec![format!("{required}: Required value: must have at least one node selector term")],
         ),
@@ -498,25 +336,8 @@ fn what_is_wrong_with_a_pod_is_told_in_the_words_of_kubernetes() {
             ],
         ),
         (
-            json!({"securityContext": {"runAsGroup": -1, "supplementalGroups": [-1]}}),
-            vec![
-                format!("securityContext.runAsGroup: Invalid value: -1: {range}"),
-                format!("securityContext.supplementalGroups[0]: Invalid value: -1: {range}"),
-            ],
-        ),
-        (
-            json!({"hostPID": true, "shareProcessNamespace": true}),
-            vec![
-                "securityContext.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"
-                    .to_owned(),
-            ],
-        ),
-        (
-            json!({"schedulingGates": [{"name": "x/y"}, {"name": "x/y"}], "os": {"name": "foo"}}),
-            vec![
-                "schedulingGates[1]: Duplicate value: \"x/y\"".to_owned(),
-                "os: Unsupported value: \"foo\": supported values: \"linux\", \"windows\"".to_owned(),
-            ],
+            json!({"schedulingGates": [{"name": "x/y"}, {"name": "x/y"}]}),
+            vec!["schedulingGates[1]: Duplicate value: \"x/y\"".to_owned()],
         ),
         (
             json!({"ephemeralContainers": [{"name": "e", "image": "x"}]}),
