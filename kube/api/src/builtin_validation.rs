@@ -393,6 +393,4 @@ fn said_of(check: fn(&Value, Option<&Value>, &mut Vec<FieldError>), new: &Value,
 }
 
 #[cfg(test)]
-mod pod_tests;
-#[cfg(test)]
 mod tests;
