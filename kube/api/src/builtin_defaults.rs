@@ -5,7 +5,6 @@ mod nodes;
 mod pods;
 mod volumes;
 
-use crate::conversion::autoscaler::METRICS;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
@@ -26,17 +25,13 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             entry(object, "deprecatedSource");
             entry(object, "regarding");
         }
-        ("", "PersistentVolumeClaim") => {
-            volumes::claim(object);
-            volumes::data_sources(entry(object, "spec"));
-        }
-        ("", "PersistentVolume") => volumes::persistent(object),
+        ("", "PersistentVolumeClaim") => volumes::claim(object),
+        ("", "PersistentVolume") => set(entry(object, "status"), "phase", "Pending"),
         ("", "Endpoints") => {
             for subset in items(object, "subsets") {
                 protocols(subset);
             }
         }
-        ("", "LimitRange") => items(entry(object, "spec"), "limits").for_each(limit_range_item),
         ("", "ReplicationController") => replication_controller(object),
         ("", "Node") => nodes::node(object),
         ("", "ResourceQuota") => {
@@ -55,7 +50,17 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
         ("apps", "StatefulSet") => stateful_set(object),
         ("batch", "Job") => job(object),
         ("batch", "CronJob") => cron_job(object),
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object),
+        // Members that Go does not leave out.
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            let is_older = text(object, "apiVersion") == "autoscaling/v1";
+            let status = entry(object, "status");
+            set(status, "desiredReplicas", 0);
+            match is_older {
+                true => set(status, "currentReplicas", 0),
+                false => set(status, "currentMetrics", Value::Null),
+            }
+            entry(object, "spec");
+        }
         // A list that Go does not leave out.
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => set(object, "rules", Value::Null),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
@@ -95,14 +100,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
                 set(port, "protocol", "TCP");
             }
         }
-        ("networking.k8s.io", "NetworkPolicy") => network_policy(object),
         ("networking.k8s.io", "Ingress") => {
             entry(entry(object, "status"), "loadBalancer");
-        }
-        ("networking.k8s.io", "IngressClass") => {
-            if let Some(parameters) = member(entry(object, "spec"), "parameters") {
-                set(parameters, "scope", "Cluster");
-            }
         }
         ("policy", "PodDisruptionBudget") => {
             let status = entry(object, "status");
@@ -115,22 +114,9 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
             // Go does not leave it out.
             set(object, "value", 0);
         }
-        ("storage.k8s.io", "CSIDriver") => {
-            let spec = entry(object, "spec");
-            set(spec, "attachRequired", true);
-            set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-            for switch in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
-                set(spec, switch, false);
-            }
-            set(spec, "volumeLifecycleModes", json!(["Persistent"]));
-        }
         // As `rules` above, and as `revision` of a ControllerRevision: there without being said.
         ("storage.k8s.io", "CSINode") => set(entry(object, "spec"), "drivers", Value::Null),
         ("storage.k8s.io", "VolumeAttachment") => set(entry(object, "status"), "attached", false),
-        ("storage.k8s.io", "StorageClass") => {
-            set(object, "reclaimPolicy", "Delete");
-            set(object, "volumeBindingMode", "Immediate");
-        }
         _ => {}
     }
 }
@@ -208,43 +194,6 @@ fn event(object: &mut Map<String, Value>) {
     set(object, "reportingInstance", "");
 }
 
-fn autoscaler(object: &mut Map<String, Value>) {
-    let is_older = text(object, "apiVersion") == "autoscaling/v1";
-    // The older version keeps what it does not know in an annotation.
-    let others = object
-        .get("metadata")
-        .and_then(|it| it["annotations"][METRICS].as_str());
-    let has_others = others.is_some_and(|it| serde_json::from_str(it).is_ok_and(|it: Vec<Value>| !it.is_empty()));
-    let status = entry(object, "status");
-    set(status, "desiredReplicas", 0);
-    if is_older {
-        set(status, "currentReplicas", 0);
-    } else {
-        set(status, "currentMetrics", Value::Null);
-    }
-    let spec = entry(object, "spec");
-    set(spec, "minReplicas", 1);
-    if is_older {
-        if !has_others {
-            set(spec, "targetCPUUtilizationPercentage", 80);
-        }
-        return;
-    }
-    let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
-    set(spec, "metrics", json!([{"type": "Resource", "resource": cpu}]));
-    if let Some(behavior) = member(spec, "behavior") {
-        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
-        let up = entry(behavior, "scaleUp");
-        set(up, "stabilizationWindowSeconds", 0);
-        set(up, "selectPolicy", "Max");
-        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
-        set(up, "policies", json!([pods, percent]));
-        let down = entry(behavior, "scaleDown");
-        set(down, "selectPolicy", "Max");
-        set(down, "policies", json!([percent]));
-    }
-}
-
 fn service(object: &mut Map<String, Value>) {
     let spec = entry(object, "spec");
     set(spec, "type", "ClusterIP");
@@ -309,22 +258,6 @@ fn service(object: &mut Map<String, Value>) {
     if kind == "LoadBalancer" {
         for ingress in items(balancer, "ingress").filter(|it| it.contains_key("ip")) {
             set(ingress, "ipMode", "VIP");
-        }
-    }
-}
-
-fn limit_range_item(item: &mut Map<String, Value>) {
-    if text(item, "type") != "Container" {
-        return;
-    }
-    for (from, to) in [
-        ("max", "default"),
-        ("default", "defaultRequest"),
-        ("min", "defaultRequest"),
-    ] {
-        let source = member(item, from).map(|it| it.clone()).unwrap_or_default();
-        for (key, value) in source {
-            set(entry(item, to), &key, value);
         }
     }
 }
@@ -533,27 +466,6 @@ fn match_resources(map: &mut Map<String, Value>) {
     set(map, "objectSelector", json!({}));
     for list in ["resourceRules", "excludeResourceRules"] {
         items(map, list).for_each(|rule| set(rule, "scope", "*"));
-    }
-}
-
-fn network_policy(object: &mut Map<String, Value>) {
-    let spec = entry(object, "spec");
-    entry(spec, "podSelector");
-    let egress = spec
-        .get("egress")
-        .and_then(Value::as_array)
-        .is_some_and(|it| !it.is_empty());
-    set(
-        spec,
-        "policyTypes",
-        if egress {
-            json!(["Ingress", "Egress"])
-        } else {
-            json!(["Ingress"])
-        },
-    );
-    for list in ["ingress", "egress"] {
-        items(spec, list).for_each(protocols);
     }
 }
 

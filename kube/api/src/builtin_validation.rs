@@ -5,35 +5,23 @@
 mod access;
 mod addresses;
 mod admission;
-mod autoscalers;
 mod budgets;
-pub(crate) mod claims;
 mod containers;
-mod csi;
 mod endpoints;
 mod environment;
 mod events;
-mod gates;
+mod fields;
 mod jobs;
 mod nodes;
-mod pod_annotations;
 mod pods;
-mod policies;
-mod quotas;
+mod priorities;
+mod published;
 mod resources;
-mod runtime_classes;
-mod schedules;
 mod scheduling;
-mod security;
 mod services;
-mod storage;
-mod volume_sources;
 mod volumes;
-mod windows;
 mod workloads;
 
-pub(crate) use addresses::plain_bits;
-pub(crate) use pod_annotations::containers;
 pub(crate) use services::health_checked;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -49,49 +37,18 @@ use serde_json::{Value, json};
 /// object of an update.
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // Asked for some kinds only: it compares all of the spec.
-    let balanced = || old.is_some() && changed(new, old, "/status");
-    let changed = || changed(new, old, "/spec");
     match (group, kind) {
         ("", "ConfigMap") => config_map(new, old, &mut errors),
         ("", "Secret") => secret(new, old, &mut errors),
         ("", "Namespace") => namespace(new, &mut errors),
-        ("", "Service") => {
-            services::service(new, old, &mut errors);
-            if balanced() {
-                services::balancer(new, old, &mut errors);
-            }
-        }
+        ("", "Service") => services::service(new, old, &mut errors),
         ("", "Event") => events::core(new, &mut errors),
         ("events.k8s.io", "Event") => events::event(new, old, &mut errors),
-        ("", "PersistentVolumeClaim") => claims::claim(new, old, &mut errors),
-        ("networking.k8s.io", "Ingress") => {
-            if changed() {
-                policies::ingress(new, &mut errors);
-                policies::ingress_names(new, &mut errors);
-            }
-            if balanced() {
-                services::balancer(new, old, &mut errors);
-            }
-        }
-        ("networking.k8s.io", "NetworkPolicy") if changed() => policies::network_policy(new, &mut errors),
         ("policy", "PodDisruptionBudget") => budgets::disruption_budget(new, old, &mut errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::autoscaler(new, old, &mut errors),
         ("", "Node") => nodes::node(new, old, &mut errors),
-        ("", "ResourceQuota") => quotas::quota(new, old, &mut errors),
-        ("", "LimitRange") => quotas::limits(new, &mut errors),
         ("", "Pod") => workloads::pod(new, old, &mut errors),
-        ("", "ReplicationController") => workloads::replication_controller(new, &mut errors),
         ("", "PodTemplate") => workloads::pod_template(new, &mut errors),
-        ("", "PersistentVolume") => storage::volume(new, old, &mut errors),
-        ("storage.k8s.io", "StorageClass") => storage::class(new, old, &mut errors),
-        ("storage.k8s.io", "VolumeAttachment") => storage::attachment(new, old, &mut errors),
-        ("storage.k8s.io", "CSIDriver") => csi::driver(new, old, &mut errors),
-        ("storage.k8s.io", "CSINode") => csi::node(new, old, &mut errors),
-        ("storage.k8s.io", "CSIStorageCapacity") => csi::capacity(new, old, &mut errors),
-        ("node.k8s.io", "RuntimeClass") => runtime_classes::runtime_class(new, old, &mut errors),
         ("apps", "ControllerRevision") => workloads::controller_revision(new, old, &mut errors),
-        ("networking.k8s.io", "IngressClass") => policies::ingress_class(new, old, &mut errors),
         ("", "Endpoints") => endpoints::endpoints(new, old, &mut errors),
         ("discovery.k8s.io", "EndpointSlice") => endpoints::slice(new, old, &mut errors),
         ("apps", "Deployment") => workloads::deployment(new, old, &mut errors),
@@ -99,8 +56,6 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         ("apps", "DaemonSet") => workloads::daemon_set(new, old, &mut errors),
         ("apps", "StatefulSet") => workloads::stateful_set(new, old, &mut errors),
         ("batch", "Job") => jobs::job(new, old, &mut errors),
-        ("batch", "CronJob") => jobs::cron_job(new, old, &mut errors),
-        ("coordination.k8s.io", "Lease") => lease(new, &mut errors),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(kind, new, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             access::binding(kind, new, old, &mut errors)
@@ -111,7 +66,7 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
         }
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => admission::policy(new, &mut errors),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => admission::binding(new, &mut errors),
-        ("scheduling.k8s.io", "PriorityClass") => policies::priority_class(new, old, &mut errors),
+        ("scheduling.k8s.io", "PriorityClass") => priorities::priority_class(new, old, &mut errors),
         ("apiregistration.k8s.io", "APIService") => {
             let (version, group) = (text(new, "/spec/version"), text(new, "/spec/group"));
             let name = text(new, "/metadata/name");
@@ -123,8 +78,18 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
                 errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
             }
         }
+        // Nothing here acts on these.
+        (
+            "",
+            "LimitRange" | "PersistentVolume" | "PersistentVolumeClaim" | "ReplicationController" | "ResourceQuota",
+        )
+        | ("batch", "CronJob")
+        | ("autoscaling" | "networking.k8s.io" | "node.k8s.io" | "storage.k8s.io", _) => {
+            published::object(kind, new, old, &mut errors);
+        }
         _ => {}
     }
+    fields::of_kind(group, kind, new, old, &mut errors);
     errors
 }
 
@@ -162,18 +127,6 @@ fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, error
 /// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
 pub(crate) fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
     old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
-}
-
-fn non_negative(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
-    if let Some(value) = at(new, pointer).filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
-        errors.push(FieldError::invalid(field, value, "must be greater than or equal to 0"));
-    }
-}
-
-fn positive(new: &Value, pointer: &str, field: &str, errors: &mut Vec<FieldError>) {
-    if let Some(value) = at(new, pointer).filter(|it| it.as_i64().is_some_and(|it| it <= 0)) {
-        errors.push(FieldError::invalid(field, value, "must be greater than 0"));
-    }
 }
 
 /// The protocols of a port.
@@ -372,7 +325,6 @@ fn secret(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         }
         _ => {}
     }
-    immutable(new, old, "/type", "type", errors);
     frozen(new, old, &["immutable", "data"], errors);
 }
 
@@ -388,11 +340,6 @@ fn namespace(new: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
         }
     }
-}
-
-fn lease(new: &Value, errors: &mut Vec<FieldError>) {
-    positive(new, "/spec/leaseDurationSeconds", "spec.leaseDurationSeconds", errors);
-    non_negative(new, "/spec/leaseTransitions", "spec.leaseTransitions", errors);
 }
 
 /// Errors of a name that must be a subdomain, at a field.
@@ -411,15 +358,6 @@ fn label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
             .iter()
             .map(|it| FieldError::invalid(field, &json!(name), it)),
     );
-}
-
-/// Errors of a list that is too long, and whether it is.
-fn too_many(given: usize, most: usize, field: &str, errors: &mut Vec<FieldError>) -> bool {
-    let is = given > most;
-    if is {
-        errors.push(FieldError::too_many(field, given, most));
-    }
-    is
 }
 
 /// Errors of a qualified name, at a field.
@@ -454,7 +392,5 @@ fn said_of(check: fn(&Value, Option<&Value>, &mut Vec<FieldError>), new: &Value,
     said(|it| check(new, old, it))
 }
 
-#[cfg(test)]
-mod pod_tests;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use crate::{
     authz::escalation,
     call::Call,
-    claims, crd,
+    crd,
     csr::{self, Face},
     default_class,
     identity::Attributes,
@@ -20,7 +20,6 @@ const PODS: &str = "pods";
 const SERVICES: &str = "services";
 const VOLUMES: &str = "persistentvolumes";
 const CLAIMS: &str = "persistentvolumeclaims";
-const INGRESSES: &str = "ingresses.networking.k8s.io";
 /// Id of the resource that defines others.
 pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// Id of the resource that says who is alive.
@@ -46,23 +45,14 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             csr::prepare_create(value, &call.user)?;
         }
         PODS => pod_admission::prepare(call, value)?,
-        CLAIMS => {
-            claims::drop_sources(value, None);
-            default_class::of_claim(call, value);
-        }
         LEASES => drop_members(value, None, "spec", &OF_COORDINATED_LEASES),
         NODES => {
             drop_members(value, None, "spec", &["configSource"]);
             drop_members(value, None, "status", &["config"]);
         }
-        INGRESSES => default_class::of_ingress(call, value),
         PRIORITY_CLASSES => default_class::check_priority(call, value)?,
         CRDS => {
             crd::prepare_create(call, value)?;
-        }
-        VOLUMES => {
-            let phase = json!({"phase": "Pending", "lastPhaseTransitionTime": pipeline::seconds(call.now)});
-            value["status"] = phase;
         }
         // Its expressions are checked before it is stored: what a controller would say later is known now.
         POLICIES => value["status"] = json!({"observedGeneration": 1, "typeChecking": {}}),
@@ -120,31 +110,11 @@ fn protect(call: &Call<'_>, value: &mut Value) {
     }
 }
 
-/// The time of a volume's last change of phase is the server's to note, where the client does not.
-fn note_phase(call: &Call<'_>, old: &Value, new: &mut Value) {
-    const TIME: &str = "lastPhaseTransitionTime";
-    let (before, after) = (&old["status"], &new["status"]);
-    let time = match before["phase"] == after["phase"] {
-        true if after[TIME].is_null() => before[TIME].clone(),
-        false if after[TIME].is_null() || after[TIME] == before[TIME] => pipeline::seconds(call.now).into(),
-        _ => return,
-    };
-    if !time.is_null() {
-        new["status"][TIME] = time;
-    }
-}
-
 /// What a client may not do to an object that is right in itself.
 ///
 /// # Errors
 /// 403 that says why.
 pub fn check_allowed(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
-    if let Some(old) = old
-        && call.id().as_ref() == CLAIMS
-        && call.subresource.is_empty()
-    {
-        claims::check_growth(call, old, new)?;
-    }
     check_grants(call, old, new)
 }
 
@@ -185,14 +155,7 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
             "/spec/tolerations",
         ],
         SERVICES => &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
-        CLAIMS => &[
-            "/metadata/finalizers",
-            "/spec/dataSource",
-            "/spec/dataSourceRef",
-            "/spec/storageClassName",
-        ],
-        VOLUMES => &["/metadata/finalizers"],
-        INGRESSES => &["/spec/ingressClassName"],
+        CLAIMS | VOLUMES => &["/metadata/finalizers"],
         "jobs.batch" => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
         _ => &[],
     };
@@ -204,13 +167,6 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
     }
     late.retain(|it| sent.pointer(it).is_none_or(Value::is_null));
     late
-}
-
-/// What the kind adds to a new object that admission has seen, before it is checked.
-pub fn complete_create(call: &Call<'_>, value: &mut Value) {
-    if call.id().as_ref() == PODS {
-        pod_admission::complete(value);
-    }
 }
 
 /// Keeps others from taking what this write may take, and only one may have: addresses of Services and names of definitions.
@@ -305,13 +261,11 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
         }
         PODS => pod_admission::check_node(call, old, new)?,
         PRIORITY_CLASSES => default_class::check_priority(call, new)?,
-        CLAIMS if call.subresource.is_empty() => claims::drop_sources(new, Some(old)),
         LEASES => drop_members(new, Some(old), "spec", &OF_COORDINATED_LEASES),
         NODES => {
             drop_members(new, Some(old), "spec", &["configSource"]);
             drop_members(new, Some(old), "status", &["config"]);
         }
-        VOLUMES if call.subresource == "status" => note_phase(call, old, new),
         SERVICES => service::allocate(call, new, Some(old))?,
         CRDS => crd::prepare_update(call, old, new)?,
         _ => {}

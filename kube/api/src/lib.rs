@@ -17,7 +17,6 @@ pub mod builtin_validation;
 mod builtin_warnings;
 mod call;
 mod callout;
-mod claims;
 pub mod clock;
 mod content;
 pub mod controllers;

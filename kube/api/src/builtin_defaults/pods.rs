@@ -1,7 +1,7 @@
 //! Defaults of pods and of every pod template.
 
 use super::{entry, items, member, set, text};
-use crate::pod_resources::{Amounts, add, amounts, is_huge_page, is_of_pods, of_containers};
+use crate::pod_resources::{Amounts, add, amounts};
 use kube_store::schema::quantity;
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,6 @@ pub(super) fn pod(object: &mut Map<String, Value>) {
             }
         }
     }
-    resources_of_pod(pod_spec);
     tolerations(pod_spec);
     let class = quality(pod_spec);
     let status = entry(object, "status");
@@ -84,38 +83,6 @@ fn tolerations(spec: &mut Map<String, Value>) {
     }
 }
 
-/// What a pod as a whole asks for, where it says what it gets at most: what its containers do, or just that.
-fn resources_of_pod(spec: &mut Map<String, Value>) {
-    let Some(resources) = spec.get("resources").filter(|it| it.is_object()) else {
-        return;
-    };
-    let (mut limits, mut requests) = (amounts(resources, "limits"), amounts(resources, "requests"));
-    if !limits.is_empty() || !requests.is_empty() {
-        for (name, amount) in of_containers(spec, "limits") {
-            if is_huge_page(&name) && !requests.contains_key(&name) {
-                limits.entry(name).or_insert(amount);
-            }
-        }
-    }
-    if !limits.is_empty() {
-        for (name, amount) in of_containers(spec, "requests") {
-            // Pages that nobody asked for are not shared.
-            if is_of_pods(&name) && !is_huge_page(&name) {
-                requests.entry(name).or_insert(amount);
-            }
-        }
-        for (name, amount) in limits.iter().filter(|it| is_of_pods(it.0)) {
-            requests.entry(name.clone()).or_insert(amount.clone());
-        }
-    }
-    let resources = entry(spec, "resources");
-    for (kind, amounts) in [("limits", limits), ("requests", requests)] {
-        for (name, amount) in amounts {
-            set(entry(resources, kind), &name, amount);
-        }
-    }
-}
-
 /// Which pods go first when there is not enough: who asked for nothing, and who is never given more than they asked for.
 /// Nothing of a resource is the same as not naming it.
 fn quality(spec: &Map<String, Value>) -> &'static str {
@@ -124,27 +91,16 @@ fn quality(spec: &Map<String, Value>) -> &'static str {
         asked.retain(|name, it| ["cpu", "memory"].contains(&name.as_str()) && quantity::milli(it) > Some(0));
         asked
     };
-    let (requests, limits, bounded) = match spec.get("resources").filter(|it| it.is_object()) {
-        Some(resources) => {
-            let limits = asked(resources, "limits");
-            let named = resources["limits"].as_object().is_some_and(|it| !it.is_empty());
-            let bounded = !named || limits.len() == 2;
-            (asked(resources, "requests"), limits, bounded)
-        }
-        None => {
-            let (mut requests, mut limits, mut bounded) = (Amounts::new(), Amounts::new(), true);
-            let containers = ["containers", "initContainers"]
-                .into_iter()
-                .filter_map(|it| spec.get(it));
-            for container in containers.filter_map(Value::as_array).flatten() {
-                let own = asked(&container["resources"], "limits");
-                bounded &= own.len() == 2;
-                add(&mut limits, &own);
-                add(&mut requests, &asked(&container["resources"], "requests"));
-            }
-            (requests, limits, bounded)
-        }
-    };
+    let (mut requests, mut limits, mut bounded) = (Amounts::new(), Amounts::new(), true);
+    let containers = ["containers", "initContainers"]
+        .into_iter()
+        .filter_map(|it| spec.get(it));
+    for container in containers.filter_map(Value::as_array).flatten() {
+        let own = asked(&container["resources"], "limits");
+        bounded &= own.len() == 2;
+        add(&mut limits, &own);
+        add(&mut requests, &asked(&container["resources"], "requests"));
+    }
     let same = |(name, it): (&String, &String)| {
         let limit = limits.get(name).map(|it| quantity::milli(it));
         limit == Some(quantity::milli(it))

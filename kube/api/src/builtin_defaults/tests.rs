@@ -158,82 +158,18 @@ fn a_job_keeps_what_is_said_of_its_pods() {
 }
 
 #[test]
-fn the_older_autoscaler_says_how_busy_its_pods_may_be() {
-    let target = |annotations: Value| {
-        let object = json!({"apiVersion": "autoscaling/v1", "metadata": {"annotations": annotations}, "spec": {}});
-        defaulted("autoscaling", "HorizontalPodAutoscaler", object)["spec"]["targetCPUUtilizationPercentage"].clone()
-    };
-    assert_eq!(target(json!({})), 80);
-    let key = "autoscaling.alpha.kubernetes.io/metrics";
-    assert_eq!(target(json!({key: "nope"})), 80);
-    assert_eq!(target(json!({key: "[{\"type\":\"Pods\"}]"})), Value::Null);
-}
-
-#[test]
-fn a_pod_as_a_whole_asks_for_what_its_containers_do() {
-    let pod = |whole: Value, containers: Value| {
-        let mut spec = json!({"containers": containers});
-        if !whole.is_null() {
-            spec["resources"] = whole;
-        }
-        let found = defaulted("", "Pod", json!({"spec": spec}));
-        (found["spec"]["resources"].clone(), found["status"]["qosClass"].clone())
+fn a_pod_that_always_has_what_it_asks_for_is_guaranteed() {
+    let quality = |containers: Value| {
+        let found = defaulted("", "Pod", json!({"spec": {"containers": containers}}));
+        found["status"]["qosClass"].clone()
     };
     let limits = |it: Value| json!({"resources": {"limits": it}});
-    let table = [
-        (json!(null), json!([{}]), json!(null), "BestEffort"),
-        // Nothing of a resource is the same as not naming it.
-        (
-            json!(null),
-            json!([limits(json!({"cpu": "0"}))]),
-            json!(null),
-            "BestEffort",
-        ),
-        (
-            json!(null),
-            json!([limits(json!({"cpu": "1", "memory": "1Gi"}))]),
-            json!(null),
-            "Guaranteed",
-        ),
-        (
-            json!(null),
-            json!([limits(json!({"cpu": "1", "memory": "1Gi"})), {}]),
-            json!(null),
-            "Burstable",
-        ),
-        (
-            json!({"limits": {"cpu": "1"}}),
-            json!([{}]),
-            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
-            "Burstable",
-        ),
-        (
-            json!({"limits": {"cpu": "2", "memory": "1Gi"}}),
-            json!([
-                limits(json!({"cpu": "500m"})),
-                limits(json!({"cpu": "500m", "hugepages-2Mi": "2Mi"}))
-            ]),
-            json!({
-                "limits": {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "2Mi"},
-                "requests": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "2Mi"},
-            }),
-            "Burstable",
-        ),
-        (
-            json!({"limits": {"cpu": "2", "memory": "1Gi"}}),
-            json!([{}]),
-            json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}}),
-            "Guaranteed",
-        ),
-        (json!({}), json!([limits(json!({"cpu": "1"}))]), json!({}), "BestEffort"),
-    ];
-    for (whole, containers, resources, class) in table {
-        assert_eq!(
-            pod(whole.clone(), containers.clone()),
-            (resources, json!(class)),
-            "{whole} {containers}"
-        );
-    }
+    assert_eq!(quality(json!([{}])), "BestEffort");
+    // Nothing of a resource is the same as not naming it.
+    assert_eq!(quality(json!([limits(json!({"cpu": "0"}))])), "BestEffort");
+    let both = limits(json!({"cpu": "1", "memory": "1Gi"}));
+    assert_eq!(quality(json!([both])), "Guaranteed");
+    assert_eq!(quality(json!([both, {}])), "Burstable");
 }
 
 #[test]
@@ -299,31 +235,5 @@ fn a_node_made_by_hand_says_that_it_knows_nothing() {
     assert_eq!(
         ranges(json!({"podCIDR": "c", "podCIDRs": ["a", "b"]})),
         json!({"podCIDR": "c", "podCIDRs": ["c"]})
-    );
-}
-
-#[test]
-fn what_fills_a_claim_is_said_in_both_fields() {
-    let spec = |spec: Value| defaulted("", "PersistentVolumeClaim", json!({"spec": spec}))["spec"].clone();
-    let source = json!({"apiGroup": null, "kind": "PersistentVolumeClaim", "name": "x"});
-    let want = json!({"volumeMode": "Filesystem", "dataSource": source, "dataSourceRef": source});
-    let given = json!({"kind": "PersistentVolumeClaim", "name": "x"});
-    assert_eq!(spec(json!({"dataSource": given})), want);
-    assert_eq!(spec(json!({"dataSourceRef": given})), want);
-    let elsewhere = json!({"apiGroup": "a.b", "kind": "F", "name": "x", "namespace": "y"});
-    assert_eq!(spec(json!({"dataSourceRef": elsewhere}))["dataSource"], Value::Null);
-}
-
-#[test]
-fn a_volume_says_the_rest_of_where_it_is() {
-    let spec = |spec: Value| defaulted("", "PersistentVolume", json!({"spec": spec}))["spec"].clone();
-    assert_eq!(
-        spec(json!({"hostPath": {"path": "/x"}}))["hostPath"],
-        json!({"path": "/x", "type": ""})
-    );
-    assert_eq!(spec(json!({"azureDisk": {}}))["azureDisk"]["kind"], "Shared");
-    assert_eq!(
-        spec(json!({"rbd": {"user": "me"}}))["rbd"],
-        json!({"user": "me", "pool": "rbd", "keyring": "/etc/ceph/keyring"})
     );
 }

@@ -1,13 +1,6 @@
 //! The containers of a pod: what they ask for, how they are asked whether they live, and what they mount.
 
-use super::{
-    PROTOCOLS,
-    environment::environment,
-    list, non_negative, port_errors,
-    resources::{self, Claims},
-    security, supported, text,
-    volumes::{Volumes, mounts},
-};
+use super::{environment::environment, list, port_errors, published, resources, text, volumes::mounts};
 use kube_store::status::FieldError;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -15,13 +8,9 @@ use std::collections::HashSet;
 /// What of a pod its containers are checked against.
 pub(super) struct Setting<'p> {
     /// The volumes that they may mount.
-    pub volumes: Volumes<'p>,
-    /// The claims that they may use.
-    pub claims: Claims<'p>,
+    pub volumes: HashSet<&'p str>,
     /// How many seconds they have to stop.
     pub grace: Option<i64>,
-    /// Whether their users are those of the node.
-    pub host_users: bool,
 }
 
 /// Errors of one container. `is_init` says that it runs to its end before the others start.
@@ -39,22 +28,20 @@ pub(super) fn container(
         let detail = "must not have leading or trailing whitespace";
         errors.push(FieldError::invalid(format!("{place}.image"), &json!(image), detail));
     }
-    const PULLS: [&str; 3] = ["Always", "IfNotPresent", "Never"];
-    let pull = text(container, "/imagePullPolicy");
-    if !PULLS.contains(&pull) {
-        errors.push(FieldError::not_supported(
-            format!("{place}.imagePullPolicy"),
-            &json!(pull),
-            &PULLS,
-        ));
-    }
     ports(container, place, errors);
     environment(container, place, errors);
     mounts(container, place, &setting.volumes, errors);
     let resources = &container["resources"];
-    resources::of_container(resources, &setting.claims, &format!("{place}.resources"), errors);
-    policies(container, place, errors);
-    security::of_container(container, setting.host_users, place, errors);
+    resources::of_container(resources, &format!("{place}.resources"), errors);
+    // Processes run as their node does.
+    let (context, field) = (&container["securityContext"], format!("{place}.securityContext"));
+    published::member(
+        "io.k8s.api.core.v1.Container",
+        "securityContext",
+        context,
+        &field,
+        errors,
+    );
     hooks_and_probes(container, place, is_init, setting.grace, errors);
 }
 
@@ -80,11 +67,6 @@ fn ports(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
         }
         if let Some(number) = port.get("hostPort").and_then(Value::as_i64).filter(|it| *it != 0) {
             port_errors(number, &format!("{field}.hostPort"), errors);
-        }
-        let protocol = text(port, "/protocol");
-        if !protocol.is_empty() && !PROTOCOLS.contains(&protocol) {
-            let field = format!("{field}.protocol");
-            errors.push(FieldError::not_supported(field, &json!(protocol), &PROTOCOLS));
         }
     }
 }
@@ -122,24 +104,6 @@ pub(super) fn port_or_name(port: &Value, field: &str, errors: &mut Vec<FieldErro
     }
 }
 
-/// Errors of what happens when a container ends, or is given other resources.
-fn policies(container: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    for (key, known) in [
-        ("terminationMessagePolicy", &["File", "FallbackToLogsOnError"][..]),
-        ("restartPolicy", &["Always", "Never", "OnFailure"]),
-    ] {
-        if !text(container, &format!("/{key}")).is_empty() {
-            supported(&container[key], format!("{place}.{key}"), known, errors);
-        }
-    }
-    let field = format!("{place}.resizePolicy");
-    for policy in list(container, "/resizePolicy") {
-        supported(&policy["resourceName"], &field, &["cpu", "memory"], errors);
-        let known = ["NotRequired", "RestartContainer"];
-        supported(&policy["restartPolicy"], &field, &known, errors);
-    }
-}
-
 fn hooks_and_probes(container: &Value, place: &str, is_init: bool, grace: Option<i64>, errors: &mut Vec<FieldError>) {
     let given = |key: &str| container.get(key).filter(|it| !it.is_null());
     if is_init && text(container, "/restartPolicy") != "Always" {
@@ -161,15 +125,6 @@ fn hooks_and_probes(container: &Value, place: &str, is_init: bool, grace: Option
         let Some(probe) = given(key) else { continue };
         let field = format!("{place}.{key}");
         handler(probe, &field, grace, errors);
-        for number in [
-            "initialDelaySeconds",
-            "timeoutSeconds",
-            "periodSeconds",
-            "successThreshold",
-            "failureThreshold",
-        ] {
-            non_negative(probe, &format!("/{number}"), &format!("{field}.{number}"), errors);
-        }
         let seconds = probe.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
         if let Some(seconds) = seconds {
             let field = format!("{field}.terminationGracePeriodSeconds");
@@ -210,12 +165,6 @@ fn handler(handler: &Value, place: &str, grace: Option<i64>, errors: &mut Vec<Fi
             }
             "httpGet" => {
                 port_or_name(&action["port"], &format!("{field}.port"), errors);
-                const SCHEMES: [&str; 2] = ["HTTP", "HTTPS"];
-                let scheme = text(action, "/scheme");
-                if !SCHEMES.contains(&scheme) {
-                    let field = format!("{field}.scheme");
-                    errors.push(FieldError::not_supported(field, &json!(scheme), &SCHEMES));
-                }
                 for header in list(action, "/httpHeaders") {
                     let name = text(header, "/name");
                     let good = |it: u8| it == b'-' || it.is_ascii_alphanumeric();

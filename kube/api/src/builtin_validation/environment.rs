@@ -1,6 +1,6 @@
 //! Where the variables of a container come from: its pod, its resources, ConfigMaps and Secrets.
 
-use super::{data_key_errors, label, list, no_backsteps, subdomain, supported, text};
+use super::{data_key_errors, list, subdomain, supported, text};
 use kube_store::{
     schema::{metadata::qualified_name_errors, quantity},
     status::FieldError,
@@ -88,26 +88,6 @@ fn value_from(source: &Value, place: &str, errors: &mut Vec<FieldError>) {
         } else {
             let wrong = data_key_errors(key);
             errors.extend(wrong.iter().map(|it| FieldError::invalid(&field, &json!(key), it)));
-        }
-    }
-    let file = &source["fileKeyRef"];
-    if file.is_object() {
-        let field = |name: &str| format!("{place}.fileKeyRef.{name}");
-        let (key, volume, path) = (text(file, "/key"), text(file, "/volumeName"), text(file, "/path"));
-        if key.is_empty() {
-            errors.push(FieldError::required(field("key"), ""));
-        } else if !is_name(key) {
-            errors.push(FieldError::invalid(field("key"), &json!(key), NAME));
-        }
-        if volume.is_empty() {
-            errors.push(FieldError::required(field("volumeName"), ""));
-        } else {
-            label(volume, &field("volumeName"), errors);
-        }
-        if path.is_empty() {
-            errors.push(FieldError::required(field("path"), ""));
-        } else {
-            no_backsteps(path, &field("path"), errors);
         }
     }
 }

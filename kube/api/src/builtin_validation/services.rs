@@ -1,10 +1,9 @@
 //! Services: ports, and what an update may not change.
 
 use super::{
-    PROTOCOLS,
-    addresses::{address, range, reachable},
+    addresses::{address, reachable},
     containers::port_or_name,
-    label, list, port_errors, qualified_name, subdomain, supported, text,
+    label, list, port_errors, subdomain, text,
 };
 use kube_store::{schema::metadata::validate_labels, status::FieldError};
 use serde_json::{Value, json};
@@ -34,11 +33,9 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
     if let Some(selector) = new.pointer("/spec/selector") {
         errors.extend(validate_labels(selector, "spec.selector"));
     }
-    affinity(new, errors);
     if kind != "ExternalName" {
         cluster_ips(new, old, errors);
     }
-    let changed = old.is_none_or(|it| it["spec"] != new["spec"]);
     let known = old.map(|it| list(it, "/spec/externalIPs")).unwrap_or_default();
     for (at, given) in list(new, "/spec/externalIPs").iter().enumerate() {
         let (shown, field) = (given.as_str().unwrap_or_default(), format!("spec.externalIPs[{at}]"));
@@ -51,13 +48,7 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
             reachable(shown, &field, errors);
         }
     }
-    const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    supported(&json!(kind), "spec.type", &TYPES, errors);
     port_numbers(new, kind, errors);
-    if changed {
-        source_ranges(new, old, kind, errors);
-        traffic(new, kind, errors);
-    }
 }
 
 /// Whether a Service has no address of its own.
@@ -86,24 +77,6 @@ fn external_name(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How long, in seconds, a client may be kept with one pod.
-const AFFINITY_SECONDS_MAX: i64 = 86400;
-
-fn affinity(new: &Value, errors: &mut Vec<FieldError>) {
-    let affinity = text(new, "/spec/sessionAffinity");
-    supported(&json!(affinity), "spec.sessionAffinity", &["ClientIP", "None"], errors);
-    let timeout = new.pointer("/spec/sessionAffinityConfig/clientIP/timeoutSeconds");
-    if let Some(given) = timeout.filter(|_| affinity == "ClientIP")
-        && !given
-            .as_i64()
-            .is_some_and(|it| (1..=AFFINITY_SECONDS_MAX).contains(&it))
-    {
-        let field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
-        let detail = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
-        errors.push(FieldError::invalid(field, given, detail));
-    }
-}
-
 /// Errors of addresses within the cluster, of which there are those of IPv4 here.
 fn cluster_ips(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const FIELD: &str = "spec.clusterIPs";
@@ -120,17 +93,12 @@ fn cluster_ips(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let families = list(new, "/spec/ipFamilies");
     for (at, family) in families.iter().enumerate() {
         let field = format!("spec.ipFamilies[{at}]");
-        supported(family, &field, &["IPv4", "IPv6"], errors);
         if families[..at].contains(family) {
             errors.push(FieldError::duplicate(field, family));
         }
     }
     const POLICY: &str = "spec.ipFamilyPolicy";
-    const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     let policy = &new["spec"]["ipFamilyPolicy"];
-    if !policy.is_null() {
-        supported(policy, POLICY, &POLICIES, errors);
-    }
     let known = old.map(|it| list(it, "/spec/clusterIPs")).unwrap_or_default();
     let before = errors.len();
     for (at, ip) in ips.iter().enumerate() {
@@ -192,82 +160,6 @@ fn cluster_ips(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The annotation that said from where a load balancer takes traffic before there was a field.
-const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
-
-fn source_ranges(new: &Value, old: Option<&Value>, kind: &str, errors: &mut Vec<FieldError>) {
-    let annotation = |it: &Value| Some(it["metadata"]["annotations"].get(SOURCE_RANGES)?.as_str()?.to_owned());
-    let ranges = list(new, "/spec/loadBalancerSourceRanges");
-    let field = if ranges.is_empty() {
-        format!("metadata.annotations[{SOURCE_RANGES}]")
-    } else {
-        "spec.LoadBalancerSourceRanges".to_owned()
-    };
-    let annotated = annotation(new).filter(|_| ranges.is_empty());
-    if kind != "LoadBalancer" && (annotated.is_some() || !ranges.is_empty()) {
-        let detail = "may only be used when `type` is 'LoadBalancer'";
-        errors.push(FieldError::forbidden(&field, detail));
-    }
-    for (at, given) in ranges.iter().enumerate() {
-        // Spaces around one are part of the API.
-        let given = given.as_str().unwrap_or_default().trim();
-        range(given, &format!("{field}[{at}]"), errors);
-    }
-    let annotated = annotated.filter(|it| !it.trim().is_empty() && old.and_then(annotation).as_ref() != Some(it));
-    for given in annotated.iter().flat_map(|it| it.split(',')) {
-        range(given.trim(), &field, errors);
-    }
-}
-
-/// Errors of where the traffic of a Service comes from, and where it goes.
-fn traffic(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
-    let spec = &new["spec"];
-    let field = |name: &str| format!("spec.{name}");
-    let balanced = kind == "LoadBalancer";
-    for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-        if !spec[key].is_null() && !balanced {
-            let detail = "may only be used when `type` is 'LoadBalancer'";
-            errors.push(FieldError::forbidden(field(key), detail));
-        }
-    }
-    let class = text(new, "/spec/loadBalancerClass");
-    if !spec["loadBalancerClass"].is_null() && balanced {
-        qualified_name(class, &field("loadBalancerClass"), errors);
-    }
-    let outside = balanced || kind == "NodePort" || kind == "ClusterIP" && !list(new, "/spec/externalIPs").is_empty();
-    let external = text(new, "/spec/externalTrafficPolicy");
-    if !external.is_empty() {
-        let field = field("externalTrafficPolicy");
-        if outside {
-            supported(&json!(external), field, &["Cluster", "Local"], errors);
-        } else {
-            let detail = "may only be set for externally-accessible services";
-            errors.push(FieldError::invalid(field, &json!(external), detail));
-        }
-    }
-    let health = spec["healthCheckNodePort"].as_i64().unwrap_or(0);
-    if health != 0 {
-        let field = field("healthCheckNodePort");
-        if health_checked(new) {
-            port_errors(health, &field, errors);
-        } else {
-            let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-            errors.push(FieldError::invalid(field, &json!(health), detail));
-        }
-    }
-    for (key, known) in [
-        ("internalTrafficPolicy", &["Cluster", "Local"][..]),
-        (
-            "trafficDistribution",
-            &["PreferClose", "PreferSameZone", "PreferSameNode"],
-        ),
-    ] {
-        if !spec[key].is_null() {
-            supported(&spec[key], field(key), known, errors);
-        }
-    }
-}
-
 fn ports(new: &Value, errors: &mut Vec<FieldError>) {
     let ports = list(new, "/spec/ports");
     let mut names = HashSet::new();
@@ -286,17 +178,8 @@ fn ports(new: &Value, errors: &mut Vec<FieldError>) {
         }
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
         port_errors(number, &format!("{field}.port"), errors);
-        supported(
-            &json!(text(port, "/protocol")),
-            format!("{field}.protocol"),
-            &PROTOCOLS,
-            errors,
-        );
         if let Some(target) = port.get("targetPort").filter(|it| !it.is_null()) {
             port_or_name(target, &format!("{field}.targetPort"), errors);
-        }
-        if let Some(application) = port.get("appProtocol").and_then(Value::as_str) {
-            qualified_name(application, &format!("{field}.appProtocol"), errors);
         }
     }
 }
@@ -329,47 +212,6 @@ fn port_numbers(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
         if !taken.insert((number, protocol)) {
             let shown = json!({"port": number, "protocol": protocol});
             errors.push(FieldError::duplicate(format!("spec.ports[{at}]"), &shown));
-        }
-    }
-}
-
-/// Errors of where a load balancer says it is; of Services and of Ingresses, whose entries have the same shape.
-pub(super) fn balancer(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const PLACE: &str = "status.loadBalancer.ingress";
-    let entries = |it| list(it, "/status/loadBalancer/ingress");
-    let known: HashSet<&str> = old
-        .map(entries)
-        .unwrap_or_default()
-        .iter()
-        .map(|it| text(it, "/ip"))
-        .collect();
-    let kind = text(new, "/spec/type");
-    // Only Services have a type.
-    if !matches!(kind, "" | "LoadBalancer") && !entries(new).is_empty() {
-        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
-        errors.push(FieldError::forbidden(PLACE, detail));
-        return;
-    }
-    for (at, entry) in entries(new).iter().enumerate() {
-        let field = |name: &str| format!("{PLACE}[{at}].{name}");
-        let (ip, name) = (text(entry, "/ip"), text(entry, "/hostname"));
-        if !ip.is_empty() && !known.contains(ip) {
-            address(ip, &field("ip"), errors);
-        }
-        match entry.get("ipMode").filter(|it| !it.is_null()) {
-            Some(_) if ip.is_empty() => {
-                let detail = "may not be specified when `ip` is not set";
-                errors.push(FieldError::forbidden(field("ipMode"), detail));
-            }
-            Some(mode) => supported(mode, field("ipMode"), &["Proxy", "VIP"], errors),
-            None => {}
-        }
-        if !name.is_empty() {
-            subdomain(name, &field("hostname"), errors);
-            if name.parse::<IpAddr>().is_ok() {
-                let detail = "must be a DNS name, not an IP address";
-                errors.push(FieldError::invalid(field("hostname"), &json!(name), detail));
-            }
         }
     }
 }

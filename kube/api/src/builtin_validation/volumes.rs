@@ -1,67 +1,30 @@
 //! The volumes of a pod: one source each, and where what they hold is put.
 
 use super::{
-    claims,
     environment::{OF_FILES, field_ref, resource_ref},
-    label, list, no_backsteps, supported, text, volume_sources,
+    label, list, no_backsteps, published, text,
 };
 use kube_store::{schema::quantity, status::FieldError};
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// The sources of volumes in the order in which they are looked at: of several only the first is.
-const KINDS: [&str; 30] = [
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "csi",
-    "ephemeral",
-    "image",
-];
-
-/// Whether the volume of a name can be given to a container as a block device.
-pub(super) type Volumes<'v> = HashMap<&'v str, bool>;
-
-/// Errors of the volumes of a pod, and what its containers may use.
-pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldError>) -> Volumes<'v> {
-    let mut volumes = HashMap::new();
+/// Errors of the volumes of a pod, and the names of those that its containers may use.
+pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldError>) -> HashSet<&'v str> {
+    let mut volumes = HashSet::new();
     for (at, volume) in list(spec, "/volumes").iter().enumerate() {
         let place = format!("{field}.volumes[{at}]");
         let name = text(volume, "/name");
         let before = errors.len();
-        let mut sources = KINDS.iter().filter(|it| !volume[**it].is_null());
-        let first = sources.next();
-        match first {
-            Some(kind) => source(kind, &volume[*kind], &format!("{place}.{kind}"), errors),
+        let members = volume.as_object().into_iter().flatten();
+        let mut sources = members.filter(|(key, value)| *key != "name" && !value.is_null());
+        // Of several only the first is looked at.
+        match sources.next() {
+            Some((kind, it)) => source(kind, it, &format!("{place}.{kind}"), errors),
             None => errors.push(FieldError::required(&place, "must specify a volume type")),
         }
-        for kind in sources {
+        for (kind, _) in sources {
             let detail = "may not specify more than 1 volume type";
             errors.push(FieldError::forbidden(format!("{place}.{kind}"), detail));
         }
@@ -71,20 +34,19 @@ pub(super) fn volumes<'v>(spec: &'v Value, field: &str, errors: &mut Vec<FieldEr
         } else {
             label(name, &field, errors);
         }
-        if volumes.contains_key(name) {
+        if volumes.contains(name) {
             errors.push(FieldError::duplicate(field, &json!(name)));
         }
         // One that is wrong is as good as none.
         if errors.len() == before {
-            let is_claim = first.is_some_and(|it| ["persistentVolumeClaim", "ephemeral"].contains(it));
-            volumes.insert(name, is_claim);
+            volumes.insert(name);
         }
     }
     volumes
 }
 
 /// Errors of a member that has to be there.
-pub(super) fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
+fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
     let value = &it[key];
     if value.is_null() || *value == "" || *value == json!([]) {
         errors.push(FieldError::required(format!("{place}.{key}"), ""));
@@ -92,7 +54,7 @@ pub(super) fn needed(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldE
 }
 
 /// Errors of one source of a pod's volume.
-pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
+fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<FieldError>) {
     // Of those that have one, the name comes before it.
     let named = match kind {
         "secret" => Some("secretName"),
@@ -115,76 +77,25 @@ pub(super) fn source(kind: &str, it: &Value, place: &str, errors: &mut Vec<Field
         "secret" | "configMap" => {
             items(it, place, &mut HashSet::new(), errors);
         }
-        "gitRepo" => {
-            needed(it, "repository", place, errors);
-            descending(text(it, "/directory"), &format!("{place}.directory"), errors);
-        }
-        "persistentVolumeClaim" => needed(it, "claimName", place, errors),
-        "nfs" => {
-            needed(it, "server", place, errors);
-            needed(it, "path", place, errors);
-            let path = text(it, "/path");
-            if !path.starts_with('/') {
-                let field = format!("{place}.path");
-                errors.push(FieldError::invalid(field, &json!(path), "must be an absolute path"));
-            }
-        }
         "downwardAPI" => {
             for file in list(it, "/items") {
                 downward_file(file, place, errors);
             }
         }
         "projected" => projected(it, place, errors),
-        "csi" => {
-            needed(it, "driver", place, errors);
-            let secret = &it["nodePublishSecretRef"];
-            if secret.is_object() {
-                needed(secret, "name", &format!("{place}.nodePublishSecretRef"), errors);
-            }
-        }
-        "image" => needed(it, "reference", place, errors),
-        "ephemeral" => {
-            needed(it, "volumeClaimTemplate", place, errors);
-            let template = &it["volumeClaimTemplate"];
-            if template.is_object() {
-                let field = format!("{place}.volumeClaimTemplate");
-                if !text(template, "/metadata/name").is_empty() {
-                    errors.push(FieldError::forbidden(format!("{field}.metadata.name"), "cannot be set"));
-                }
-                claims::claim_spec(&template["spec"], &format!("{field}.spec"), errors);
-            }
-        }
-        "rbd" => ["monitors", "image"]
-            .iter()
-            .for_each(|key| needed(it, key, place, errors)),
-        "glusterfs" => ["endpoints", "path"]
-            .iter()
-            .for_each(|key| needed(it, key, place, errors)),
-        "cephfs" => needed(it, "monitors", place, errors),
-        _ => volume_sources::shared(kind, it, place, errors),
+        // Nothing here mounts the others.
+        _ => published::member("io.k8s.api.core.v1.Volume", kind, it, place, errors),
     }
 }
 
 fn host_path(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    const TYPES: [&str; 8] = [
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
     let path = text(it, "/path");
     if path.is_empty() {
         errors.push(FieldError::required(format!("{place}.path"), ""));
         return;
     }
     no_backsteps(path, &format!("{place}.path"), errors);
-    if !it["type"].is_null() {
-        supported(&it["type"], format!("{place}.type"), &TYPES, errors);
-    }
+    published::member("io.k8s.api.core.v1.Volume", "hostPath", it, place, errors);
 }
 
 fn mode(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
@@ -194,7 +105,7 @@ fn mode(it: &Value, key: &str, place: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Errors of a path within a volume.
-pub(super) fn descending(path: &str, field: &str, errors: &mut Vec<FieldError>) {
+fn descending(path: &str, field: &str, errors: &mut Vec<FieldError>) {
     if path.starts_with('/') {
         errors.push(FieldError::invalid(field, &json!(path), "must be a relative path"));
     }
@@ -298,9 +209,8 @@ fn projected(it: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Errors of what a container mounts or is given as a device.
-pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut Vec<FieldError>) {
-    let privileged = container["securityContext"]["privileged"] == true;
+/// Errors of what a container mounts.
+pub(super) fn mounts(container: &Value, place: &str, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
     let all = format!("{place}.volumeMounts");
     let mut paths = HashSet::new();
     for (at, mount) in list(container, "/volumeMounts").iter().enumerate() {
@@ -309,7 +219,7 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
         if name.is_empty() {
             errors.push(FieldError::required(field("name"), ""));
         }
-        if !volumes.contains_key(name) {
+        if !volumes.contains(name) {
             errors.push(FieldError::not_found(field("name"), &json!(name)));
         }
         if path.is_empty() {
@@ -326,67 +236,5 @@ pub(super) fn mounts(container: &Value, place: &str, volumes: &Volumes<'_>, erro
             errors.push(FieldError::invalid(field("subPathExpr"), &json!(by_expression), detail));
         }
         descending(by_expression, &format!("{all}.subPathExpr"), errors);
-        propagation(mount, privileged, &all, errors);
-    }
-    devices(container, place, volumes, errors);
-}
-
-fn propagation(mount: &Value, privileged: bool, all: &str, errors: &mut Vec<FieldError>) {
-    const KINDS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
-    let propagation = &mount["mountPropagation"];
-    if !propagation.is_null() {
-        let field = format!("{all}.mountPropagation");
-        supported(propagation, &field, &KINDS, errors);
-        if propagation == "Bidirectional" && !privileged {
-            let detail = "Bidirectional mount propagation is available only to privileged containers";
-            errors.push(FieldError::forbidden(field, detail));
-        }
-    }
-    let field = format!("{all}.recursiveReadOnly");
-    match &mount["recursiveReadOnly"] {
-        Value::Null => {}
-        it if it == "Enabled" || it == "IfPossible" => {
-            if mount["readOnly"] != true {
-                let detail = "may only be specified when readOnly is true";
-                errors.push(FieldError::forbidden(&field, detail));
-            }
-            if !propagation.is_null() && propagation != "None" {
-                let detail = "may only be specified when mountPropagation is None or not specified";
-                errors.push(FieldError::forbidden(field, detail));
-            }
-        }
-        it => supported(it, field, &["Disabled", "Enabled", "IfPossible"], errors),
-    }
-}
-
-fn devices(container: &Value, place: &str, volumes: &Volumes<'_>, errors: &mut Vec<FieldError>) {
-    for (at, device) in list(container, "/volumeDevices").iter().enumerate() {
-        let field = |key: &str| format!("{place}.volumeDevices[{at}].{key}");
-        let (name, path) = (text(device, "/name"), text(device, "/devicePath"));
-        if name.is_empty() {
-            errors.push(FieldError::required(field("name"), ""));
-        }
-        match volumes.get(name) {
-            None => errors.push(FieldError::not_found(field("name"), &json!(name))),
-            Some(false) => {
-                let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                errors.push(FieldError::invalid(field("name"), &json!(name), detail));
-            }
-            Some(true) => {}
-        }
-        if path.is_empty() {
-            errors.push(FieldError::required(field("devicePath"), ""));
-        }
-        if path.split('/').any(|it| it == "..") {
-            let detail = "can not contain backsteps ('..')";
-            errors.push(FieldError::invalid(field("devicePath"), &json!(path), detail));
-        }
-        if list(container, "/volumeMounts")
-            .iter()
-            .any(|it| text(it, "/name") == name)
-        {
-            let detail = "must not already exist in volumeMounts";
-            errors.push(FieldError::invalid(field("name"), &json!(name), detail));
-        }
     }
 }

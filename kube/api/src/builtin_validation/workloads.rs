@@ -1,11 +1,11 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, claims, gates, immutable, int_or_percent, invalid_shown, label, list, non_negative, not_more_than_all,
-    pod_annotations,
-    pods::{Of, pod_spec, template},
+    changed, immutable, int_or_percent, invalid_shown, list, not_more_than_all,
+    pods::{pod_spec, template},
+    published,
     scheduling::label_selector,
-    supported, text,
+    text,
 };
 use crate::pod_admission::UNCHANGEABLE;
 use kube_store::status::FieldError;
@@ -16,7 +16,6 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
     if !changed(new, old, "/spec") {
         return;
     }
-    non_negative(new, "/spec/replicas", "spec.replicas", errors);
     if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
         template(&new["spec"]["template"], "spec.template", errors);
         lasting(new, "ReplicaSet", errors);
@@ -38,9 +37,6 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
             ["Recreate", "RollingUpdate"],
         )),
     }
-    for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
-    }
     let seconds = |key: &str| new["spec"][key].as_i64();
     let deadline = seconds("progressDeadlineSeconds");
     if deadline.is_some_and(|it| it <= seconds("minReadySeconds").unwrap_or_default()) {
@@ -51,14 +47,11 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
             detail,
         ));
     }
-    immutable(new, old, "/spec/selector", "spec.selector", errors);
 }
 
-/// Pods that are made anew whenever they end start again by themselves, and have no time to end in.
+/// Pods that are made anew whenever they end have no time to end in.
 fn lasting(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
     let spec = &new["spec"]["template"]["spec"];
-    let restart = json!(text(spec, "/restartPolicy"));
-    supported(&restart, "spec.template.spec.restartPolicy", &["Always"], errors);
     if !spec["activeDeadlineSeconds"].is_null() {
         let field = "spec.template.spec.activeDeadlineSeconds";
         let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
@@ -166,36 +159,13 @@ fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
                 errors.push(invalid_shown(place, &shown(update), detail));
             }
-            return;
         }
         other => {
             let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":{}}}"#, shown(update));
             let detail = "must be 'RollingUpdate' or 'OnDelete'";
             errors.push(invalid_shown("spec.updateStrategy", &shown, detail));
-            return;
         }
     }
-    non_negative(update, "/partition", &format!("{place}.partition"), errors);
-}
-
-pub(super) fn replication_controller(new: &Value, errors: &mut Vec<FieldError>) {
-    non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
-    non_negative(new, "/spec/replicas", "spec.replicas", errors);
-    let selector = new["spec"]["selector"].as_object().filter(|it| !it.is_empty());
-    if selector.is_none() {
-        errors.push(FieldError::required("spec.selector", ""));
-    }
-    let Some(pods) = new.pointer("/spec/template").filter(|it| !it.is_null()) else {
-        errors.push(FieldError::required("spec.template", ""));
-        return;
-    };
-    let labels = &pods["metadata"]["labels"];
-    if selector.is_some_and(|it| it.iter().any(|(key, value)| labels.get(key) != Some(value))) {
-        errors.push(template_mismatch(new));
-    }
-    template(pods, "spec.template", errors);
-    let restart = json!(text(pods, "/spec/restartPolicy"));
-    supported(&restart, "spec.template.spec.restartPolicy", &["Always"], errors);
 }
 
 pub(super) fn pod_template(new: &Value, errors: &mut Vec<FieldError>) {
@@ -203,7 +173,6 @@ pub(super) fn pod_template(new: &Value, errors: &mut Vec<FieldError>) {
 }
 
 pub(super) fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    non_negative(new, "/revision", "revision", errors);
     match &new["data"] {
         _ if old.is_some() => immutable(new, old, "/data", "data", errors),
         Value::Object(_) => {}
@@ -216,21 +185,16 @@ pub(super) fn replica_set(new: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     if !changed(new, old, "/spec") {
         return;
     }
-    for key in ["replicas", "minReadySeconds"] {
-        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
-    }
     if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
         template(&new["spec"]["template"], "spec.template", errors);
         lasting(new, "ReplicaSet", errors);
     }
-    immutable(new, old, "/spec/selector", "spec.selector", errors);
 }
 
 pub(super) fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     if !changed(new, old, "/spec") {
         return;
     }
-    immutable(new, old, "/spec/selector", "spec.selector", errors);
     let given = &new["spec"]["selector"];
     if given.is_null() {
         // Upstream misses it only by what it selects: nothing.
@@ -242,14 +206,11 @@ pub(super) fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
         template(&new["spec"]["template"], "spec.template", errors);
         lasting(new, "DaemonSet", errors);
     }
-    non_negative(new, "/spec/minReadySeconds", "spec.minReadySeconds", errors);
     rolling_daemon_set(new, errors);
-    non_negative(new, "/spec/revisionHistoryLimit", "spec.revisionHistoryLimit", errors);
 }
 
 pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
-    const RETENTIONS: [&str; 2] = ["Retain", "Delete"];
     if !changed(new, old, "/spec") {
         return;
     }
@@ -259,27 +220,16 @@ pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
     }
     rolling_stateful_set(new, errors);
-    for key in ["whenDeleted", "whenScaled"] {
-        let retention = &new["spec"]["persistentVolumeClaimRetentionPolicy"][key];
-        if !retention.is_null() {
-            let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
-            supported(retention, field, &RETENTIONS, errors);
-        }
-    }
-    // Of what may not change anyway only the first is checked.
+    let (claims, field) = (&new["spec"]["volumeClaimTemplates"], "spec.volumeClaimTemplates");
+    // What may not change is not checked again.
     if old.is_none() {
-        for (at, claim) in list(new, "/spec/volumeClaimTemplates").iter().enumerate() {
-            let field = format!("spec.volumeClaimTemplates[{at}].spec");
-            claims::claim_spec(&claim["spec"], &field, errors);
-        }
-    }
-    for key in ["replicas", "minReadySeconds"] {
-        non_negative(new, &format!("/spec/{key}"), &format!("spec.{key}"), errors);
-    }
-    non_negative(new, "/spec/ordinals/start", "spec.ordinals.start", errors);
-    let service = text(new, "/spec/serviceName");
-    if !service.is_empty() && old.is_none() {
-        label(service, "spec.serviceName", errors);
+        published::member(
+            "io.k8s.api.apps.v1.StatefulSetSpec",
+            "volumeClaimTemplates",
+            claims,
+            field,
+            errors,
+        );
     }
     let readable = selector(new, "statefulset", errors);
     if changed(new, old, "/spec/template") {
@@ -391,18 +341,9 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
 }
 
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const ANNOTATIONS: &str = "metadata.annotations";
-    let annotations = &new["metadata"]["annotations"];
-    let before = old.map(|it| &it["metadata"]["annotations"]);
-    if let Some(before) = before {
-        pod_annotations::kept(annotations, before, ANNOTATIONS, errors);
-    }
     // What was stored once may stay: its status is still to be written.
-    if before != Some(annotations) {
-        pod_annotations::annotations(annotations, before, &new["spec"], ANNOTATIONS, errors);
-    }
     if old.is_none_or(|it| it["spec"] != new["spec"]) {
-        pod_spec(&new["spec"], Of::Pod, "spec", errors);
+        pod_spec(&new["spec"], "spec", errors);
     }
     let Some(old) = old else {
         if !list(new, "/spec/ephemeralContainers").is_empty() {
@@ -415,13 +356,9 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             let detail = "cannot be set until all schedulingGates have been cleared";
             errors.push(FieldError::forbidden("spec.nodeName", detail));
         }
-        pod_annotations::as_fields(annotations, &new["spec"], "spec", errors);
         return;
     };
     let gated = !list(old, "/spec/schedulingGates").is_empty();
-    if gated {
-        gates::narrowed(&new["spec"], &old["spec"], errors);
-    }
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
@@ -434,8 +371,10 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
                 map.remove(key);
             }
+            // Where it may run can still be said of a pod that waits behind gates.
             if gated {
-                gates::remove_changeable(map);
+                map.remove("nodeSelector");
+                map.remove("affinity");
             }
             // A negative one, which was stored once, counts as 1 wherever it is read.
             if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {

@@ -67,19 +67,6 @@ fn projected(source: &Value) -> Vec<Placed<'_>> {
         placed(items, "DownwardAPI")
     } else if source["serviceAccountToken"].is_object() {
         vec![one(text(source, "/serviceAccountToken/path"), "ServiceAccountToken")]
-    } else if source["clusterTrustBundle"].is_object() {
-        let bundle = &source["clusterTrustBundle"];
-        let name = bundle["name"].as_str().unwrap_or_else(|| text(bundle, "/signerName"));
-        vec![one(text(bundle, "/path"), &named("ClusterTrustBundle", name))]
-    } else if source["podCertificate"].is_object() {
-        let certificate = &source["podCertificate"];
-        let parts = [
-            ("/certificateChainPath", "PodCertificate chain"),
-            ("/keyPath", "PodCertificate key"),
-            ("/credentialBundlePath", "PodCertificate credential bundle"),
-        ];
-        let given = parts.iter().map(|(at, what)| one(text(certificate, at), what));
-        given.filter(|it| !it.path.is_empty()).collect()
     } else {
         Vec::new()
     }

@@ -109,7 +109,6 @@ async fn create_named(
     if admission::mutate(call, change, &mut value).await? {
         begin(call, &mut value, &uid)?;
     }
-    kinds::complete_create(call, &mut value);
     content::validate(call, &value, None)?;
     kinds::check_allowed(call, None, &value)?;
     pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const VOLUMES: &str = "/api/v1/persistentvolumes";
 const NODES: &str = "/api/v1/nodes";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const STATEFUL_SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
@@ -57,10 +56,6 @@ async fn an_empty_plain_field_gets_its_default() {
     let cron = json!({"metadata": {"name": "x"}, "spec": {
         "schedule": "0 0 1 1 *", "concurrencyPolicy": "", "jobTemplate": {"spec": {"template": {"spec": never}}},
     }});
-    let volume = json!({"metadata": {"name": "x"}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"},
-        "persistentVolumeReclaimPolicy": "",
-    }});
     let container = "/spec/containers/0";
     let at = |below: &str| format!("{container}/{below}");
     let table = [
@@ -108,11 +103,6 @@ async fn an_empty_plain_field_gets_its_default() {
                 ("/type".to_owned(), json!("Opaque")),
                 ("/metadata/generateName".to_owned(), Value::Null),
             ],
-        ),
-        (
-            VOLUMES,
-            volume,
-            vec![("/spec/persistentVolumeReclaimPolicy".to_owned(), json!("Retain"))],
         ),
     ];
     for (path, body, wants) in table {

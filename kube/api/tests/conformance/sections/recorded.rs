@@ -86,7 +86,6 @@ fn objects(c: &Cx) -> Vec<(&'static str, &'static str, Value)> {
     };
     let mut pod = rich();
     pod["schedulerName"] = "nobody".into();
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"});
     let hook = |more: Value| {
         let mut hook = json!({"name": "a.ex.io", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"service": {"namespace": "default", "name": "x"}},
@@ -200,16 +199,6 @@ fn objects(c: &Cx) -> Vec<(&'static str, &'static str, Value)> {
             json!({"spec": claim}),
         ),
         (
-            "PersistentVolume",
-            "api/v1/persistentvolumes",
-            json!({"spec": {"capacity": {"storage": "1024Mi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}}),
-        ),
-        (
-            "LimitRange",
-            "api/v1/namespaces/NS/limitranges",
-            json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "1000m"}, "min": {"cpu": "100m"}}]}}),
-        ),
-        (
             "ResourceQuota",
             "api/v1/namespaces/NS/resourcequotas",
             json!({"spec": {"hard": {"configmaps": "1000", "requests.cpu": "2000m"}}}),
@@ -225,44 +214,14 @@ fn objects(c: &Cx) -> Vec<(&'static str, &'static str, Value)> {
             json!({"addressType": "IPv4", "endpoints": [{"addresses": ["1.2.3.4"]}], "ports": [{"port": 80}]}),
         ),
         (
-            "NetworkPolicy",
-            "apis/networking.k8s.io/v1/namespaces/NS/networkpolicies",
-            json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}}),
-        ),
-        (
-            "NetworkPolicy of both ways",
-            "apis/networking.k8s.io/v1/namespaces/NS/networkpolicies",
-            json!({"spec": {"podSelector": {}, "egress": [{}]}}),
-        ),
-        (
             "Ingress",
             "apis/networking.k8s.io/v1/namespaces/NS/ingresses",
             json!({"spec": {"rules": [{"host": "x.example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}),
         ),
         (
-            "IngressClass",
-            "apis/networking.k8s.io/v1/ingressclasses",
-            json!({"spec": {"controller": "ex.io/c", "parameters": {"kind": "P", "name": "p"}}}),
-        ),
-        (
             "PodDisruptionBudget",
             "apis/policy/v1/namespaces/NS/poddisruptionbudgets",
             json!({"spec": {"selector": {"matchLabels": {"none": "such"}}, "maxUnavailable": 1}}),
-        ),
-        (
-            "HorizontalPodAutoscaler",
-            "apis/autoscaling/v2/namespaces/NS/horizontalpodautoscalers",
-            json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3}}),
-        ),
-        (
-            "HorizontalPodAutoscaler with behaviour",
-            "apis/autoscaling/v2/namespaces/NS/horizontalpodautoscalers",
-            json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}}),
-        ),
-        (
-            "HorizontalPodAutoscaler v1",
-            "apis/autoscaling/v1/namespaces/NS/horizontalpodautoscalers",
-            json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3}}),
         ),
         ("Lease", "apis/coordination.k8s.io/v1/namespaces/NS/leases", json!({})),
         (
@@ -306,16 +265,10 @@ fn objects(c: &Cx) -> Vec<(&'static str, &'static str, Value)> {
             json!({"value": 7}),
         ),
         (
-            "StorageClass",
-            "apis/storage.k8s.io/v1/storageclasses",
-            json!({"provisioner": "ex.io/p"}),
-        ),
-        (
             "RuntimeClass",
             "apis/node.k8s.io/v1/runtimeclasses",
             json!({"handler": "h"}),
         ),
-        ("CSIDriver", "apis/storage.k8s.io/v1/csidrivers", json!({"spec": {}})),
         ("Namespace", "api/v1/namespaces", json!({})),
         (
             "CustomResourceDefinition",

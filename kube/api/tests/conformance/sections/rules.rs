@@ -110,17 +110,6 @@ pub async fn refused(c: &Cx) {
             "template.labels: Invalid value: \"-\"",
         ),
         (
-            format!("{core}/replicationcontrollers"),
-            json!({"metadata": {"name": "a"}, "spec": {"selector": {"a": "b"}}}),
-            "spec.template: Required value",
-        ),
-        (
-            format!("{core}/replicationcontrollers"),
-            json!({"metadata": {"name": "a"}, "spec": {"selector": {"a": "b"}, "template": {
-                "metadata": {"labels": {"a": "c"}}, "spec": pod_spec()}}}),
-            "`selector` does not match template `labels`",
-        ),
-        (
             format!("{apps}/deployments"),
             workload("strategy", json!({"maxUnavailable": 0, "maxSurge": 0})),
             "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
@@ -152,35 +141,9 @@ pub async fn refused(c: &Cx) {
             "provisioner: Required value",
         ),
         (
-            "/apis/storage.k8s.io/v1/storageclasses".to_owned(),
-            json!({"metadata": {"name": c.name("class")}, "provisioner": "ex.io/p", "reclaimPolicy": "Recycle"}),
-            "reclaimPolicy: Unsupported value: \"Recycle\": supported values: \"Delete\", \"Retain\"",
-        ),
-        (
-            "/api/v1/persistentvolumes".to_owned(),
-            json!({"metadata": {"name": c.name("volume")}, "spec": {"hostPath": {"path": "/x"}}}),
-            "spec.accessModes: Required value",
-        ),
-        (
-            "/api/v1/persistentvolumes".to_owned(),
-            json!({"metadata": {"name": c.name("volume")}, "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}}),
-            "spec: Required value: must specify a volume type",
-        ),
-        (
-            "/api/v1/persistentvolumes".to_owned(),
-            json!({"metadata": {"name": c.name("volume")}, "spec": {
-                "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "0"}, "hostPath": {"path": "/x"}}}),
-            "spec.capacity[storage]: Invalid value: \"0\": must be greater than zero",
-        ),
-        (
             "/apis/node.k8s.io/v1/runtimeclasses".to_owned(),
             json!({"metadata": {"name": c.name("runtime")}}),
             "handler: Required value",
-        ),
-        (
-            "/apis/networking.k8s.io/v1/ingressclasses".to_owned(),
-            json!({"metadata": {"name": c.name("class")}, "spec": {"controller": "nginx"}}),
-            "spec.controller: Invalid value: \"nginx\": must be a domain-prefixed path (such as \"acme.io/foo\")",
         ),
         (
             format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"),
@@ -200,42 +163,6 @@ pub async fn refused(c: &Cx) {
 pub async fn immutable(c: &Cx) {
     let namespace = c.namespace_called("kept").await;
     let table = [
-        (
-            "/apis/storage.k8s.io/v1/storageclasses".to_owned(),
-            json!({"provisioner": "ex.io/p", "parameters": {"a": "b"}}),
-            json!({"parameters": {"a": "c"}}),
-            "parameters: Invalid value: {\"a\":\"c\"}: field is immutable",
-        ),
-        (
-            "/apis/storage.k8s.io/v1/storageclasses".to_owned(),
-            json!({"provisioner": "ex.io/p"}),
-            json!({"reclaimPolicy": "Retain"}),
-            "reclaimPolicy: Invalid value: \"Retain\": field is immutable",
-        ),
-        (
-            "/api/v1/persistentvolumes".to_owned(),
-            json!({"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}}),
-            json!({"spec": {"hostPath": {"path": "/y"}}}),
-            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
-        ),
-        (
-            "/apis/node.k8s.io/v1/runtimeclasses".to_owned(),
-            json!({"handler": "a"}),
-            json!({"handler": "b"}),
-            "handler: Invalid value: \"b\": field is immutable",
-        ),
-        (
-            "/apis/networking.k8s.io/v1/ingressclasses".to_owned(),
-            json!({"spec": {"controller": "ex.io/a"}}),
-            json!({"spec": {"controller": "ex.io/b"}}),
-            "spec.controller: Invalid value: \"ex.io/b\": field is immutable",
-        ),
-        (
-            "/apis/storage.k8s.io/v1/csidrivers".to_owned(),
-            json!({"spec": {"volumeLifecycleModes": ["Persistent"]}}),
-            json!({"spec": {"volumeLifecycleModes": ["Ephemeral"]}}),
-            "spec.volumeLifecycleModes: Invalid value: [\"Ephemeral\"]: field is immutable",
-        ),
         (
             format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions"),
             json!({"data": {"a": "b"}, "revision": 1}),

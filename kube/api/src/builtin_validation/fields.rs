@@ -1,0 +1,248 @@
+//! Rules of single fields, a line each, and what is said of one that is broken, in the words of kube-apiserver.
+
+use super::{PROTOCOLS, at, changed, label, qualified_name, subdomain, supported};
+use Rule::{AtLeast, Between, Immutable, Label, OneOf, Qualified, Subdomain};
+use kube_store::status::FieldError;
+use serde_json::Value;
+
+/// What a field has to be where it is there.
+pub(super) enum Rule {
+    AtLeast(i64),
+    Between(i64, i64),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// What it was made as.
+    Immutable,
+    Label,
+    Subdomain,
+    Qualified,
+}
+
+/// Fields with their rules. `a|b` are several fields, `a[]` is each item of a list.
+pub(super) type Rules = &'static [(&'static str, Rule)];
+
+const CLUSTER_OR_LOCAL: Rule = OneOf(&["Cluster", "Local"]);
+const FAIL_OR_IGNORE: Rule = OneOf(&["Fail", "Ignore"]);
+const MATCHES: Rule = OneOf(&["Equivalent", "Exact"]);
+const SCOPES: Rule = OneOf(&["*", "Cluster", "Namespaced"]);
+const SCHEMES: Rule = OneOf(&["HTTP", "HTTPS"]);
+
+/// Rules by group and kind.
+#[rustfmt::skip]
+const KINDS: &[(&str, &str, Rules)] = &[
+    ("", "Secret", &[("type", Immutable)]),
+    ("", "Service", &[
+        ("spec.type", OneOf(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"])),
+        ("spec.ports[].protocol", OneOf(&PROTOCOLS)),
+        ("spec.ports[].appProtocol", Qualified),
+        ("spec.ipFamilies[]", OneOf(&["IPv4", "IPv6"])),
+        ("spec.ipFamilyPolicy", OneOf(&["PreferDualStack", "RequireDualStack", "SingleStack"])),
+        ("spec.externalTrafficPolicy|internalTrafficPolicy", CLUSTER_OR_LOCAL),
+        ("spec.sessionAffinity", OneOf(&["ClientIP", "None"])),
+    ]),
+    ("apps", "ControllerRevision", &[("revision", AtLeast(0))]),
+    ("apps", "DaemonSet", &[
+        ("spec.minReadySeconds|revisionHistoryLimit", AtLeast(0)),
+        ("spec.selector", Immutable),
+        ("spec.template.spec.restartPolicy", OneOf(&["Always"])),
+    ]),
+    ("apps", "Deployment", &[
+        ("spec.replicas|minReadySeconds|revisionHistoryLimit|progressDeadlineSeconds", AtLeast(0)),
+        ("spec.selector", Immutable),
+        ("spec.template.spec.restartPolicy", OneOf(&["Always"])),
+    ]),
+    ("apps", "ReplicaSet", &[
+        ("spec.replicas|minReadySeconds", AtLeast(0)),
+        ("spec.selector", Immutable),
+        ("spec.template.spec.restartPolicy", OneOf(&["Always"])),
+    ]),
+    ("apps", "StatefulSet", &[
+        ("spec.replicas|minReadySeconds", AtLeast(0)),
+        ("spec.ordinals.start", AtLeast(0)),
+        ("spec.updateStrategy.rollingUpdate.partition", AtLeast(0)),
+        ("spec.persistentVolumeClaimRetentionPolicy.whenDeleted|whenScaled", OneOf(&["Retain", "Delete"])),
+        ("spec.serviceName", Label),
+        ("spec.template.spec.restartPolicy", OneOf(&["Always"])),
+    ]),
+    ("batch", "Job", &[
+        ("spec.parallelism|completions|activeDeadlineSeconds|backoffLimit|ttlSecondsAfterFinished", AtLeast(0)),
+        ("spec.backoffLimitPerIndex|maxFailedIndexes", AtLeast(0)),
+        ("spec.completionMode", OneOf(&["NonIndexed", "Indexed"])),
+        ("spec.podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
+        ("spec.selector|completionMode|podFailurePolicy|backoffLimitPerIndex|managedBy|successPolicy", Immutable),
+    ]),
+    ("coordination.k8s.io", "Lease", &[
+        ("spec.leaseDurationSeconds", AtLeast(1)),
+        ("spec.leaseTransitions", AtLeast(0)),
+    ]),
+    ("discovery.k8s.io", "EndpointSlice", &[("addressType", Immutable)]),
+    ("policy", "PodDisruptionBudget", &[
+        ("spec.unhealthyPodEvictionPolicy", OneOf(&["AlwaysAllow", "IfHealthyBudget"])),
+        ("status.disruptionsAllowed|currentHealthy|desiredHealthy|expectedPods", AtLeast(0)),
+    ]),
+    ("scheduling.k8s.io", "PriorityClass", &[
+        ("preemptionPolicy", OneOf(&["PreemptLowerPriority", "Never"])),
+        ("preemptionPolicy", Immutable),
+    ]),
+    (ADMISSION, "ValidatingWebhookConfiguration", WEBHOOKS),
+    (ADMISSION, "MutatingWebhookConfiguration", WEBHOOKS),
+    (ADMISSION, "ValidatingAdmissionPolicy", &[
+        ("spec.failurePolicy", FAIL_OR_IGNORE),
+        ("spec.matchConstraints.matchPolicy", MATCHES),
+        ("spec.matchConstraints.resourceRules[]|excludeResourceRules[].scope", SCOPES),
+        ("spec.validations[].reason", OneOf(&["Forbidden", "Invalid", "RequestEntityTooLarge"])),
+    ]),
+    (ADMISSION, "ValidatingAdmissionPolicyBinding", &[
+        ("spec.policyName", Subdomain),
+        ("spec.matchResources.matchPolicy", MATCHES),
+        ("spec.matchResources.resourceRules[]|excludeResourceRules[].scope", SCOPES),
+        ("spec.paramRef.parameterNotFoundAction", OneOf(&["Deny", "Allow"])),
+    ]),
+];
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+#[rustfmt::skip]
+const WEBHOOKS: Rules = &[
+    ("webhooks[].failurePolicy", FAIL_OR_IGNORE),
+    ("webhooks[].matchPolicy", MATCHES),
+    ("webhooks[].reinvocationPolicy", OneOf(&["IfNeeded", "Never"])),
+    ("webhooks[].sideEffects", OneOf(&["None", "NoneOnDryRun"])),
+    ("webhooks[].rules[].scope", SCOPES),
+];
+
+/// Rules of the specification of a pod, whether it stands alone or in a template.
+#[rustfmt::skip]
+pub(super) const POD: Rules = &[
+    ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
+    ("dnsPolicy", OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])),
+    ("preemptionPolicy", OneOf(&["PreemptLowerPriority", "Never"])),
+    ("serviceAccountName|nodeName|priorityClassName|runtimeClassName", Subdomain),
+    ("hostname|subdomain", Label),
+    ("activeDeadlineSeconds", Between(1, i32::MAX as i64)),
+    ("readinessGates[].conditionType", Qualified),
+    ("schedulingGates[].name", Qualified),
+    ("containers[]|initContainers[].imagePullPolicy", OneOf(&["Always", "IfNotPresent", "Never"])),
+    ("containers[]|initContainers[].restartPolicy", OneOf(&["Always", "Never", "OnFailure"])),
+    ("containers[]|initContainers[].terminationMessagePolicy", OneOf(&["File", "FallbackToLogsOnError"])),
+    ("containers[]|initContainers[].ports[].protocol", OneOf(&PROTOCOLS)),
+    ("containers[]|initContainers[].livenessProbe|readinessProbe|startupProbe.initialDelaySeconds|timeoutSeconds", AtLeast(0)),
+    ("containers[]|initContainers[].livenessProbe|readinessProbe|startupProbe.periodSeconds", AtLeast(0)),
+    ("containers[]|initContainers[].livenessProbe|readinessProbe|startupProbe.successThreshold|failureThreshold", AtLeast(0)),
+    ("containers[]|initContainers[].livenessProbe|readinessProbe|startupProbe.httpGet.scheme", SCHEMES),
+    ("containers[]|initContainers[].lifecycle.postStart|preStop.httpGet.scheme", SCHEMES),
+];
+
+/// Errors of the single fields of an object. What was stored once may stay.
+pub(super) fn of_kind(group: &str, kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let Some((_, _, rules)) = KINDS.iter().find(|it| (it.0, it.1) == (group, kind)) else {
+        return;
+    };
+    for (path, rule) in *rules {
+        let part = path.split(['.', '[', '|']).next().unwrap_or_default();
+        if !changed(new, old, &format!("/{part}")) {
+            continue;
+        }
+        each(new, path, "", &mut |value, field| match rule {
+            Immutable => {
+                let pointer = format!("/{}", field.replace('.', "/"));
+                if old.is_some_and(|it| at(it, &pointer).unwrap_or(&Value::Null) != value) {
+                    errors.push(FieldError::invalid(field, value, "field is immutable"));
+                }
+            }
+            rule => check(rule, value, &field, errors),
+        });
+    }
+}
+
+/// Errors of the single fields of a part of an object.
+pub(super) fn of_part(rules: Rules, part: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    for (path, rule) in rules {
+        each(part, path, place, &mut |value, field| {
+            check(rule, value, &field, errors)
+        });
+    }
+}
+
+/// Calls with each value at a path, and its field.
+fn each(value: &Value, path: &str, place: &str, found: &mut dyn FnMut(&Value, String)) {
+    let (head, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(head, rest)| (head, Some(rest)));
+    for key in head.split('|') {
+        let (name, of_list) = key.strip_suffix("[]").map_or((key, false), |it| (it, true));
+        let inner = value.get(name).unwrap_or(&Value::Null);
+        let items = if of_list {
+            inner.as_array().map(Vec::as_slice).unwrap_or_default()
+        } else {
+            std::slice::from_ref(inner)
+        };
+        for (at, item) in items.iter().enumerate() {
+            let dot = if place.is_empty() { "" } else { "." };
+            let field = match of_list {
+                true => format!("{place}{dot}{name}[{at}]"),
+                false => format!("{place}{dot}{name}"),
+            };
+            match rest {
+                Some(rest) if item.is_object() => each(item, rest, &field, found),
+                Some(_) => {}
+                None => found(item, field),
+            }
+        }
+    }
+}
+
+fn check(rule: &Rule, value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let outside = |detail: String| FieldError::invalid(field, value, detail);
+    let (number, text) = (value.as_i64(), value.as_str().unwrap_or_default());
+    match rule {
+        AtLeast(least) if number.is_some_and(|it| it < *least) => errors.push(outside(match least {
+            1 => "must be greater than 0".to_owned(),
+            least => format!("must be greater than or equal to {least}"),
+        })),
+        Between(least, most) if number.is_some_and(|it| !(*least..=*most).contains(&it)) => {
+            errors.push(outside(format!("must be between {least} and {most}, inclusive")));
+        }
+        OneOf(known) if !value.is_null() => supported(value, field, known, errors),
+        Label if !text.is_empty() => label(text, field, errors),
+        Subdomain if !text.is_empty() => subdomain(text, field, errors),
+        Qualified if !value.is_null() => qualified_name(text, field, errors),
+        AtLeast(_) | Between(..) | OneOf(_) | Immutable | Label | Subdomain | Qualified => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin_validation::said;
+    use serde_json::json;
+
+    #[test]
+    fn a_rule_finds_every_field_that_it_names() {
+        let pod = json!({"hostname": "A", "containers": [{}, {"livenessProbe": {"timeoutSeconds": -1, "initialDelaySeconds": -2}}]});
+        let told = said(|it| of_part(POD, &pod, "spec", it));
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].starts_with("spec.hostname: Invalid value: \"A\": a lowercase RFC 1123 label"));
+        let place = "spec.containers[1].livenessProbe";
+        let detail = "must be greater than or equal to 0";
+        assert_eq!(
+            told[1],
+            format!("{place}.initialDelaySeconds: Invalid value: -2: {detail}")
+        );
+        assert_eq!(told[2], format!("{place}.timeoutSeconds: Invalid value: -1: {detail}"));
+    }
+
+    #[test]
+    fn what_may_not_change_may_neither_come_nor_go() {
+        let told = |new: Value, old: Value| said(|it| of_kind("batch", "Job", &new, Some(&old), it));
+        let (with, without) = (json!({"spec": {"managedBy": "a"}}), json!({"spec": {"parallelism": 1}}));
+        assert_eq!(told(with.clone(), with.clone()), Vec::<String>::new());
+        assert_eq!(
+            told(with.clone(), without.clone()),
+            ["spec.managedBy: Invalid value: \"a\": field is immutable"]
+        );
+        assert_eq!(
+            told(without, with),
+            ["spec.managedBy: Invalid value: null: field is immutable"]
+        );
+    }
+}
