@@ -21,6 +21,8 @@ const WRITERS: &[&str] = &[
     "cli/drover/src/installation",
     // What a hub tells its API server of itself when it starts.
     "cli/drover/src/webhooks",
+    // Anybody's code, which has no executor.
+    "examples/embedded-api/",
     "kube/node/",
     "tests/testkit/",
     "tests/stories/",
