@@ -39,14 +39,14 @@ fn commands(help: &str) -> Vec<&str> {
 
 /// One page: the help as it is, in the shape that `man` reads.
 fn page(name: &str, version: &str, help: &str) -> String {
-    let about = help.lines().next().unwrap_or_default();
-    let rest = help.split_once('\n').map_or("", |(_, rest)| rest).trim();
+    // The first paragraph says what the command is for.
+    let (about, rest) = help.split_once("\n\n").unwrap_or((help, ""));
     format!(
         ".TH {} 1 \"\" \"drover {version}\" \"Drover\"\n.SH NAME\n{} \\- {}\n.SH DESCRIPTION\n.nf\n{}\n.fi\n",
         name.to_uppercase(),
         escaped(name),
-        escaped(about),
-        escaped(rest),
+        escaped(&about.replace('\n', " ")),
+        escaped(rest.trim()),
     )
 }
 
@@ -76,7 +76,7 @@ mod tests {
             Ok(if verbs.is_empty() {
                 TOP.to_owned()
             } else {
-                "Prints.\n\n.x\n".to_owned()
+                "Prints what\nthere is.\n\n.x\n".to_owned()
             })
         };
         let pages = pages("1.2.3", &help).unwrap();
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(names, ["drover.1", "drover-get.1"]);
         assert_eq!(
             pages[1].1,
-            ".TH DROVER-GET 1 \"\" \"drover 1.2.3\" \"Drover\"\n.SH NAME\ndrover\\-get \\- Prints.\n.SH DESCRIPTION\n.nf\n\\&.x\n.fi\n"
+            ".TH DROVER-GET 1 \"\" \"drover 1.2.3\" \"Drover\"\n.SH NAME\ndrover\\-get \\- Prints what there is.\n.SH DESCRIPTION\n.nf\n\\&.x\n.fi\n"
         );
     }
 }
