@@ -1,7 +1,8 @@
 //! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules,
-//! `cargo xtask story` runs stories, `cargo xtask kubernetes` has a real Kubernetes for tests.
+//! `cargo xtask story` runs stories, `cargo xtask kubernetes` has a real Kubernetes for tests, `cargo xtask dist` packs a release.
 
 mod codegen;
+mod dist;
 mod kubernetes;
 mod picture;
 mod story;
@@ -27,6 +28,8 @@ enum Chore {
     },
     /// Say what breaks the rules of the house
     Tidy,
+    /// Build and pack a release: archive, checksums, SBOM
+    Dist(dist::Dist),
     /// Run stories: all, or those whose name contains one of the given words
     Story(story::Story),
     /// Build, start and stop a real Kubernetes for tests
@@ -40,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Codegen { check: true } => report(codegen::out_of_date(&root())?, "run `cargo xtask codegen`"),
         Chore::Story(wanted) => story::run(&wanted),
         Chore::Kubernetes(wanted) => kubernetes::run(&root(), &wanted),
+        Chore::Dist(wanted) => dist::run(&root(), &wanted),
         Chore::Tidy => report(tidy::findings(&root())?, "each rule's reason is in xtask/src/tidy"),
     }
 }

@@ -1,8 +1,8 @@
 //! The numbers that Drover promises, measured on the real binary and printed as JSON.
 //!
-//! Needs the release binary: `cargo build --release && cargo run --release --package benches`. Nothing here asserts a
-//! time: a reader compares what was measured with what was promised, and both with the machine's own disk and loopback,
-//! probed in the same run.
+//! What is promised is promised of the profile `dist`: `cargo build --profile dist --package drover --package benches &&
+//! target/dist/benches`. Nothing here asserts a time: a reader compares what was measured with what was promised, and both
+//! with the machine's own disk and loopback, probed in the same run.
 
 mod addons;
 mod api;
@@ -28,9 +28,9 @@ use std::path::PathBuf;
 /// Measures the promised numbers and prints them as JSON.
 #[derive(Parser)]
 struct Arguments {
-    /// The binary to measure.
-    #[arg(long, default_value = "target/release/drover")]
-    drover: PathBuf,
+    /// The binary to measure; the one beside this program if none is named.
+    #[arg(long)]
+    drover: Option<PathBuf>,
     /// Small sizes and few runs, to see that everything works.
     #[arg(long)]
     quick: bool,
@@ -198,7 +198,10 @@ async fn main() -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&Value::Object(report))?);
         return Ok(());
     }
-    let binary = arguments.drover.canonicalize()?;
+    let binary = match &arguments.drover {
+        Some(named) => named.canonicalize()?,
+        None => std::env::current_exe()?.with_file_name("drover").canonicalize()?,
+    };
     report.insert(
         "binaryMebibytes".into(),
         json!({

@@ -35,6 +35,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // service
     ("credential", &["ocm-api", "ocm-reconcile", "server-certificate"]),
     ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
+    // examples, which a stranger may copy
+    ("example-addon", &["ocm-addon-sdk"]),
+    ("example-controller", &["ocm-api", "ocm-reconcile"]),
+    ("example-embedded-api", &[]),
     // domain
     ("placement", &["ocm-api", "ocm-reconcile", "safe-cel"]),
     (
@@ -177,7 +181,8 @@ const DOMAIN_AND_BELOW: &[&str] = &[
 /// These may use anything, and only tests may use them.
 const BESIDE: &[&str] = &["testkit", "stories", "conformance", "benches", "xtask"];
 
-pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
+/// What cargo tells of the members of the workspace.
+pub fn metadata(root: &Path) -> anyhow::Result<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -189,7 +194,11 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
         "cargo metadata: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    serde_json::from_slice(&output.stdout).context("cargo metadata is JSON")
+}
+
+pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
+    let metadata = metadata(root)?;
     let mut found = vec![];
     for package in metadata["packages"]
         .as_array()

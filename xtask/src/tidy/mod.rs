@@ -1,9 +1,13 @@
-//! The rules of the house as checks on its text and manifests. Every finding is one line: where, and which rule.
+//! The rules of the house as checks on its sources, pages and manifests. Every finding is one line: where, and which rule.
 
+mod commands;
 mod edges;
+mod pages;
 mod reconcilers;
 mod sources;
 mod tree;
+mod unused;
+mod versions;
 
 use std::path::Path;
 
@@ -14,8 +18,13 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
     let sources = read(root)?;
     let mut found = edges::findings(root)?;
     found.extend(tree::findings(root)?);
+    found.extend(versions::findings(root)?);
+    found.extend(unused::findings(root, &sources)?);
     found.extend(sources::findings(&sources));
     found.extend(reconcilers::findings(&sources));
+    let pages = pages::read(root)?;
+    found.extend(pages::findings(root, &pages));
+    found.extend(commands::findings(&sources, &pages));
     Ok(found)
 }
 
@@ -45,7 +54,7 @@ impl Source {
 /// Every file of Rust in the house, by path.
 fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
     let mut sources = vec![];
-    for folder in ["addons", "cli", "kube", "lang", "ocm", "tests", "xtask"] {
+    for folder in ["addons", "cli", "examples", "kube", "lang", "ocm", "tests", "xtask"] {
         visit(root, &root.join(folder), &mut sources)?;
     }
     sources.sort_by(|one, other| one.path.cmp(&other.path));
@@ -94,8 +103,34 @@ mod tests {
     }
 
     #[test]
+    fn compilers_and_releases_are_the_same_everywhere() {
+        none(super::versions::findings(&crate::root()).unwrap());
+    }
+
+    #[test]
+    fn every_dependency_is_used() {
+        none(super::unused::findings(&crate::root(), &sources()).unwrap());
+    }
+
+    #[test]
     fn the_sources_keep_the_rules() {
         none(super::sources::findings(&sources()));
+    }
+
+    #[test]
+    fn every_link_arrives_and_the_book_is_whole() {
+        none(super::pages::findings(
+            &crate::root(),
+            &super::pages::read(&crate::root()).unwrap(),
+        ));
+    }
+
+    #[test]
+    fn the_guide_shows_commands_that_there_are() {
+        none(super::commands::findings(
+            &sources(),
+            &super::pages::read(&crate::root()).unwrap(),
+        ));
     }
 
     #[test]
