@@ -1,6 +1,6 @@
 //! Rules of single fields, a line each, and what is said of one that is broken, in the words of kube-apiserver.
 
-use super::{PROTOCOLS, at, changed, label, qualified_name, subdomain, supported};
+use super::{PROTOCOLS, at, label, qualified_name, subdomain};
 use Rule::{AtLeast, Between, Immutable, Label, OneOf, Qualified, Subdomain};
 use kube_store::status::FieldError;
 use serde_json::Value;
@@ -132,39 +132,70 @@ pub(super) const POD: Rules = &[
     ("containers[]|initContainers[].lifecycle.postStart|preStop.httpGet.scheme", SCHEMES),
 ];
 
+/// Where a value is. Its text is only made for what is wrong with it: hardly anything is.
+struct Place<'p> {
+    parent: Option<&'p Place<'p>>,
+    name: &'p str,
+    at: Option<usize>,
+}
+
+impl Place<'_> {
+    fn field(&self) -> String {
+        let mut text = self.parent.map(Place::field).unwrap_or_default();
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text += self.name;
+        match self.at {
+            None => text,
+            Some(at) => format!("{text}[{at}]"),
+        }
+    }
+}
+
 /// Errors of the single fields of an object. What was stored once may stay.
 pub(super) fn of_kind(group: &str, kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let Some((_, _, rules)) = KINDS.iter().find(|it| (it.0, it.1) == (group, kind)) else {
         return;
     };
+    let (mut part, mut is_changed) = ("", false);
     for (path, rule) in *rules {
-        let part = path.split(['.', '[', '|']).next().unwrap_or_default();
-        if !changed(new, old, &format!("/{part}")) {
+        let this = path.split(['.', '[', '|']).next().unwrap_or_default();
+        if this != part {
+            (part, is_changed) = (this, old.is_none_or(|it| it.get(this) != new.get(this)));
+        }
+        if !is_changed {
             continue;
         }
-        each(new, path, "", &mut |value, field| match rule {
-            Immutable => {
+        each(new, path, None, &mut |value, place| match (rule, old) {
+            (Immutable, Some(old)) => {
+                let field = place.field();
                 let pointer = format!("/{}", field.replace('.', "/"));
-                if old.is_some_and(|it| at(it, &pointer).unwrap_or(&Value::Null) != value) {
+                if at(old, &pointer).unwrap_or(&Value::Null) != value {
                     errors.push(FieldError::invalid(field, value, "field is immutable"));
                 }
             }
-            rule => check(rule, value, &field, errors),
+            (rule, _) => check(rule, value, place, errors),
         });
     }
 }
 
 /// Errors of the single fields of a part of an object.
 pub(super) fn of_part(rules: Rules, part: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    let root = Place {
+        parent: None,
+        name: place,
+        at: None,
+    };
     for (path, rule) in rules {
-        each(part, path, place, &mut |value, field| {
-            check(rule, value, &field, errors)
+        each(part, path, Some(&root), &mut |value, place| {
+            check(rule, value, place, errors);
         });
     }
 }
 
-/// Calls with each value at a path, and its field.
-fn each(value: &Value, path: &str, place: &str, found: &mut dyn FnMut(&Value, String)) {
+/// Calls with each value at a path, and where it is.
+fn each(value: &Value, path: &str, parent: Option<&Place<'_>>, found: &mut dyn FnMut(&Value, &Place<'_>)) {
     let (head, rest) = path
         .split_once('.')
         .map_or((path, None), |(head, rest)| (head, Some(rest)));
@@ -177,22 +208,19 @@ fn each(value: &Value, path: &str, place: &str, found: &mut dyn FnMut(&Value, St
             std::slice::from_ref(inner)
         };
         for (at, item) in items.iter().enumerate() {
-            let dot = if place.is_empty() { "" } else { "." };
-            let field = match of_list {
-                true => format!("{place}{dot}{name}[{at}]"),
-                false => format!("{place}{dot}{name}"),
-            };
+            let at = of_list.then_some(at);
+            let place = Place { parent, name, at };
             match rest {
-                Some(rest) if item.is_object() => each(item, rest, &field, found),
+                Some(rest) if item.is_object() => each(item, rest, Some(&place), found),
                 Some(_) => {}
-                None => found(item, field),
+                None => found(item, &place),
             }
         }
     }
 }
 
-fn check(rule: &Rule, value: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let outside = |detail: String| FieldError::invalid(field, value, detail);
+fn check(rule: &Rule, value: &Value, place: &Place<'_>, errors: &mut Vec<FieldError>) {
+    let outside = |detail: String| FieldError::invalid(place.field(), value, detail);
     let (number, text) = (value.as_i64(), value.as_str().unwrap_or_default());
     match rule {
         AtLeast(least) if number.is_some_and(|it| it < *least) => errors.push(outside(match least {
@@ -202,10 +230,12 @@ fn check(rule: &Rule, value: &Value, field: &str, errors: &mut Vec<FieldError>) 
         Between(least, most) if number.is_some_and(|it| !(*least..=*most).contains(&it)) => {
             errors.push(outside(format!("must be between {least} and {most}, inclusive")));
         }
-        OneOf(known) if !value.is_null() => supported(value, field, known, errors),
-        Label if !text.is_empty() => label(text, field, errors),
-        Subdomain if !text.is_empty() => subdomain(text, field, errors),
-        Qualified if !value.is_null() => qualified_name(text, field, errors),
+        OneOf(known) if !value.is_null() && !value.as_str().is_some_and(|it| known.contains(&it)) => {
+            errors.push(FieldError::not_supported(place.field(), value, known));
+        }
+        Label if !text.is_empty() => label(text, &place.field(), errors),
+        Subdomain if !text.is_empty() => subdomain(text, &place.field(), errors),
+        Qualified if !value.is_null() => qualified_name(text, &place.field(), errors),
         AtLeast(_) | Between(..) | OneOf(_) | Immutable | Label | Subdomain | Qualified => {}
     }
 }
