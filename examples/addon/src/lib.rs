@@ -4,11 +4,12 @@
 //! can be told something else than another, and a new message can be rolled out in steps.
 
 use ocm_addon_sdk::{
-    AddOn, ConfigKind, Health, Place, Program, Refusal, ocm_api::addon::v1alpha1::AddOnDeploymentConfig, values::config,
+    AddOn, AddOnContext, ConfigKind, Health, Program, UserError, ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
+    values::config,
 };
 use serde_json::{Value, json};
 
-/// What it is on the hub: functions that return data, called once for each cluster, which is the `Place`.
+/// What it is on the hub: functions that return data, called once for each cluster, which is the `AddOnContext`.
 pub struct Motd;
 
 impl AddOn for Motd {
@@ -16,12 +17,12 @@ impl AddOn for Motd {
         "motd"
     }
 
-    fn manifests(&self, place: &Place) -> Result<Vec<Value>, Refusal> {
+    fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError> {
         let config = config::of(place)?;
         let variable = config.customized_variables.iter().find(|it| it.name == "MESSAGE");
         let Some(message) = variable.map(|it| &it.value) else {
             // A sentence for the user, in the condition `ManifestApplied`; nothing is taken off the cluster.
-            return Err(Refusal::new("the configuration sets no variable MESSAGE"));
+            return Err(UserError::new("the configuration sets no variable MESSAGE"));
         };
         Ok(vec![json!({
             "apiVersion": "v1",
@@ -35,7 +36,7 @@ impl AddOn for Motd {
         vec![ConfigKind::of::<AddOnDeploymentConfig>()]
     }
 
-    fn health(&self, _: &Place) -> Health {
+    fn health(&self, _: &AddOnContext) -> Health {
         // There is no agent that could renew a Lease: it is healthy when its manifests are applied.
         Health::Work(vec![])
     }

@@ -1,7 +1,7 @@
 //! An add-on is tested by calling it: no cluster, no server.
 
 use example_addon::Motd;
-use ocm_addon_sdk::{AddOn, Place, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
+use ocm_addon_sdk::{AddOn, AddOnContext, ocm_api::addon::v1alpha1::AddOnDeploymentConfig};
 use serde_json::json;
 
 #[test]
@@ -14,7 +14,7 @@ fn clusters_are_told_what_their_configuration_says() {
     });
     let config: AddOnDeploymentConfig = serde_json::from_value(config).unwrap();
     let made = Motd
-        .manifests(&Place::new("cluster1", "motd").with_config(&config))
+        .manifests(&AddOnContext::new("cluster1", "motd").with_config(&config))
         .unwrap();
     assert_eq!(
         made[0]["data"],
@@ -24,6 +24,6 @@ fn clusters_are_told_what_their_configuration_says() {
 
 #[test]
 fn a_missing_message_is_told_to_the_user() {
-    let refusal = Motd.manifests(&Place::new("cluster1", "motd")).unwrap_err();
+    let refusal = Motd.manifests(&AddOnContext::new("cluster1", "motd")).unwrap_err();
     assert_eq!(refusal.to_string(), "the configuration sets no variable MESSAGE");
 }

@@ -9,12 +9,7 @@ use serde_json::{Value, json};
 
 const PROGRAMS: [(&str, &str, &str, &[Right]); 2] = [
     ("hub", "ocm/hub/src/rbac.rs", hub::rbac::ROLE, hub::rbac::RIGHTS),
-    (
-        "agent",
-        "ocm/agent/src/rbac.rs",
-        agent::rbac::ROLE,
-        agent::rbac::RIGHTS,
-    ),
+    ("agent", "ocm/agent/src/rbac.rs", agent::rbac::ROLE, agent::rbac::RIGHTS),
 ];
 
 fn root() -> PathBuf {
