@@ -16,11 +16,11 @@ const WRITERS: &[&str] = &[
     "ocm/reconcile/src/execute",
     "ocm/reconcile/src/install",
     "ocm/reconcile/src/access",
-    "cli/drover/src/cli",
     "cli/drover/src/command",
     "cli/installation/",
     // What a hub tells its API server of itself when it starts.
-    "cli/webhooks/",
+    "cli/webhooks/src/certificate",
+    "cli/webhooks/src/configurations",
     "kube/node/",
     "tests/testkit/",
     "tests/stories/",
