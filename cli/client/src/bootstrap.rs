@@ -25,6 +25,7 @@ const TOKEN_SECONDS: i64 = 3600;
 pub struct Invitation {
     /// The hub's URL, as the joining cluster reaches it.
     pub server: String,
+    /// What the cluster shows itself with until it has a certificate.
     pub token: String,
     /// The hub's CA in PEM; none where the hub's certificate is signed by an authority every machine knows.
     pub ca: Option<String>,

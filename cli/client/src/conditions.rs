@@ -6,8 +6,11 @@ use serde_json::Value;
 /// One condition, borrowed from its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition<'a> {
+    /// `True`, `False` or `Unknown`.
     pub status: &'a str,
+    /// Why, in one word.
     pub reason: &'a str,
+    /// Why, for people.
     pub message: &'a str,
     /// The generation the condition was written for, where its author says so.
     pub observed_generation: Option<i64>,

@@ -23,6 +23,7 @@ const LOCAL_HUB: &str = ".drover/hub.kubeconfig";
 /// An API server to speak to, and where its address came from.
 #[derive(Clone)]
 pub struct Target {
+    /// Speaks to it.
     pub client: Client,
     /// The server's URL.
     pub server: String,

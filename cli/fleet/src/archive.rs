@@ -19,17 +19,22 @@ const PORTS: &str = "ports.json";
 /// What an archive says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
+    /// The layout.
     pub format: u32,
     /// The version of the binary that made it.
     pub drover: String,
+    /// When it was made.
     pub created: String,
+    /// The API servers that are in it.
     pub servers: Vec<String>,
 }
 
 /// The files of an archive by their paths.
 #[derive(Debug)]
 pub struct Archive {
+    /// What it says of itself.
     pub about: About,
+    /// The files.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 

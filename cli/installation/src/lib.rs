@@ -53,7 +53,9 @@ impl std::fmt::Display for Line {
 /// Whether to write, or only to say what would be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// Writes.
     Write,
+    /// Says what it would write.
     DryRun,
 }
 

@@ -27,6 +27,7 @@ pub struct Sent(UnsyncBoxBody<Bytes, BoxError>);
 
 /// A body that was read whole. It takes room until it is dropped.
 pub struct Read {
+    /// The bytes.
     pub bytes: Bytes,
     _room: Option<SemaphorePermit<'static>>,
 }

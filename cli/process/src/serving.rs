@@ -33,18 +33,25 @@ use crate::{health::Ready, sent::Sent};
 
 /// A request, of which everything but the body was read.
 pub struct Asked {
+    /// The method.
     pub method: String,
+    /// The path, without the query.
     pub path: String,
+    /// The query, without its question mark.
     pub query: String,
     /// The bearer's token.
     pub token: Option<String>,
+    /// What comes with it, not read yet.
     pub body: Sent,
 }
 
 /// What it is answered.
 pub struct Answer {
+    /// The status code.
     pub code: u16,
+    /// The `Content-Type`.
     pub content_type: &'static str,
+    /// The body.
     pub body: String,
 }
 

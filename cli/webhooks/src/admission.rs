@@ -4,7 +4,7 @@
 mod registration;
 mod work;
 
-pub use self::registration::{
+pub(crate) use self::registration::{
     fill_cluster, validate_add_on, validate_cluster, validate_cluster_status, validate_set_binding,
 };
 

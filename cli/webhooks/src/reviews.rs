@@ -21,19 +21,21 @@ use work::hub::admission as of_works;
 use crate::admission;
 
 /// Fills in what the hub decides about a cluster.
-pub const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
+pub(crate) const MUTATE_CLUSTER: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";
 /// Judges who writes clusters.
-pub const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
+pub(crate) const VALIDATE_CLUSTER: &str = "/validate-cluster-open-cluster-management-io-v1-managedcluster";
 /// Judges who binds a set.
-pub const VALIDATE_SET_BINDING: &str = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
+pub(crate) const VALIDATE_SET_BINDING: &str =
+    "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding";
 /// Judges who puts an add-on where. Upstream has none of these; the path follows the others'.
-pub const VALIDATE_ADD_ON: &str = "/validate-addon-open-cluster-management-io-v1beta1-managedclusteraddon";
+pub(crate) const VALIDATE_ADD_ON: &str = "/validate-addon-open-cluster-management-io-v1beta1-managedclusteraddon";
 /// Judges who writes works.
-pub const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
+pub(crate) const VALIDATE_WORK: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
 /// Judges who writes ManifestWorkReplicaSets.
-pub const VALIDATE_REPLICA_SET: &str = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
+pub(crate) const VALIDATE_REPLICA_SET: &str =
+    "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset";
 /// Converts add-on objects.
-pub const CONVERT: &str = "/convert";
+pub(crate) const CONVERT: &str = "/convert";
 
 /// Everything that a hub with these options answers, at one address.
 pub fn of_hub(client: &Client, options: &hub::Options) -> Arc<dyn Pages> {

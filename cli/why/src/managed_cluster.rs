@@ -11,11 +11,15 @@ use output::age;
 
 /// What was seen on the hub.
 pub struct Seen {
+    /// The cluster, if an agent has registered it.
     pub cluster: Option<DynamicObject>,
     /// The certificate requests labelled for the cluster, add-ons' left out.
     pub csrs: Vec<CertificateSigningRequest>,
+    /// The Lease that its agent renews.
     pub lease: Option<DynamicObject>,
+    /// Its namespace on the hub.
     pub namespace: Option<DynamicObject>,
+    /// The time.
     pub now: Timestamp,
 }
 

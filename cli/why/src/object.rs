@@ -7,31 +7,51 @@ use anyhow::{Result, bail};
 /// What was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
+    /// A ManagedCluster.
     ManagedCluster(String),
+    /// A ClusterManagementAddOn.
     ClusterManagementAddOn(String),
+    /// A ManagedClusterAddOn.
     ManagedClusterAddOn {
+        /// Its cluster.
         cluster: String,
+        /// Its name.
         name: String,
     },
+    /// A ManifestWork.
     ManifestWork {
+        /// Its cluster.
         cluster: String,
+        /// Its name.
         name: String,
     },
+    /// A ManagedClusterSet.
     ManagedClusterSet(String),
+    /// A ManagedClusterSetBinding.
     ManagedClusterSetBinding {
+        /// Its namespace.
         namespace: String,
+        /// Its name.
         name: String,
     },
+    /// A ManifestWorkReplicaSet.
     ManifestWorkReplicaSet {
+        /// Its name.
         name: String,
         /// Said with the name; `-n` otherwise.
         namespace: Option<String>,
+        /// Only what became of this cluster.
         cluster: Option<String>,
     },
+    /// A CertificateSigningRequest.
     Csr(String),
+    /// A Placement.
     Placement {
+        /// Its name.
         name: String,
+        /// Its namespace.
         namespace: String,
+        /// Only what became of this cluster.
         cluster: Option<String>,
     },
 }

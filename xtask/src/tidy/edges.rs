@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn an_edge_of_the_map_is_not() {
         assert_eq!(judge("work", "placement"), None);
-        assert_eq!(judge("drover", "kube-api"), None);
+        assert_eq!(judge("fleet", "kube-api"), None);
         assert_eq!(judge("testkit", "hub"), None);
     }
 }

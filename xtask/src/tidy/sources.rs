@@ -16,7 +16,6 @@ const WRITERS: &[&str] = &[
     "ocm/reconcile/src/execute",
     "ocm/reconcile/src/install",
     "ocm/reconcile/src/access",
-    "cli/drover/src/cli",
     "cli/drover/src/command",
     "cli/installation/",
     // What a hub tells its API server of itself when it starts.
