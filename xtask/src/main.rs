@@ -3,6 +3,7 @@
 
 mod codegen;
 mod dist;
+mod facts;
 mod kubernetes;
 mod picture;
 mod story;
@@ -26,6 +27,11 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Keep what upstream's definitions say, without their texts, for the tests of `ocm-api`
+    Facts {
+        /// The folder with upstream's definitions as YAML
+        folder: PathBuf,
+    },
     /// Say what breaks the rules of the house
     Tidy,
     /// Build and pack a release: archive, checksums, SBOM
@@ -41,6 +47,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().chore {
         Chore::Codegen { check: false } => codegen::write(&root()),
         Chore::Codegen { check: true } => report(codegen::out_of_date(&root())?, "run `cargo xtask codegen`"),
+        Chore::Facts { folder } => facts::write(&root(), &folder),
         Chore::Story(wanted) => story::run(&wanted),
         Chore::Kubernetes(wanted) => kubernetes::run(&root(), &wanted),
         Chore::Dist(wanted) => dist::run(&root(), &wanted),
