@@ -11,6 +11,7 @@ mod endpoints;
 mod environment;
 mod events;
 mod fields;
+mod gates;
 mod jobs;
 mod nodes;
 mod pods;

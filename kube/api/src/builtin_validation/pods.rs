@@ -72,9 +72,17 @@ fn gates(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
     let mut names = HashSet::new();
     for (at, gate) in list(spec, "/schedulingGates").iter().enumerate() {
         let name = text(gate, "/name");
-        if !names.insert(name) {
+        if gate["name"].is_null() {
+            errors.push(FieldError::required(format!("{place}.schedulingGates[{at}].name"), ""));
+        } else if !names.insert(name) {
             let field = format!("{place}.schedulingGates[{at}]");
             errors.push(FieldError::duplicate(field, &json!(name)));
+        }
+    }
+    for (at, gate) in list(spec, "/readinessGates").iter().enumerate() {
+        if gate["conditionType"].is_null() {
+            let field = format!("{place}.readinessGates[{at}].conditionType");
+            errors.push(FieldError::required(field, ""));
         }
     }
 }

@@ -50,6 +50,13 @@ fn node(schema: &Schema, new: &Value, old: Option<&Value>, place: &str, errors: 
     }
 }
 
+/// Members that have to be there and may be empty, which is the same to Go: the definition they are in, and they.
+const MAY_BE_EMPTY: [(&str, &str); 3] = [
+    ("io.k8s.api.core.v1.HTTPHeader", "value"),
+    ("io.k8s.api.core.v1.Sysctl", "value"),
+    ("io.k8s.api.storage.v1.TokenRequest", "audience"),
+];
+
 fn members(
     schema: &Schema,
     new: &Value,
@@ -67,7 +74,8 @@ fn members(
         let is_needed = schema
             .properties
             .get(key)
-            .is_some_and(|it| matches!(it.ty, Type::String | Type::Object));
+            .is_some_and(|it| matches!(it.ty, Type::String | Type::Object))
+            && !MAY_BE_EMPTY.contains(&(schema.name.as_deref().unwrap_or_default(), key));
         if is_needed && (new[key].is_null() || new[key] == "") {
             errors.push(FieldError::required(field(key), ""));
         }
@@ -85,6 +93,16 @@ fn members(
 mod tests {
     use crate::builtin_validation::said_of;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_required_text_may_be_empty_where_kubernetes_takes_it_so() {
+        let driver = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d"},
+            "spec": {"tokenRequests": [{"audience": ""}, {}]},
+        });
+        let said = said_of(|new, old, it| super::object("CSIDriver", new, old, it), &driver, None);
+        assert_eq!(said, Vec::<String>::new());
+    }
 
     #[test]
     fn a_kind_without_rules_is_held_to_its_published_schema() {

@@ -2,6 +2,7 @@
 
 use super::{
     addresses::{address, reachable},
+    changed,
     containers::port_or_name,
     label, list, port_errors, subdomain, text,
 };
@@ -49,6 +50,12 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
         }
     }
     port_numbers(new, kind, errors);
+    // It would take the number from Services that have a use for it.
+    let health = &new["spec"]["healthCheckNodePort"];
+    if health.as_i64().is_some_and(|it| it != 0) && !health_checked(new) && changed(new, old, "/spec") {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        errors.push(FieldError::invalid("spec.healthCheckNodePort", health, detail));
+    }
 }
 
 /// Whether a Service has no address of its own.

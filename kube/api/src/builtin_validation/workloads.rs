@@ -1,7 +1,7 @@
 //! Pods, and the kinds that make them.
 
 use super::{
-    changed, immutable, int_or_percent, invalid_shown, list, not_more_than_all,
+    changed, gates, immutable, int_or_percent, invalid_shown, list, not_more_than_all,
     pods::{pod_spec, template},
     published,
     scheduling::label_selector,
@@ -359,6 +359,9 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
         return;
     };
     let gated = !list(old, "/spec/schedulingGates").is_empty();
+    if gated {
+        gates::narrowed(&new["spec"], &old["spec"], errors);
+    }
     // Images, deadlines and added tolerations may change; the rest of a pod may not.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
@@ -371,10 +374,8 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
             for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
                 map.remove(key);
             }
-            // Where it may run can still be said of a pod that waits behind gates.
             if gated {
-                map.remove("nodeSelector");
-                map.remove("affinity");
+                gates::remove_changeable(map);
             }
             // A negative one, which was stored once, counts as 1 wherever it is read.
             if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {

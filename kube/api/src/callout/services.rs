@@ -140,6 +140,10 @@ fn of_slices(store: &Store, namespace: &str, name: &str, wanted: &Value) -> Vec<
     let mut found = Vec::new();
     for slice in own {
         let slice = slice.value();
+        // Its addresses are names, which are not checked as addresses are.
+        if slice["addressType"] == "FQDN" {
+            continue;
+        }
         let Some(port) = number(&slice["ports"], wanted) else {
             continue;
         };
