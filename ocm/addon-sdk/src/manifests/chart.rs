@@ -207,7 +207,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
 
     /// A chart with all that `helm create` writes and more; what Helm makes of it is a test of the crate that renders it.
     fn web() -> Chart {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../gotemplate/tests/charts/web");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lang/gotemplate/tests/charts/web");
         Chart::load_dir(std::path::Path::new(folder)).unwrap()
     }
 
