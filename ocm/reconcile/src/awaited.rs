@@ -131,27 +131,32 @@ pub async fn arrived(who: &'static str, mut needs: Vec<Need>) {
     let mut said: Option<Said> = None;
     let mut logged = Vec::new();
     loop {
-        let (mut kinds, mut reason, mut first) = (Vec::new(), None, None);
+        let (mut kinds, mut refused, mut reason, mut first) = (Vec::new(), Vec::new(), None, None);
         for (position, need) in needs.iter_mut().enumerate() {
             let Some(why) = need.missing() else { continue };
             kinds.push(need.kind.clone());
+            // A server that has not answered yet is nothing to speak of.
+            if why.is_some() {
+                refused.push(need.kind.clone());
+            }
             reason = reason.or(why);
             first = first.or(Some(position));
         }
         let Some(first) = first else { break };
-        kinds.sort_unstable();
-        kinds.dedup();
-        let names = kinds.join(", ");
+        for all in [&mut kinds, &mut refused] {
+            all.sort_unstable();
+            all.dedup();
+        }
         // Why is for the log: `/readyz` is answered to anybody.
-        let text = format!("waits for {names}");
+        let text = format!("waits for {}", kinds.join(", "));
         match &said {
             Some(said) => said.change(text),
             None => said = Some(say(who, text)),
         }
-        // A server that has not answered yet is nothing to speak of.
-        if reason.is_some() && logged != kinds {
+        if reason.is_some() && logged != refused {
+            let names = refused.join(", ");
             warn!(controller = who, kinds = %names, reason, "waits for kinds that the API server does not show");
-            logged = kinds;
+            logged = refused;
         }
         needs[first].moved().await;
     }
