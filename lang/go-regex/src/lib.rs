@@ -12,12 +12,16 @@ const COUNTS_MAX: usize = 40;
 /// So often may something be repeated.
 const COUNT_MAX: u32 = 1000;
 
+/// What building a pattern may need: it goes as deep as groups are nested, which may be 250.
+const STACK_BYTES: usize = 4 << 20;
+
 /// Compiles a pattern of Go's.
 ///
 /// # Errors
 /// When it is none, in the words of Rust's `regex` or in Go's.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    Regex::new(&translate(pattern)?)
+    let translated = translate(pattern)?;
+    stacker::maybe_grow(STACK_BYTES, 2 * STACK_BYTES, || Regex::new(&translated))
 }
 
 /// As [`compile`], for a program of no more than so many bytes.
@@ -26,10 +30,9 @@ pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
 /// When the pattern is none, or its program is larger.
 pub fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, regex::Error> {
     let translated = translate(pattern)?;
-    RegexBuilder::new(&translated)
-        .size_limit(bytes)
-        .dfa_size_limit(bytes)
-        .build()
+    let mut builder = RegexBuilder::new(&translated);
+    builder.size_limit(bytes).dfa_size_limit(bytes);
+    stacker::maybe_grow(STACK_BYTES, 2 * STACK_BYTES, || builder.build())
 }
 
 /// A pattern of Go's as one of Rust's.
@@ -305,6 +308,14 @@ fn counts(rest: Peekable<Chars<'_>>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deep_pattern_does_not_overflow_a_small_stack() {
+        let deep = format!("{}a{}", "(".repeat(120), ")+".repeat(120));
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let built = small.spawn(move || compile(&deep).is_ok()).unwrap();
+        assert!(built.join().unwrap());
+    }
 
     #[test]
     fn patterns_of_go_mean_the_same_here() {

@@ -47,7 +47,7 @@ fn add(functions: &mut Functions) {
         Ok(entry.map_or_else(|| Value::Bytes([].into()), |it| Value::Bytes(bytes(&it).into())))
     });
     functions.add("regexMatch", "string string", |_, args| {
-        let pattern = regex::Regex::new(&display(&args[0])).map_err(|error| error.to_string())?;
+        let pattern = go_regex::compile(&display(&args[0])).map_err(|error| error.to_string())?;
         Ok(Value::Bool(pattern.is_match(&display(&args[1]))))
     });
 }

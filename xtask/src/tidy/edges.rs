@@ -28,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-api",
             "ocm-reconcile",
             "gotemplate",
+            "go-regex",
             "certificate-request",
             "server-certificate",
         ],

@@ -5,7 +5,6 @@
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use ocm_api::addon::ContainerResourceRequirements;
-use regex::Regex;
 
 /// The regular expression that charts and templates compare with `type:workload:container`.
 ///
@@ -39,7 +38,7 @@ fn fits(container_id: &str, id: [&str; 3]) -> bool {
     let parts: Vec<&str> = container_id.splitn(3, ':').collect();
     let are_names = container_id.chars().all(is_plain) && parts.iter().all(|it| *it == "*" || !it.contains('*'));
     // Most are names and asterisks, for which no expression has to be made for each container of each cluster.
-    let pattern = (!are_names).then(|| Regex::new(&pattern(container_id)));
+    let pattern = (!are_names).then(|| go_regex::compile(&pattern(container_id)));
     match pattern {
         Some(Ok(pattern)) => pattern.is_match(&id.join(":")),
         // What is no expression can still be a name.
@@ -100,6 +99,8 @@ mod tests {
         assert!(!fits("deployments:we[b]:agent", web));
         assert!(!fits("deployments:(:agent", web));
         assert!(fits("deployments:(:*", ["deployments", "(", "agent"]));
+        // As in Go, a repetition is not repeated; for each of them the compiler of the expression would go deeper.
+        assert!(!fits(&format!("deployments:web{}:agent", "+".repeat(250)), web));
         assert_eq!(pattern("*:*:*"), "^.+:.+:.+$");
     }
 }
