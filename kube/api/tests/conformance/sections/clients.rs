@@ -21,7 +21,7 @@ pub fn checks() -> Vec<Check> {
 }
 
 async fn python(c: Cx) {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/python/client.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/python/client.py");
     let (namespace, group) = (c.namespace().await, c.group());
     let ran = c
         .run(PYTHON, &[program.to_str().unwrap(), &namespace, &group])
