@@ -1,7 +1,6 @@
 //! `cargo xtask story`: whole-system tests, as text.
 
 use anyhow::{Context, Result, ensure};
-use std::process::Command;
 
 /// What to run.
 #[derive(clap::Args)]
@@ -15,8 +14,7 @@ pub struct Story {
 
 /// Builds the runner and hands over to it; it builds the binary itself and prints what failed.
 pub fn run(it: &Story) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo::command();
     command
         .args(["run", "--quiet", "--package", "stories"])
         .args(it.release.then_some("--release"));

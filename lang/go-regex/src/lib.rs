@@ -20,8 +20,7 @@ const STACK_BYTES: usize = 4 << 20;
 /// # Errors
 /// When it is none, in the words of Rust's `regex` or in Go's.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    let translated = translate(pattern)?;
-    stacker::maybe_grow(STACK_BYTES, 2 * STACK_BYTES, || Regex::new(&translated))
+    built(&RegexBuilder::new(&translate(pattern)?))
 }
 
 /// As [`compile`], for a program of no more than so many bytes.
@@ -29,9 +28,14 @@ pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
 /// # Errors
 /// When the pattern is none, or its program is larger.
 pub fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, regex::Error> {
-    let translated = translate(pattern)?;
-    let mut builder = RegexBuilder::new(&translated);
-    builder.size_limit(bytes).dfa_size_limit(bytes);
+    built(
+        RegexBuilder::new(&translate(pattern)?)
+            .size_limit(bytes)
+            .dfa_size_limit(bytes),
+    )
+}
+
+fn built(builder: &RegexBuilder) -> Result<Regex, regex::Error> {
     stacker::maybe_grow(STACK_BYTES, 2 * STACK_BYTES, || builder.build())
 }
 

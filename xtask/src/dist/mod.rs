@@ -132,12 +132,8 @@ fn drover(binary: &Path, arguments: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).context("drover prints text")
 }
 
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-}
-
 fn build(root: &Path, target: &str) -> Result<PathBuf> {
-    let mut build = cargo();
+    let mut build = crate::cargo::command();
     build
         .args([
             "build",

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
+
+use crate::cargo;
 
 /// The SBOM of `drover` for a target.
 pub fn of_drover(root: &Path, target: &str) -> Result<String> {
-    let metadata: Value = serde_json::from_str(&cargo(
+    let metadata: Value = serde_json::from_str(&cargo::output(
         root,
         &[
             "metadata",
@@ -20,7 +22,7 @@ pub fn of_drover(root: &Path, target: &str) -> Result<String> {
         ],
     )?)?;
     // Metadata counts crates of features that are off; the tree does not.
-    let tree = cargo(
+    let tree = cargo::output(
         root,
         &[
             "tree",
@@ -40,21 +42,6 @@ pub fn of_drover(root: &Path, target: &str) -> Result<String> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("could not read Cargo.lock")?;
     let sbom = sbom(&metadata, &built(&tree), &checksums(&lock), "drover")?;
     Ok(serde_json::to_string_pretty(&sbom)? + "\n")
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
-    let output = super::cargo()
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .context("could not run cargo")?;
-    ensure!(
-        output.status.success(),
-        "cargo {}: {}",
-        arguments[0],
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).context("cargo prints text")
 }
 
 type Crate = (String, String);

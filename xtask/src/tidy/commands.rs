@@ -1,10 +1,14 @@
 //! The commands that the guide shows: each `drover ...` has a verb that there is, and flags that some command has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Source, pages::Page};
+use super::{
+    Source,
+    pages::{Page, lines},
+};
 
 /// What the command line knows, read from the text of its sources.
 #[derive(Default)]
@@ -61,10 +65,10 @@ impl CommandLine {
     /// What is wrong with a command, given as its words behind `drover`.
     fn judge(&self, words: &[String]) -> Option<String> {
         let told = words.join(" ");
-        let flag = Regex::new("^--([a-z0-9-]+)").expect("it is a pattern");
+        static FLAG: LazyLock<Regex> = LazyLock::new(|| Regex::new("^--([a-z0-9-]+)").expect("it is a pattern"));
         let unknown = words
             .iter()
-            .filter_map(|it| flag.captures(it.trim_start_matches('[')))
+            .filter_map(|it| FLAG.captures(it.trim_start_matches('[')))
             .find(|it| !self.flags.contains(&it[1]));
         let mut verbs = verbs(words);
         let (first, second) = (verbs.next()?, verbs.next());
@@ -101,17 +105,14 @@ fn verbs(words: &[String]) -> impl Iterator<Item = &str> {
 
 /// Each `drover ...` of a page, in blocks of code and between backticks, as the words behind it.
 fn commands(text: &str) -> Vec<Vec<String>> {
-    let span = Regex::new("`(drover [^`]*)`").expect("it is a pattern");
+    static SPAN: LazyLock<Regex> = LazyLock::new(|| Regex::new("`(drover [^`]*)`").expect("it is a pattern"));
     let mut found = vec![];
-    let mut in_code = false;
-    for line in text.replace("\\\n", " ").lines() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        } else if in_code {
+    for (line, in_code) in lines(&text.replace("\\\n", " ")) {
+        if in_code {
             let parts = line.split(['|', ';', '&', '(', ')', '#']);
             found.extend(parts.filter_map(command));
         } else {
-            found.extend(span.captures_iter(line).filter_map(|it| command(&it[1])));
+            found.extend(SPAN.captures_iter(line).filter_map(|it| command(&it[1])));
         }
     }
     found
@@ -168,23 +169,27 @@ fn variants(cli: &[&Source], enum_name: &str) -> Vec<Variant> {
 
 /// The long flags that a source declares to clap.
 fn flags(text: &str) -> Vec<String> {
-    let declared = Regex::new(r#"(?s)#\[arg\((.*?)\)\]\s*(?:#\[[^\n]*\]\s*|///[^\n]*\s*)*(?:pub )?(\w+):"#)
-        .expect("it is a pattern");
-    let long = Regex::new(r#"\blong\b(?: = "([^"]+)")?"#).expect("it is a pattern");
-    let alias = Regex::new(r#"\balias(?:es)? = \[?([^\]\)]*)"#).expect("it is a pattern");
-    let quoted = Regex::new(r#""([a-z0-9-]+)""#).expect("it is a pattern");
+    static DECLARED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?s)#\[arg\((.*?)\)\]\s*(?:#\[[^\n]*\]\s*|///[^\n]*\s*)*(?:pub )?(\w+):"#)
+            .expect("it is a pattern")
+    });
+    static LONG: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"\blong\b(?: = "([^"]+)")?"#).expect("it is a pattern"));
+    static ALIAS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"\balias(?:es)? = \[?([^\]\)]*)"#).expect("it is a pattern"));
+    static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""([a-z0-9-]+)""#).expect("it is a pattern"));
     let mut found = vec!["help".to_owned(), "version".to_owned()];
-    for it in declared.captures_iter(text) {
-        if let Some(flag) = long.captures(&it[1]) {
+    for it in DECLARED.captures_iter(text) {
+        if let Some(flag) = LONG.captures(&it[1]) {
             found.push(
                 flag.get(1)
                     .map_or_else(|| it[2].replace('_', "-"), |it| it.as_str().to_owned()),
             );
-            let aliases = alias
+            let aliases = ALIAS
                 .captures_iter(&it[1])
                 .map(|it| it[1].to_owned())
                 .collect::<String>();
-            found.extend(quoted.captures_iter(&aliases).map(|it| it[1].to_owned()));
+            found.extend(QUOTED.captures_iter(&aliases).map(|it| it[1].to_owned()));
         }
     }
     found

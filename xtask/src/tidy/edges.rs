@@ -1,8 +1,5 @@
 //! Who may know whom. The table is DESIGN's, crate by crate: a crate that is not here does not belong to the house yet.
 
-use std::path::Path;
-use std::process::Command;
-
 use anyhow::Context;
 use serde_json::Value;
 
@@ -182,24 +179,7 @@ const DOMAIN_AND_BELOW: &[&str] = &[
 /// These may use anything, and only tests may use them.
 const BESIDE: &[&str] = &["testkit", "stories", "conformance", "benches", "xtask"];
 
-/// What cargo tells of the members of the workspace.
-pub fn metadata(root: &Path) -> anyhow::Result<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(root)
-        .output()
-        .context("could not run cargo metadata")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("cargo metadata is JSON")
-}
-
-pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
-    let metadata = metadata(root)?;
+pub fn findings(metadata: &Value) -> anyhow::Result<Vec<String>> {
     let mut found = vec![];
     for package in metadata["packages"]
         .as_array()

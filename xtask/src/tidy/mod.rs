@@ -12,20 +12,30 @@ mod versions;
 use std::path::Path;
 
 use anyhow::Context;
+use serde_json::Value;
+
+use crate::cargo;
 
 /// All that breaks a rule.
 pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
     let sources = read(root)?;
-    let mut found = edges::findings(root)?;
+    let metadata = metadata(root)?;
+    let mut found = edges::findings(&metadata)?;
     found.extend(tree::findings(root)?);
     found.extend(versions::findings(root)?);
-    found.extend(unused::findings(root, &sources)?);
+    found.extend(unused::findings(root, &metadata, &sources)?);
     found.extend(sources::findings(&sources));
     found.extend(reconcilers::findings(&sources));
     let pages = pages::read(root)?;
     found.extend(pages::findings(root, &pages));
     found.extend(commands::findings(&sources, &pages));
     Ok(found)
+}
+
+/// What cargo tells of the members of the workspace.
+fn metadata(root: &Path) -> anyhow::Result<Value> {
+    let metadata = cargo::output(root, &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
+    serde_json::from_str(&metadata).context("cargo metadata is JSON")
 }
 
 /// One file of Rust.
@@ -94,7 +104,7 @@ mod tests {
 
     #[test]
     fn crates_use_only_what_lies_below_them() {
-        none(super::edges::findings(&crate::root()).unwrap());
+        none(super::edges::findings(&super::metadata(&crate::root()).unwrap()).unwrap());
     }
 
     #[test]
@@ -109,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_dependency_is_used() {
-        none(super::unused::findings(&crate::root(), &sources()).unwrap());
+        none(super::unused::findings(&crate::root(), &super::metadata(&crate::root()).unwrap(), &sources()).unwrap());
     }
 
     #[test]

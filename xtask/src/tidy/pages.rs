@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use anyhow::Context;
 use regex::Regex;
@@ -97,37 +98,38 @@ fn below(page: &str, path: &str) -> Option<String> {
     Some(whole.join("/"))
 }
 
-/// The lines of a page that are prose, with code taken out.
-fn prose(text: &str) -> impl Iterator<Item = String> {
-    let code = Regex::new("`[^`]*`").expect("it is a pattern");
+/// The lines of a page, each with whether it stands between fences, which are left out.
+pub fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut in_code = false;
     text.lines().filter_map(move |line| {
-        let fence = line.trim_start().starts_with("```");
-        in_code ^= fence;
-        (!fence && !in_code).then(|| code.replace_all(line, "``").into_owned())
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        (!is_fence).then_some((line, in_code))
     })
 }
 
-/// Where the links and pictures of a page lead.
+/// Where the links and pictures of a page lead, but for those in code.
 fn links(text: &str) -> Vec<String> {
-    let link = Regex::new(r"\]\(([^()\s]+)\)").expect("it is a pattern");
-    prose(text)
-        .flat_map(|line| link.captures_iter(&line).map(|it| it[1].to_owned()).collect::<Vec<_>>())
-        .collect()
+    static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new("`[^`]*`").expect("it is a pattern"));
+    static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\]\(([^()\s]+)\)").expect("it is a pattern"));
+    let mut found = vec![];
+    for (line, _) in lines(text).filter(|(_, in_code)| !in_code) {
+        let prose = CODE.replace_all(line, "``");
+        found.extend(LINK.captures_iter(&prose).map(|it| it[1].to_owned()));
+    }
+    found
 }
 
 /// What `#` may name on a page: its headings, as GitHub and mdBook write them.
 fn anchors(text: &str) -> Vec<String> {
-    let link = Regex::new(r"\[([^\]]*)\]\([^)]*\)").expect("it is a pattern");
-    let mut in_code = false;
+    static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").expect("it is a pattern"));
     let mut found: Vec<String> = vec![];
-    for line in text.lines() {
-        in_code ^= line.trim_start().starts_with("```");
+    for (line, in_code) in lines(text) {
         let heading = line.trim_start_matches('#');
         if in_code || heading.len() == line.len() || !heading.starts_with(' ') {
             continue;
         }
-        let slug: String = link
+        let slug: String = LINK
             .replace_all(heading.trim(), "$1")
             .to_lowercase()
             .chars()

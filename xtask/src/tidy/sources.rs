@@ -1,5 +1,7 @@
 //! Rules on the text of the sources. They read lines, not syntax: a rule that text cannot see is not here.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 use super::Source;
@@ -76,13 +78,15 @@ fn names(path: &str, found: &mut Vec<String>) {
 /// Marks of unfinished work, tests that do not run, and tests that wait for time instead of a state.
 fn marks(source: &Source, found: &mut Vec<String>) {
     let path = &source.path;
-    let marks = Regex::new(r"\b(todo|unimplemented|dbg)!|\b(TODO|FIXME|XXX)\b|#\[ignore").expect("a constant");
-    let sleep = Regex::new(r"\bsleep\(").expect("a constant");
+    static MARKS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\b(todo|unimplemented|dbg)!|\b(TODO|FIXME|XXX)\b|#\[ignore").expect("a constant")
+    });
+    static SLEEP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bsleep\(").expect("a constant"));
     for (number, line) in lines(&source.text) {
-        if let Some(mark) = marks.find(line) {
+        if let Some(mark) = MARKS.find(line) {
             found.push(format!("{path}:{number}: {}", mark.as_str()));
         }
-        if source.is_test() && sleep.is_match(line) {
+        if source.is_test() && SLEEP.is_match(line) {
             found.push(format!("{path}:{number}: a test waits on a state, never on time"));
         }
     }
@@ -90,20 +94,22 @@ fn marks(source: &Source, found: &mut Vec<String>) {
 
 /// Only the executor writes to an API server.
 fn writes(path: &str, code: &str, found: &mut Vec<String>) {
-    let uses_api = Regex::new(r"\bApi::<|\bApi::(all|namespaced|default_namespaced)|\bApi<").expect("a constant");
-    if WRITERS.iter().any(|it| path.starts_with(it)) || !uses_api.is_match(code) {
+    static USES_API: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\bApi::<|\bApi::(all|namespaced|default_namespaced)|\bApi<").expect("a constant")
+    });
+    if WRITERS.iter().any(|it| path.starts_with(it)) || !USES_API.is_match(code) {
         return;
     }
-    let verb = Regex::new(
-        r"\.(patch|patch_status|patch_metadata|patch_subresource|replace|replace_status|replace_subresource|create|create_subresource|delete_collection|delete|evict|approve|patch_approval)\((&|name|key)[^)]*[,)]",
-    )
-    .expect("a constant");
-    let params = Regex::new(r"\b(PostParams|PatchParams|DeleteParams)\b").expect("a constant");
-    if !params.is_match(code) {
+    static VERB: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\.(patch|patch_status|patch_metadata|patch_subresource|replace|replace_status|replace_subresource|create|create_subresource|delete_collection|delete|evict|approve|patch_approval)\((&|name|key)[^)]*[,)]",).expect("a constant")
+    });
+    static PARAMS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\b(PostParams|PatchParams|DeleteParams)\b").expect("a constant"));
+    if !PARAMS.is_match(code) {
         return;
     }
     for (number, line) in lines(code) {
-        if let Some(verb) = verb.find(line) {
+        if let Some(verb) = VERB.find(line) {
             found.push(format!(
                 "{path}:{number}: `{}` writes past the executor; plan a step instead",
                 verb.as_str()
@@ -117,13 +123,15 @@ fn decisions(path: &str, code: &str, found: &mut Vec<String>) {
     if !DECIDERS.iter().any(|it| path.starts_with(it)) {
         return;
     }
-    let world =
+    static WORLD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"\bTimestamp::now\(|\bSystemTime::now\(|\bInstant::now\(|\bZoned::now\(|\brand::|\bUuid::new_v4\(")
-            .expect("a constant");
-    let client = Regex::new(r"\bClient\b|\bApi<|\bApi::|\.await\b").expect("a constant");
+            .expect("a constant")
+    });
+    static CLIENT: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\bClient\b|\bApi<|\bApi::|\.await\b").expect("a constant"));
     let noun = !code.contains("async ") && !code.contains(".await");
     for (number, line) in lines(code) {
-        if let (true, Some(it)) = (noun, world.find(line)) {
+        if let (true, Some(it)) = (noun, WORLD.find(line)) {
             found.push(format!(
                 "{path}:{number}: `{}`; time and chance arrive as arguments",
                 it.as_str()
@@ -135,7 +143,7 @@ fn decisions(path: &str, code: &str, found: &mut Vec<String>) {
             continue;
         };
         for (number, line) in lines(body) {
-            if let Some(it) = world.find(line).or_else(|| client.find(line)) {
+            if let Some(it) = WORLD.find(line).or_else(|| CLIENT.find(line)) {
                 found.push(format!(
                     "{path}:{}: `{}` in {name}; it decides on what was seen",
                     first + number - 1,

@@ -2,9 +2,8 @@
 //! and no feature that changes what JSON means.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::Context;
+use crate::cargo;
 
 /// Crates that must not be in the normal tree.
 const BANNED: &[&str] = &["ring", "openssl-sys", "native-tls", "serde_yaml"];
@@ -14,9 +13,9 @@ const BANNED: &[&str] = &["ring", "openssl-sys", "native-tls", "serde_yaml"];
 const BANNED_SERDE_JSON: &[&str] = &["arbitrary_precision", "preserve_order"];
 
 pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
+    let tree = cargo::output(
+        root,
+        &[
             "tree",
             "--workspace",
             // Not offline: on a new machine only what xtask itself is built of has been fetched so far.
@@ -25,29 +24,19 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
             "normal",
             "--prefix",
             "none",
-            "--no-dedupe",
             "--format",
             "{p}|{f}",
-        ])
-        .current_dir(root)
-        .output()
-        .context("could not run cargo tree")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "cargo tree: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let mut found: Vec<String> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .flat_map(judge)
-        .collect();
+        ],
+    )?;
+    let mut found: Vec<String> = tree.lines().flat_map(judge).collect();
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-/// One line of the tree: `name v1.2.3|feature,feature`.
+/// One line of the tree: `name v1.2.3|feature,feature`, with an asterisk at the end where it has come before.
 fn judge(line: &str) -> Vec<String> {
+    let line = line.trim_end_matches(" (*)");
     let (package, features) = line.split_once('|').unwrap_or((line, ""));
     let name = package.split(' ').next().unwrap_or_default();
     let mut found = vec![];
@@ -69,6 +58,7 @@ mod tests {
     fn banned_crates_and_features_are_found() {
         assert_eq!(judge("ring v0.17.0|default").len(), 1);
         assert_eq!(judge("serde_json v1.0.0|default,preserve_order,std").len(), 1);
+        assert_eq!(judge("serde_json v1.0.0|preserve_order (*)").len(), 1);
         assert!(judge("serde_json v1.0.0|default,std").is_empty());
     }
 }

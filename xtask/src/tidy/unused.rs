@@ -42,8 +42,7 @@ const NAMED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-pub fn findings(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<String>> {
-    let metadata = super::edges::metadata(root)?;
+pub fn findings(root: &Path, metadata: &Value, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let packages = metadata["packages"]
         .as_array()
         .context("cargo metadata lists packages")?;
