@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, runtime::watcher};
+use kube::{Client, runtime::watcher};
 use ocm_api::cluster::ManagedCluster;
-use ocm_reconcile::{Cache, Clients, ObserveError, Plan, Queue, Reconciler, Running, Site, async_trait, spawn};
+use ocm_reconcile::{
+    Cache, Caches, Controller, ObserveError, Plan, Reconciler, Running, Site, Watches, async_trait, cache::Watching,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The name of the ConfigMap.
@@ -32,6 +34,13 @@ pub struct Seen {
 impl Reconciler for Welcome {
     const NAME: &'static str = "welcome";
     type Seen = Seen;
+
+    /// A change of a cluster has that cluster looked at, and so does one of its ConfigMap, whose namespace has its name.
+    fn watches(&self, watches: &mut Watches) {
+        watches
+            .root(&self.clusters)
+            .wakes(&self.config_maps, |old, new| new.or(old).and_then(|it| it.metadata.namespace.clone()));
+    }
 
     /// Looks, here into caches alone, and decides nothing.
     async fn observe(&self, cluster: &str) -> Result<Seen, ObserveError> {
@@ -66,19 +75,22 @@ impl Reconciler for Welcome {
     }
 }
 
-/// Watches what the controller reads, and runs it until it is cancelled.
+impl Welcome {
+    /// Over the caches of the process, of which it asks for those that it reads.
+    pub fn new(caches: &Caches) -> Self {
+        let selection = watcher::Config::default().fields(&format!("metadata.name={WELCOME}"));
+        Self {
+            clusters: caches.of(),
+            config_maps: caches.watching(Watching {
+                selection,
+                ..Watching::default()
+            }),
+        }
+    }
+}
+
+/// Runs the controller until it is cancelled.
 pub fn start(hub: Client, cancel: &CancellationToken) -> Running {
-    let clusters = Cache::start(Api::all(hub.clone()), cancel.child_token());
-    let selection = watcher::Config::default().fields(&format!("metadata.name={WELCOME}"));
-    let config_maps: Cache<ConfigMap> = Cache::start_with(Api::all(hub.clone()), selection, cancel.child_token());
-
-    let queue = Queue::new();
-    // A change of a cluster has that cluster looked at, and so does one of its ConfigMap, whose namespace has its name.
-    clusters.subscribe_by_name(&queue);
-    config_maps.subscribe(&queue, |old, new| {
-        new.or(old).and_then(|it| it.metadata.namespace.clone())
-    });
-
-    let reconciler = Welcome { clusters, config_maps };
-    spawn(reconciler, Clients::hub(hub), queue, 1, cancel.clone())
+    let caches = Caches::new(hub.clone(), cancel.clone());
+    Controller::new(Welcome::new(&caches)).start_on_hub(hub, cancel.clone())
 }

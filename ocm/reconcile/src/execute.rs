@@ -2,7 +2,9 @@
 
 pub mod permission_fallback;
 
-use futures::StreamExt;
+use std::sync::Arc;
+
+use futures::{StreamExt, future::BoxFuture};
 use kube::{
     Api, Client, Resource,
     api::{
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 use tracing::{debug, warn};
 
 use crate::{
-    plan::{EventKind, EventStep, Plan, Propagation, Site, Step, StepId, Target},
+    plan::{EventKind, EventStep, OwnStep, Plan, Propagation, Site, Step, StepId, Target},
     segment::{encoded, encoded_api_version},
 };
 
@@ -105,6 +107,8 @@ pub enum Done {
     Gone,
     /// The event was sent, or could not be sent, which is no failure.
     Told,
+    /// The reconciler has carried out a step of its own.
+    Performed,
 }
 
 /// Why a step failed.
@@ -116,6 +120,12 @@ pub enum StepError {
     /// The object is not one that Kubernetes could take.
     #[error("the object is no Kubernetes object: {0}")]
     Malformed(#[source] serde_json::Error),
+    /// The plan has a step of the reconciler's own, and nobody carries it out.
+    #[error("nobody carries out {0:?}: Reconciler::perform does not know the verb")]
+    NobodyPerforms(&'static str),
+    /// A step of the reconciler's own failed.
+    #[error("{0}")]
+    Own(String),
     /// The reconciler was given no client for this site.
     #[error("no client for the {0}")]
     NoClient(Site),
@@ -148,10 +158,37 @@ pub struct Outcome {
     pub stages: Vec<Vec<Result<Done, StepError>>>,
     /// How many steps were not tried because an earlier stage failed.
     pub skipped: usize,
+    plan: Arc<Plan>,
     written: Vec<(Target, StepId)>,
 }
 
 impl Outcome {
+    /// The plan that was carried out.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The result of the step of this name ([`Plan::name`]); `None` when there was none, or it was not tried.
+    pub fn named(&self, name: &str) -> Option<&Result<Done, StepError>> {
+        self.get(self.plan.named(name)?)
+    }
+
+    /// The object that the step of this name left behind.
+    pub fn object_of(&self, name: &str) -> Option<&DynamicObject> {
+        self.object(self.plan.named(name)?)
+    }
+
+    /// Every step that was tried, and its result.
+    pub fn results(&self) -> impl Iterator<Item = (&Step, &Result<Done, StepError>)> {
+        let stages = self.plan.stages.iter().zip(&self.stages);
+        stages.flat_map(|(steps, results)| steps.iter().zip(results))
+    }
+
+    /// What the plan has worked out ([`Plan::work_out`]).
+    pub fn worked_out<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.plan.worked_out()
+    }
+
     /// The result of one step; `None` when it was not tried.
     pub fn get(&self, id: StepId) -> Option<&Result<Done, StepError>> {
         self.stages.get(id.stage)?.get(id.step)
@@ -215,20 +252,30 @@ pub fn sentence(error: &StepError) -> String {
 
 /// Tries every step of a stage even if one fails, and starts the next stage only when the last one succeeded.
 pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
-    execute_with(clients, plan, 1).await
+    execute_with(clients, Arc::new(plan.clone()), 1, &|own| Box::pin(nobody(own))).await
 }
 
-/// As [`execute`], with up to `at_once` steps of a stage under way together: for plans of many objects that do not depend on
-/// each other.
-pub async fn execute_with(clients: &Clients, plan: &Plan, at_once: usize) -> Outcome {
-    let mut outcome = Outcome::default();
+/// What a reconciler's own steps are carried out by.
+pub(crate) type Perform<'a> = dyn Fn(OwnStep) -> BoxFuture<'a, Result<Done, StepError>> + Send + Sync + 'a;
+
+async fn nobody(own: OwnStep) -> Result<Done, StepError> {
+    Err(StepError::NobodyPerforms(own.verb))
+}
+
+/// As [`execute`], with up to `at_once` steps of a stage under way together, for plans of many objects that do not depend on
+/// each other; and with somebody who carries out what is no write.
+pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: usize, perform: &Perform<'_>) -> Outcome {
+    let mut outcome = Outcome {
+        plan: plan.clone(),
+        ..Outcome::default()
+    };
     let mut failed = false;
     for (number, stage) in plan.stages.iter().enumerate() {
         if failed {
             outcome.skipped += stage.len();
             continue;
         }
-        let results = side_by_side(clients, stage, at_once).await;
+        let results = side_by_side(clients, stage, at_once, perform).await;
         for (position, (step, result)) in stage.iter().zip(&results).enumerate() {
             match result {
                 Ok(Done::Object(_)) => {
@@ -255,19 +302,26 @@ pub async fn execute_with(clients: &Clients, plan: &Plan, at_once: usize) -> Out
 pub async fn together(clients: &Clients, steps: &[Step]) -> Vec<Result<Done, StepError>> {
     // Enough to hide the round trips of one reconciler's run, few enough that it leaves the connection to others.
     const AT_ONCE: usize = 16;
-    side_by_side(clients, steps, AT_ONCE).await
+    side_by_side(clients, steps, AT_ONCE, &|own| Box::pin(nobody(own))).await
 }
 
-async fn side_by_side(clients: &Clients, steps: &[Step], at_once: usize) -> Vec<Result<Done, StepError>> {
-    let trials: Vec<_> = steps.iter().map(|step| perform(clients, step)).collect();
+async fn side_by_side(
+    clients: &Clients,
+    steps: &[Step],
+    at_once: usize,
+    perform: &Perform<'_>,
+) -> Vec<Result<Done, StepError>> {
+    let trials: Vec<_> = steps.iter().map(|step| attempt(clients, step, perform)).collect();
     futures::stream::iter(trials).buffered(at_once.max(1)).collect().await
 }
 
-async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
-    if let Step::Event(event) = step {
-        return tell(clients, event).await;
+async fn attempt(clients: &Clients, step: &Step, perform: &Perform<'_>) -> Result<Done, StepError> {
+    match step {
+        Step::Event(event) => return tell(clients, event).await,
+        Step::Own(own) => return perform(own.clone()).await,
+        _ => {}
     }
-    let target = &in_url(step.target().expect("every step but an event has a target"));
+    let target = &in_url(step.target().expect("every other step has a target"));
     let api = api(clients, target)?;
     match step {
         Step::Create { object, .. } => match api.create(&clients.post_params(target.site), &dynamic(object)?).await {
@@ -344,7 +398,14 @@ async fn perform(clients: &Clients, step: &Step) -> Result<Done, StepError> {
                 Err(error) => Err(error.into()),
             }
         }
-        Step::Event(_) => unreachable!("events were handled above"),
+        Step::CreateSubresource {
+            subresource, object, ..
+        } => {
+            let params = clients.post_params(target.site);
+            let created = api.create_subresource(subresource, &target.name, &params, object).await?;
+            Ok(Done::Object(Box::new(created)))
+        }
+        Step::Event(_) | Step::Own(_) => unreachable!("they were handled above"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A plan: what to do, in which order, why nothing is done, and when to look again. A value without side effects.
 
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt, core::ApiResource};
@@ -20,6 +20,25 @@ pub struct Plan {
     pub notes: Vec<Note>,
     /// Look again after this time even if nothing happens.
     pub again: Option<Duration>,
+    /// Steps that the conclusion asks after, by the name that [`Plan::name`] gave them.
+    pub names: Vec<(String, StepId)>,
+    worked_out: WorkedOut,
+}
+
+/// What [`Plan::work_out`] was given. It is no part of what the plan does, so all are equal.
+#[derive(Clone, Default)]
+struct WorkedOut(Option<Arc<dyn Any + Send + Sync>>);
+
+impl PartialEq for WorkedOut {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for WorkedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "something" } else { "nothing" })
+    }
 }
 
 /// Which API a step speaks to.
@@ -92,8 +111,29 @@ pub enum Step {
         /// What happens to its dependents.
         propagation: Option<Propagation>,
     },
+    /// Create a sub-resource of an object, such as `token` of a ServiceAccount; the answer is the result.
+    CreateSubresource {
+        /// Of what.
+        target: Target,
+        /// Which one.
+        subresource: &'static str,
+        /// What to send.
+        object: Value,
+    },
+    /// Something else than a write to an API server, such as starting a manager or making a key: carried out by
+    /// [`Reconciler::perform`](crate::Reconciler::perform).
+    Own(OwnStep),
     /// Tell the user something. Failing to tell fails nothing.
     Event(EventStep),
+}
+
+/// A step that only its reconciler can carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnStep {
+    /// The verb, such as `start`.
+    pub verb: &'static str,
+    /// On what, such as `manager of add-on helloworld`. It is printed, so that it holds no secret.
+    pub what: String,
 }
 
 /// What deletion does to dependents.
@@ -209,15 +249,16 @@ impl Step {
         }
     }
 
-    /// The object it writes; events have none.
+    /// The object it writes; events and the reconciler's own steps have none.
     pub fn target(&self) -> Option<&Target> {
         match self {
             Step::Create { target, .. }
             | Step::Replace { target, .. }
             | Step::Apply { target, .. }
             | Step::MergePatch { target, .. }
+            | Step::CreateSubresource { target, .. }
             | Step::Delete { target, .. } => Some(target),
-            Step::Event(_) => None,
+            Step::Event(_) | Step::Own(_) => None,
         }
     }
 }
@@ -267,6 +308,41 @@ impl Plan {
         }
     }
 
+    /// Gives a step a name, by which its result is found: [`Outcome::named`](crate::Outcome::named).
+    pub fn name(&mut self, name: impl Into<String>, step: StepId) -> &mut Self {
+        self.names.push((name.into(), step));
+        self
+    }
+
+    /// The step of this name.
+    pub fn named(&self, name: &str) -> Option<StepId> {
+        self.names.iter().find(|(it, _)| it == name).map(|(_, step)| *step)
+    }
+
+    /// The step at this place.
+    pub fn get(&self, id: StepId) -> Option<&Step> {
+        self.stages.get(id.stage)?.get(id.step)
+    }
+
+    /// Keeps what this plan has worked out, so that its conclusion and the reconciler's memory need not work it out again.
+    pub fn work_out<T: Send + Sync + 'static>(&mut self, result: T) -> &mut Self {
+        self.worked_out = WorkedOut(Some(Arc::new(result)));
+        self
+    }
+
+    /// What [`work_out`](Self::work_out) was given, where that was a `T`.
+    pub fn worked_out<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.worked_out.0.as_deref()?.downcast_ref()
+    }
+
+    /// Something that only the reconciler itself can do.
+    pub fn perform(&mut self, verb: &'static str, what: impl Into<String>) -> StepId {
+        self.push(Step::Own(OwnStep {
+            verb,
+            what: what.into(),
+        }))
+    }
+
     /// Something else must happen first.
     pub fn wait(&mut self, why: impl Into<String>) -> &mut Self {
         self.notes.push(Note::Wait(why.into()));
@@ -295,6 +371,13 @@ impl Plan {
     pub fn then(&mut self, other: Plan) -> &mut Self {
         if !other.is_empty() {
             self.stages.retain(|stage| !stage.is_empty());
+            // Only a last stage can be empty, so that the places within either plan stay as they are.
+            let before = self.stages.len();
+            let moved = other.names.into_iter().map(|(name, id)| {
+                let stage = before + id.stage;
+                (name, StepId { stage, ..id })
+            });
+            self.names.extend(moved);
             self.stages
                 .extend(other.stages.into_iter().filter(|stage| !stage.is_empty()));
         }
@@ -613,6 +696,15 @@ impl fmt::Display for Step {
                     None => Ok(()),
                 }
             }
+            Step::CreateSubresource {
+                target,
+                subresource,
+                object,
+            } => {
+                write!(f, "{}: create {subresource} of {target}", target.site)?;
+                body(f, whole, target, object)
+            }
+            Step::Own(own) => write!(f, "{} {}", own.verb, own.what),
             Step::Event(event) => {
                 write!(
                     f,

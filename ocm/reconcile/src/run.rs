@@ -2,33 +2,56 @@
 
 use std::{sync::Arc, time::Instant};
 
+use futures::future::BoxFuture;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
-    awaited::{self, Need},
-    execute::{Clients, Outcome, execute, execute_with},
+    execute::{Clients, Done, Outcome, StepError, execute, execute_with},
     metrics,
-    plan::{Note, Plan},
+    plan::{Note, OwnStep, Plan, Step, Target},
     queue::Queue,
+    rbac::Right,
+    status::StatusField,
+    watches::Watches,
 };
 
 /// Why a look at the world failed. It is always retried.
 pub type ObserveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// One reconciler. `plan` and `conclude` take no `self`: they see only what was seen.
+/// One reconciler. `plan`, `goes_on`, `failure` and `conclude` take no `self`: they see only what was seen and what came of it.
+///
+/// A run is rounds of observe, plan and execute, mostly one, and a conclusion:
+///
+/// ```text
+/// observe --Seen--> plan --Plan--> execute --Outcome--+--goes_on--> observe_again
+///                    |                 |              |
+///                 planned          remember           +-----------> conclude --Plan--> execute --> concluded
+/// ```
 #[async_trait::async_trait]
 pub trait Reconciler: Send + Sync + 'static {
     /// Its name in logs, spans and metrics.
     const NAME: &'static str;
 
+    /// How many keys it works on at a time.
+    const WORKERS: usize = 1;
+
     /// How many steps of one stage are tried together. More than one only where a plan has many objects and their order means
     /// nothing.
     const AT_ONCE: usize = 1;
 
+    /// The status fields that it writes.
+    const STATUS: &'static [StatusField] = &[];
+
+    /// What it has to be allowed besides looking at what it watches: its writes, and what it reads from the API.
+    const RIGHTS: &'static [Right] = &[];
+
     /// Everything a plan is made from, `now` and configuration included.
     type Seen: Send + Sync;
+
+    /// Says what it reads, and which keys a change of it wakes. It begins when all of it has arrived.
+    fn watches(&self, watches: &mut Watches);
 
     /// Looks at the world. Reads caches, and the API where a cache will not do; writes nothing, decides nothing.
     async fn observe(&self, key: &str) -> Result<Self::Seen, ObserveError>;
@@ -36,15 +59,45 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Decides. A plain function on plain data.
     fn plan(seen: &Self::Seen) -> Plan;
 
+    /// Keeps in memory what is about to be done, for those who decide meanwhile.
+    fn planned(&self, seen: &Self::Seen, plan: &Plan) {
+        let _ = (seen, plan);
+    }
+
+    /// Carries out a step of its own ([`Step::Own`](crate::Step::Own)).
+    async fn perform(&self, seen: &Self::Seen, own: &OwnStep) -> Result<Done, StepError> {
+        let _ = seen;
+        Err(StepError::NobodyPerforms(own.verb))
+    }
+
     /// Keeps in memory what only this process knows, such as the name the server gave to what was created. Called when the
     /// plan was executed, before the conclusion.
     fn remember(&self, seen: &Self::Seen, outcome: &Outcome) {
         let _ = (seen, outcome);
     }
 
-    /// Keeps in memory what the conclusion has written, for whom the watch would tell too late.
-    fn concluded(&self, outcome: &Outcome) {
-        let _ = outcome;
+    /// Whether the run goes on with another round before it concludes, because what to do next depends on what came of this one.
+    fn goes_on(seen: &Self::Seen, outcome: &Outcome) -> bool {
+        let _ = (seen, outcome);
+        false
+    }
+
+    /// Looks again in the same run, knowing what was seen before and what came of it.
+    async fn observe_again(
+        &self,
+        key: &str,
+        before: Self::Seen,
+        outcome: &Outcome,
+    ) -> Result<Self::Seen, ObserveError> {
+        let _ = (before, outcome);
+        self.observe(key).await
+    }
+
+    /// What of a round makes the run count as failed, and be retried with a growing delay: every step that failed, unless a
+    /// reconciler knows better.
+    fn failure(seen: &Self::Seen, outcome: &Outcome) -> Option<String> {
+        let _ = seen;
+        (!outcome.succeeded()).then(|| outcome.error_text())
     }
 
     /// Decides what to say about it, once, when everything was tried: mostly one status patch.
@@ -53,13 +106,9 @@ pub trait Reconciler: Send + Sync + 'static {
         Plan::new()
     }
 
-    /// One run; returns when to look again. Override it where a run takes several rounds of observe, plan and execute,
-    /// because what to do next depends on what the API server answered.
-    async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<std::time::Duration>, RunError>
-    where
-        Self: Sized,
-    {
-        once(self, clients, key).await
+    /// Keeps in memory what the conclusion has written, for whom the watch would tell too late.
+    fn concluded(&self, outcome: &Outcome) {
+        let _ = outcome;
     }
 }
 
@@ -69,43 +118,6 @@ pub struct Running {
     pub queue: Queue,
     /// Ends when the reconciler was cancelled and its last run is over.
     pub finished: tokio::task::JoinHandle<()>,
-}
-
-/// [`run`] in a task of its own.
-pub fn spawn<R: Reconciler>(
-    reconciler: R,
-    clients: Clients,
-    queue: Queue,
-    workers: usize,
-    cancel: CancellationToken,
-) -> Running {
-    let finished = tokio::spawn(run(Arc::new(reconciler), clients, queue.clone(), workers, cancel));
-    Running { queue, finished }
-}
-
-/// [`spawn`] when everything that the reconciler reads has arrived; `subscribe` is called then. The queue is an
-/// [awaiting](Queue::awaiting) one.
-pub fn spawn_when<R: Reconciler>(
-    needs: Vec<Need>,
-    reconciler: R,
-    subscribe: impl FnOnce(&Queue) + Send + 'static,
-    clients: Clients,
-    queue: Queue,
-    workers: usize,
-    cancel: CancellationToken,
-) -> Running {
-    let own = queue.clone();
-    let finished = tokio::spawn(async move {
-        tokio::select! {
-            () = cancel.cancelled() => own.begin(),
-            () = awaited::arrived(R::NAME, needs) => {
-                subscribe(&own);
-                own.begin();
-                run(Arc::new(reconciler), clients, own, workers, cancel.clone()).await;
-            }
-        }
-    });
-    Running { queue, finished }
 }
 
 /// Runs until cancelled, then waits for the runs under way.
@@ -143,7 +155,7 @@ pub async fn run<R: Reconciler>(
                     over: false,
                 };
                 let begun = Instant::now();
-                let result = reconciler.reconcile(&clients, &key).await;
+                let result = once(&*reconciler, &clients, &key).await;
                 meter.count(begun.elapsed(), result.is_ok());
                 match result {
                     Ok(again) => turn.done(again),
@@ -201,29 +213,119 @@ pub enum RunError {
     Execute(String),
 }
 
-/// One run: observe, plan, execute, conclude, execute. Returns when to look again.
+/// More rounds than any run needs; a guard against rules that undo each other.
+const ROUNDS_MAX: usize = 1_000;
+
+/// One run; returns when to look again.
 pub async fn once<R: Reconciler>(
     reconciler: &R,
     clients: &Clients,
     key: &str,
 ) -> Result<Option<std::time::Duration>, RunError> {
-    let seen = reconciler.observe(key).await.map_err(RunError::Observe)?;
-    let plan = R::plan(&seen);
-    report(&plan);
-    let outcome = execute_with(clients, &plan, R::AT_ONCE).await;
-    reconciler.remember(&seen, &outcome);
+    let ran = rounds(reconciler, clients, key).await.map_err(RunError::Observe)?;
+    match ran.failures() {
+        None => Ok([ran.again, ran.last.again].into_iter().flatten().min()),
+        Some(text) => Err(RunError::Execute(text)),
+    }
+}
+
+/// What became of a run.
+pub(crate) struct Ran {
+    /// The plans of its rounds.
+    pub plans: Vec<Arc<Plan>>,
+    /// Its conclusion.
+    pub last: Plan,
+    again: Option<std::time::Duration>,
+    failures: Vec<String>,
+}
+
+impl Ran {
+    /// What failed, the first of it in sentences.
+    pub fn failures(&self) -> Option<String> {
+        let told: Vec<&str> = self.failures.iter().take(FAILURES_TOLD).map(String::as_str).collect();
+        let more = match self.failures.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        (!told.is_empty()).then(|| told.join("; ") + &more)
+    }
+}
+
+/// Rounds of observe, plan and execute, then the conclusion.
+pub(crate) async fn rounds<R: Reconciler>(reconciler: &R, clients: &Clients, key: &str) -> Result<Ran, ObserveError> {
+    let (mut plans, mut failures) = (Vec::new(), Vec::new());
+    let mut seen = reconciler.observe(key).await?;
+    let outcome = loop {
+        let plan = Arc::new(R::plan(&seen));
+        report(&plan);
+        check_authors::<R>(&plan);
+        reconciler.planned(&seen, &plan);
+        plans.push(plan.clone());
+        let outcome = {
+            let seen = &seen;
+            let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
+                Box::pin(async move { reconciler.perform(seen, &own).await })
+            };
+            execute_with(clients, plan, R::AT_ONCE, &perform).await
+        };
+        reconciler.remember(&seen, &outcome);
+        failures.extend(R::failure(&seen, &outcome));
+        if plans.len() == ROUNDS_MAX || !R::goes_on(&seen, &outcome) {
+            break outcome;
+        }
+        seen = reconciler.observe_again(key, seen, &outcome).await?;
+    };
     let last = R::conclude(&seen, &outcome);
     report(&last);
+    check_authors::<R>(&last);
     let concluded = execute(clients, &last).await;
     reconciler.concluded(&concluded);
-    if outcome.succeeded() && concluded.succeeded() {
-        return Ok([plan.again, last.again].into_iter().flatten().min());
+    failures.extend((!concluded.succeeded()).then(|| concluded.error_text()));
+    Ok(Ran {
+        plans,
+        last,
+        again: outcome.plan().again,
+        failures,
+    })
+}
+
+/// Of the failures of many rounds this many are told.
+const FAILURES_TOLD: usize = 5;
+
+/// In debug builds, and so in tests: who writes a status field has declared it.
+fn check_authors<R: Reconciler>(plan: &Plan) {
+    if !cfg!(debug_assertions) {
+        return;
     }
-    let text = [outcome.error_text(), concluded.error_text()]
-        .into_iter()
-        .filter(|it| !it.is_empty())
-        .collect::<Vec<_>>();
-    Err(RunError::Execute(text.join("; ")))
+    for step in plan.stages.iter().flatten() {
+        let Some((target, fields)) = status_fields(step) else { continue };
+        let kind = target.api_resource.kind.as_str();
+        for field in fields {
+            let declared = R::STATUS.iter().any(|it| it.kind == kind && it.field == field);
+            debug_assert!(
+                declared,
+                "{} writes status field {field} of {kind}, which its STATUS does not declare",
+                R::NAME
+            );
+        }
+    }
+}
+
+fn status_fields(step: &Step) -> Option<(&Target, Vec<&String>)> {
+    let (target, body) = match step {
+        Step::MergePatch {
+            target,
+            subresource: Some("status"),
+            patch,
+        } => (target, patch),
+        Step::Replace {
+            target,
+            subresource: Some("status"),
+            object,
+        } => (target, object),
+        _ => return None,
+    };
+    Some((target, body.get("status")?.as_object()?.keys().collect()))
 }
 
 fn report(plan: &Plan) {
