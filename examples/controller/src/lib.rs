@@ -37,9 +37,9 @@ impl Reconciler for Welcome {
 
     /// A change of a cluster has that cluster looked at, and so does one of its ConfigMap, whose namespace has its name.
     fn watches(&self, watches: &mut Watches) {
-        watches
-            .root(&self.clusters)
-            .wakes(&self.config_maps, |old, new| new.or(old).and_then(|it| it.metadata.namespace.clone()));
+        watches.root(&self.clusters).wakes(&self.config_maps, |old, new| {
+            new.or(old).and_then(|it| it.metadata.namespace.clone())
+        });
     }
 
     /// Looks, here into caches alone, and decides nothing.

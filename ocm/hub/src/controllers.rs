@@ -9,15 +9,9 @@ use std::{
 };
 
 use addon::template::InManager;
-use kube::{Api, Client, Resource};
+use kube::Client;
 use ocm_addon_sdk::hub::{self as sdk, Manager};
-use ocm_api::{
-    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
-    work::ManifestWork,
-};
-use ocm_reconcile::{Cache, Queue, Running, cache::Watching};
-use serde::de::DeserializeOwned;
+use ocm_reconcile::{Caches, Queue, Running};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -154,32 +148,19 @@ async fn manager(
 pub struct Watches {
     client: Client,
     cancel: CancellationToken,
+    caches: Caches,
     registration: OnceLock<registration::hub::Caches>,
-    clusters: OnceLock<Cache<ManagedCluster>>,
-    sets: OnceLock<Cache<ManagedClusterSet>>,
-    set_bindings: OnceLock<Cache<ManagedClusterSetBinding>>,
-    addons: OnceLock<Cache<ManagedClusterAddOn>>,
-    cluster_management_addons: OnceLock<Cache<ClusterManagementAddOn>>,
-    works: OnceLock<Cache<ManifestWork>>,
-    placements: OnceLock<Cache<Placement>>,
-    decisions: OnceLock<Cache<PlacementDecision>>,
 }
 
 impl Watches {
     /// None yet. Those that are started end with `cancel`.
     pub fn new(client: Client, cancel: CancellationToken) -> Self {
+        let caches = Caches::new(client.clone(), cancel.clone());
         Self {
             client,
             cancel,
+            caches: caches.shaped(work::hub::replica_set::sharing::shape()),
             registration: OnceLock::new(),
-            clusters: OnceLock::new(),
-            sets: OnceLock::new(),
-            set_bindings: OnceLock::new(),
-            addons: OnceLock::new(),
-            cluster_management_addons: OnceLock::new(),
-            works: OnceLock::new(),
-            placements: OnceLock::new(),
-            decisions: OnceLock::new(),
         }
     }
 
@@ -187,9 +168,9 @@ impl Watches {
     pub fn registration(&self) -> &registration::hub::Caches {
         self.registration.get_or_init(|| {
             let shared = registration::hub::Shared {
-                clusters: self.get(&self.clusters),
-                sets: self.get(&self.sets),
-                set_bindings: self.get(&self.set_bindings),
+                clusters: self.caches.of(),
+                sets: self.caches.of(),
+                set_bindings: self.caches.of(),
             };
             registration::hub::Caches::start_with(shared, &self.client, &self.cancel)
         })
@@ -197,58 +178,37 @@ impl Watches {
 
     fn of_works(&self) -> work::hub::Shared {
         work::hub::Shared {
-            works: self.works(),
-            placements: self.get(&self.placements),
-            decisions: self.get(&self.decisions),
+            works: self.caches.of(),
+            placements: self.caches.of(),
+            decisions: self.caches.of(),
         }
     }
 
     fn of_placements(&self) -> placement::hub::Shared {
         placement::hub::Shared {
-            clusters: self.get(&self.clusters),
-            sets: self.get(&self.sets),
-            set_bindings: self.get(&self.set_bindings),
-            placements: self.get(&self.placements),
-            decisions: self.get(&self.decisions),
+            clusters: self.caches.of(),
+            sets: self.caches.of(),
+            set_bindings: self.caches.of(),
+            placements: self.caches.of(),
+            decisions: self.caches.of(),
         }
     }
 
     fn of_clusters(&self) -> addon::hub::OfClusters {
         addon::hub::OfClusters {
-            clusters: self.get(&self.clusters),
-            addons: self.get(&self.addons),
+            clusters: self.caches.of(),
+            addons: self.caches.of(),
         }
     }
 
     fn of_add_ons(&self) -> addon::hub::Shared {
         addon::hub::Shared {
-            clusters: self.get(&self.clusters),
-            addons: self.get(&self.addons),
-            cluster_management_addons: self.get(&self.cluster_management_addons),
-            works: self.works(),
-            placements: self.get(&self.placements),
-            decisions: self.get(&self.decisions),
+            clusters: self.caches.of(),
+            addons: self.caches.of(),
+            cluster_management_addons: self.caches.of(),
+            works: self.caches.of(),
+            placements: self.caches.of(),
+            decisions: self.caches.of(),
         }
-    }
-
-    fn works(&self) -> Cache<ManifestWork> {
-        let start = || {
-            let shape = work::hub::replica_set::sharing::shape();
-            Cache::start_shaped(
-                Api::all(self.client.clone()),
-                Watching::default(),
-                self.cancel.clone(),
-                shape,
-            )
-        };
-        self.works.get_or_init(start).clone()
-    }
-
-    fn get<K>(&self, cell: &OnceLock<Cache<K>>) -> Cache<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-    {
-        let start = || Cache::start(Api::all(self.client.clone()), self.cancel.clone());
-        cell.get_or_init(start).clone()
     }
 }

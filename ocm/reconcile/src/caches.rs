@@ -15,11 +15,7 @@ use std::{
 
 use futures::future::{BoxFuture, join_all};
 use k8s_openapi::NamespaceResourceScope;
-use kube::{
-    Api, Client, Resource,
-    api::ListParams,
-    runtime::watcher,
-};
+use kube::{Api, Client, Resource, api::ListParams, runtime::watcher};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -165,7 +161,12 @@ impl Caches {
         cache
     }
 
-    fn feed<K: Watchable>(&self, shape: Option<Shape<K>>, watching: Watching, api: impl FnOnce(Client) -> Api<K>) -> Cache<K> {
+    fn feed<K: Watchable>(
+        &self,
+        shape: Option<Shape<K>>,
+        watching: Watching,
+        api: impl FnOnce(Client) -> Api<K>,
+    ) -> Cache<K> {
         let cancel = self.inner.cancel.clone();
         match &self.inner.source {
             Source::Watch(client) => {
@@ -200,7 +201,12 @@ impl Caches {
 
     /// What stands beside the caches once in a process, such as an index over one of them: made when somebody first asks for its type.
     pub fn beside<T: Clone + Send + Sync + 'static>(&self, make: impl FnOnce(&Self) -> T) -> T {
-        let found = |held: &Held| held.beside.get(&TypeId::of::<T>()).and_then(|it| it.downcast_ref::<T>()).cloned();
+        let found = |held: &Held| {
+            held.beside
+                .get(&TypeId::of::<T>())
+                .and_then(|it| it.downcast_ref::<T>())
+                .cloned()
+        };
         if let Some(it) = found(&self.inner.held.lock()) {
             return it;
         }

@@ -115,4 +115,3 @@ pub fn start_all(controllers: Vec<Controller>, clients: &Clients, cancel: &Cance
     let start = |it: Controller| it.start(clients.clone(), cancel.clone());
     controllers.into_iter().map(start).collect()
 }
-

@@ -72,7 +72,9 @@ where
     pub fn objects(&self, key: &str) -> Vec<Arc<K>> {
         let names = self.names(key);
         let found = names.iter();
-        found.filter_map(|(namespace, name)| self.cache.get(namespace, name)).collect()
+        found
+            .filter_map(|(namespace, name)| self.cache.get(namespace, name))
+            .collect()
     }
 }
 
@@ -94,7 +96,8 @@ mod tests {
 
     fn config_map(name: &str, label: Option<&str>) -> ConfigMap {
         let labels = label.map(|it| json!({"of": it})).unwrap_or(json!({}));
-        serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": name, "labels": labels}})).expect("a fixture")
+        serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": name, "labels": labels}}))
+            .expect("a fixture")
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use guard::Guard;
 pub use index::Index;
 pub use plan::{EventKind, EventStep, Note, OwnStep, Plan, Propagation, Site, Step, StepId, Target};
 pub use queue::Queue;
-pub use run::{ObserveError, Reconciler, Running};
+pub use run::{ObserveError, Reconciler, Running, run, spawn, spawn_when};
 pub use status::StatusField;
 pub use watches::Watches;
 
