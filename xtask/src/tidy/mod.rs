@@ -8,6 +8,7 @@ mod sources;
 mod tree;
 mod unused;
 mod versions;
+mod words;
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(unused::findings(root, &metadata, &sources)?);
     found.extend(sources::findings(&sources));
     found.extend(reconcilers::findings(&sources));
+    found.extend(words::findings(&sources));
     let pages = pages::read(root)?;
     found.extend(pages::findings(root, &pages));
     found.extend(commands::findings(&sources, &pages));

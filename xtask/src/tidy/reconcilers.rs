@@ -21,16 +21,31 @@ const SHARED: &[(&str, &str)] = &[
     ),
 ];
 
+/// How long the file of a reconciler may get before its tests: header, watches, what is seen, observe and plan, on one screen.
+const SCREEN: usize = 150;
+
+/// How many reconcilers in a hundred have to fit on a screen.
+const FIT_PERCENT: usize = 90;
+
 pub fn findings(sources: &[Source]) -> Vec<String> {
     let code: Vec<&Source> = sources
         .iter()
         .filter(|it| ["cli/", "kube/", "ocm/"].iter().any(|of| it.path.starts_with(of)) && !it.is_test())
         .collect();
     let mut found = vec![];
+    let (mut all, mut longer) = (0, vec![]);
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     let implements = Regex::new(r"(?m)^impl(<[^>]*>)? Reconciler for ").expect("a constant");
     let name = Regex::new(r#"const NAME: &'static str = "([^"]+)""#).expect("a constant");
     for it in code.iter().filter(|it| implements.is_match(it.code())) {
+        let lines = it.code().lines().count();
+        all += 1;
+        if lines > SCREEN {
+            longer.push(format!(
+                "{}: {lines} lines; what a reconciler sees and plans fits on one screen ({SCREEN} lines)",
+                it.path
+            ));
+        }
         // A reconciler too big for one file keeps its header where it decides: in plan.rs beside it.
         let folder = it.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let beside = code.iter().find(|other| other.path == format!("{folder}/plan.rs"));
@@ -53,6 +68,9 @@ pub fn findings(sources: &[Source]) -> Vec<String> {
                 ));
             }
         }
+    }
+    if longer.len() * 100 > all * (100 - FIT_PERCENT) {
+        found.extend(longer);
     }
     found.extend(authors(&code));
     found
@@ -96,6 +114,19 @@ mod tests {
         assert!(findings(&[source("ocm/work/src/a.rs", HEADED)]).is_empty());
         let silent = HEADED.replace("Writes: C. ", "");
         assert_eq!(findings(&[source("ocm/work/src/a.rs", &silent)]).len(), 1);
+    }
+
+    #[test]
+    fn nine_in_ten_reconcilers_fit_on_a_screen() {
+        let of = |name: usize, lines: usize| {
+            let text = HEADED.replace("\"x\"", &format!("\"x{name}\"")) + &"// code\n".repeat(lines);
+            source(&format!("ocm/work/src/{name}.rs"), &text)
+        };
+        let mut all: Vec<Source> = (0..9).map(|name| of(name, 0)).collect();
+        all.push(of(9, 200));
+        assert!(findings(&all).is_empty());
+        all.push(of(10, 200));
+        assert_eq!(findings(&all).len(), 2);
     }
 
     #[test]
