@@ -65,6 +65,8 @@
 //! assert_eq!(supported[1].resource, "configmaps");
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod add_on;
 pub mod add_on_context;
 pub mod agent;

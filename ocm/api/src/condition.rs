@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The three answers a condition can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
+    /// It holds.
     True,
+    /// It does not hold.
     False,
+    /// Nobody can say.
     Unknown,
 }
 
@@ -39,9 +42,13 @@ impl std::fmt::Display for Status {
 /// A condition as its author wants it; the transition time follows from what was there before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
+    /// Which condition.
     pub r#type: String,
+    /// Whether it holds.
     pub status: Status,
+    /// Why, as one word for programs.
     pub reason: String,
+    /// Why, for people.
     pub message: String,
     /// The generation the author looked at, where the condition says so.
     pub observed_generation: Option<i64>,

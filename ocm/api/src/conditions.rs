@@ -1,5 +1,8 @@
 //! Condition types and reasons, kind by kind. Strings are upstream's; misspellings included.
 
+// Each says what its string says.
+#![allow(missing_docs)]
+
 /// Conditions of a ManagedCluster.
 pub mod managed_cluster {
     pub const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";

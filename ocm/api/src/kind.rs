@@ -7,8 +7,11 @@ use kube::Resource;
 /// One printer column of `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// Its heading.
     pub name: &'static str,
+    /// How it is shown, such as `string` or `date`.
     pub r#type: &'static str,
+    /// Where its value is in the object.
     pub json_path: &'static str,
 }
 

@@ -10,6 +10,8 @@
 //! assert_eq!(cluster.spec.lease_seconds(), 60);
 //! ```
 
+#![warn(missing_docs)]
+
 mod kind;
 mod null;
 mod schema;

@@ -12,6 +12,8 @@
 //!
 //! A program makes [`Caches`], builds its list of [`Controller`]s over them, and starts them ([`controller::start_all`]).
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod approve;
 pub mod awaited;

@@ -286,6 +286,7 @@ pub struct SpreadConstraint {
 }
 
 /// What a topology key names.
+#[allow(missing_docs)] // A variant with a text of its own would be an alternative of its own in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TopologyKeyType {
     Label,

@@ -10,8 +10,11 @@ use crate::{Kind, about, addon, cluster, multicluster, operator, work};
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// On a hub.
     Hub,
+    /// On a managed cluster.
     ManagedCluster,
+    /// Where an operator installs a hub or an agent.
     Operator,
 }
 

@@ -28,6 +28,7 @@ pub struct EndpointExposure {
 }
 
 /// What is spoken at an endpoint.
+#[allow(missing_docs)] // A variant with a text of its own would be an alternative of its own in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointProtocol {

@@ -34,6 +34,7 @@ pub struct FeatureGate {
 }
 
 /// On or off.
+#[allow(missing_docs)] // A variant with a text of its own would be an alternative of its own in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FeatureGateMode {
     Enable,

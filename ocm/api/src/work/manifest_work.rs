@@ -582,6 +582,7 @@ impl FieldValue {
 }
 
 /// The types of reported values.
+#[allow(missing_docs)] // A variant with a text of its own would be an alternative of its own in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ValueType {
     Integer,
