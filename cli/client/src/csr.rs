@@ -3,6 +3,7 @@
 //! a cluster's own only if its label, its organisation and its common name all say exactly that cluster.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube_primitives::certificate_request;
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509CertificationRequest, parse_x509_pem};
 

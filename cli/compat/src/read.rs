@@ -248,7 +248,7 @@ fn boolean(text: &str) -> Option<bool> {
 
 /// A duration as Go writes it, or Go's complaint. A negative one is none of ours: it is as short as can be.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    if let Some(it) = placement::go_duration::parse(text) {
+    if let Some(it) = kube_primitives::duration::parse(text) {
         return Ok(if it.is_negative() {
             Duration::ZERO
         } else {

@@ -45,7 +45,7 @@ pub struct Settings {
 /// # Errors
 /// What is wrong with the text, for whoever typed it.
 pub fn event_ttl(text: &str) -> Result<Duration, String> {
-    match placement::go_duration::parse(text) {
+    match kube_primitives::duration::parse(text) {
         Some(it) if it.is_positive() => Ok(it.unsigned_abs()),
         _ => Err("not a duration above nothing, such as 1h, 90m or 30s".to_owned()),
     }

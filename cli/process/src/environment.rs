@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kube_primitives::duration;
 
 /// What a variable says.
 pub fn variable(name: &str) -> Option<String> {
@@ -24,7 +25,7 @@ pub fn duration(name: &str, default: Duration) -> Result<Duration> {
 pub fn read(name: &str, text: Option<String>, default: Duration) -> Result<Duration> {
     match text.filter(|it| !it.is_empty()) {
         None => Ok(default),
-        Some(text) => placement::go_duration::parse(&text)
+        Some(text) => duration::parse(&text)
             .filter(|it| it.is_positive())
             .map(|it| it.unsigned_abs())
             .ok_or_else(|| anyhow!("{name}={text} is not a duration; write it as Go does, for example 5m or 1h30m")),

@@ -11,6 +11,7 @@ use crate::{
         certificate::{self, Purpose, Request},
     },
 };
+use kube_primitives::certificate_request;
 use kube_store::status::{FieldError, Status};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};

@@ -8,14 +8,12 @@
 //! It speaks through a `kube::Client` only and knows no kind of Open Cluster Management. It isolates nothing:
 //! `securityContext`, resource limits and network namespaces are accepted and not enforced.
 
-mod cache;
 mod events;
 mod images;
 mod logs;
 mod node;
 mod pod;
 mod process;
-mod queue;
 mod references;
 mod register;
 mod schedule;

@@ -2,11 +2,11 @@
 //!
 //! Each start of a container has a file of its own, bounded: the full one moves aside once and the one before is gone.
 
-use crate::cache::Cache;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube_primitives::cache::Cache;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,

@@ -1,7 +1,6 @@
 //! The node: what is shared by everything that runs on it, how it starts and how it stops.
 
 use crate::{
-    cache::Cache,
     events::Recorder,
     images::ImageMap,
     logs::Logs,
@@ -11,7 +10,8 @@ use crate::{
     register, schedule, workload,
 };
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
-use kube::{Api, Client, runtime::watcher::Config};
+use kube::{Api, Client};
+use kube_primitives::cache::Cache;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -133,26 +133,8 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let tasks = TaskTracker::new();
     let recorder = Recorder::start(client.clone(), options.name.clone(), cancel.clone());
     let capacity = register::capacity();
-    let triggers = Arc::new(Triggers {
-        schedule: Arc::default(),
-        workloads: options.workloads.then(Arc::default),
-        runs: Mutex::default(),
-        ground: Mutex::new(Weak::new()),
-        tasks: tasks.clone(),
-        name: options.name.clone(),
-    });
-    // The caches tell their first content too, so that everybody who listens must be there before.
-    let (gate, open) = watch::channel(false);
-    let pods = {
-        let triggers = triggers.clone();
-        Cache::start(
-            Api::<Pod>::all(client.clone()),
-            Config::default(),
-            cancel.clone(),
-            open,
-            move |old, new| triggers.pod(old, new),
-        )
-    };
+    let pods = Cache::start(Api::<Pod>::all(client.clone()), cancel.clone());
+    let nodes = Cache::start(Api::<NodeObject>::all(client.clone()), cancel.clone());
     let ground = Arc::new(Ground {
         logs: Logs::new(pods_dir.clone(), pods.clone()),
         references: References::new(client.clone()),
@@ -170,15 +152,18 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         cancel: cancel.clone(),
     });
     let known = pods.clone();
-    *triggers.ground.lock() = Arc::downgrade(&ground);
-    let nodes = {
-        let triggers = triggers.clone();
-        let all = Api::<NodeObject>::all(client.clone());
-        Cache::start(all, Config::default(), cancel.clone(), gate.subscribe(), move |_, _| {
-            triggers.node()
-        })
-    };
-    gate.send_replace(true);
+    let (to_schedule, to_work_on) = (schedule::Queue::default(), workload::Queue::default());
+    let triggers = Arc::new(Triggers {
+        schedule: to_schedule.clone(),
+        workloads: options.workloads.then(|| to_work_on.clone()),
+        runs: Mutex::default(),
+        ground: Arc::downgrade(&ground),
+        tasks: tasks.clone(),
+        name: options.name.clone(),
+    });
+    let told = triggers.clone();
+    pods.listen(move |old, new| told.pod(old, new));
+    nodes.listen(move |_, _| triggers.node());
     tasks.spawn(register::keep(
         client.clone(),
         options.name.clone(),
@@ -190,12 +175,12 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         name: options.name.clone(),
         pods: pods.clone(),
         nodes: nodes.clone(),
-        queue: triggers.schedule.clone(),
+        queue: to_schedule,
         recorder: recorder.clone(),
         cancel: cancel.clone(),
     }));
-    if let Some(queue) = triggers.workloads.clone() {
-        tasks.spawn(workload::run(client, pods, nodes, queue, recorder, cancel.clone()));
+    if options.workloads {
+        tasks.spawn(workload::run(client, pods, nodes, to_work_on, recorder, cancel.clone()));
     }
     tasks.spawn(forget_gone(pods_of_before, ground.clone(), cancel.clone(), known));
     let logs = ground.logs.clone();
@@ -232,10 +217,10 @@ async fn forget_gone(before: Vec<String>, ground: Arc<Ground>, cancel: Cancellat
 
 /// Who is told what the watches show.
 struct Triggers {
-    schedule: Arc<schedule::Queue>,
-    workloads: Option<Arc<workload::Queue>>,
+    schedule: schedule::Queue,
+    workloads: Option<workload::Queue>,
     runs: Mutex<HashMap<String, watch::Sender<Option<Arc<Pod>>>>>,
-    ground: Mutex<Weak<Ground>>,
+    ground: Weak<Ground>,
     tasks: TaskTracker,
     name: String,
 }
@@ -278,7 +263,7 @@ impl Triggers {
             run.send_replace(Some(pod.clone()));
             return;
         }
-        if let Some(ground) = self.ground.lock().upgrade()
+        if let Some(ground) = self.ground.upgrade()
             && !ground.cancel.is_cancelled()
         {
             let (tell, latest) = watch::channel(Some(pod.clone()));

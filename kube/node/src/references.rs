@@ -1,6 +1,5 @@
 //! ConfigMaps, Secrets and ServiceAccounts that pods name: each is watched by itself and only while a pod needs it.
 
-use crate::cache;
 use bytes::Bytes;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
@@ -8,6 +7,7 @@ use kube::{
     Api, Client, Resource,
     runtime::watcher::{Config, Event},
 };
+use kube_primitives::cache;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::{
@@ -184,7 +184,7 @@ async fn follow<K>(
 {
     let api: Api<K> = Api::namespaced(client, &reference.namespace);
     let selection = Config::default().fields(&format!("metadata.name={}", reference.name));
-    let mut events = std::pin::pin!(cache::stream(api, selection));
+    let mut events = std::pin::pin!(cache::events(api, selection, cache::RETRY_MAX));
     let say = |known: Known| {
         let changed = tell.send_if_modified(|state| {
             let same = match (&*state, &known) {

@@ -1,9 +1,8 @@
 //! Gives pods that fit to this node.
 
 use crate::{
-    cache::Cache,
     events::{self, Kind, Recorder},
-    queue, times,
+    times,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -13,11 +12,11 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
+use kube_primitives::{cache::Cache, queue};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 pub type Key = (String, String);
 pub type Queue = queue::Queue<Key>;
 
-const RETRY: Duration = Duration::from_secs(1);
 /// What kube-scheduler says of a node that has as many pods as it takes.
 const FULL: &str = "Too many pods";
 
@@ -40,7 +38,7 @@ pub struct Scheduler {
     pub name: String,
     pub pods: Cache<Pod>,
     pub nodes: Cache<Node>,
-    pub queue: Arc<Queue>,
+    pub queue: Queue,
     pub recorder: Recorder,
     pub cancel: CancellationToken,
 }
@@ -56,18 +54,20 @@ pub async fn run(it: Scheduler) {
             let key = it.queue.next().await;
             if key == everything() {
                 it.look_again(&mut given);
+                it.queue.done(&key, None);
                 continue;
             }
-            let Some(pod) = it.pods.get(&key.0, &key.1).filter(|it| waits(it)) else {
-                continue;
+            let considered = match it.pods.get(&key.0, &key.1).filter(|it| waits(it)) {
+                Some(pod) => it.consider(&pod, &mut given).await,
+                None => Ok(()),
             };
-            match it.consider(&pod, &mut given).await {
-                Ok(()) => {}
+            match considered {
+                Ok(()) => it.queue.done(&key, None),
                 // Gone, or bound by another.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => it.queue.done(&key, None),
                 Err(error) => {
-                    tracing::debug!(pod = %key.1, %error, "could not schedule a pod, will retry");
-                    it.queue.add_after(key, RETRY);
+                    let delay = it.queue.failed(&key);
+                    tracing::debug!(pod = %key.1, %error, ?delay, "could not schedule a pod, will retry");
                 }
             }
         }
@@ -273,18 +273,24 @@ fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>, name
     !(expressions.is_empty() && fields.is_empty())
         && expressions
             .iter()
-            .all(|it| matches(it, labels.get(&it.key).map(String::as_str)))
+            .all(|it| wants(it, labels.get(&it.key).map(String::as_str)))
         && fields
             .iter()
-            .all(|it| matches(it, (it.key == "metadata.name").then_some(name)))
+            .all(|it| wants(it, (it.key == "metadata.name").then_some(name)))
 }
 
-fn matches(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
+fn wants(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
     let values = requirement.values.as_deref().unwrap_or_default();
+    holds(&requirement.operator, values, value)
+}
+
+/// Whether a requirement of a selector, of pods or of nodes, holds of a label's value. The API server lets selectors of pods have no
+/// numbers.
+pub fn holds(operator: &str, values: &[String], value: Option<&str>) -> bool {
     let is_in = value.is_some_and(|value| values.iter().any(|it| it == value));
     let number = |it: &str| it.parse::<i64>().ok();
     let compared = || Some(number(value?)?.cmp(&number(values.first()?)?));
-    match requirement.operator.as_str() {
+    match operator {
         "In" => is_in,
         "NotIn" => !is_in,
         "Exists" => value.is_some(),

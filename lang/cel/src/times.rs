@@ -5,6 +5,7 @@ use kube_cel::cel::{
     Context, ExecutionError, Value,
     extractors::{Arguments, This},
 };
+use kube_primitives::duration;
 
 use crate::charge::failed;
 
@@ -99,68 +100,9 @@ pub fn time_text(time: &Time) -> String {
 }
 
 /// A duration of Go: numbers with units, such as `1h30m`; up to 290 years, in nanoseconds.
-/// Upstream: Go's `time.ParseDuration`.
 pub fn parse_duration(text: &str) -> Option<chrono::Duration> {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if unsigned == "0" {
-        return Some(chrono::Duration::zero());
-    }
-    let mut rest = unsigned;
-    let mut total: u64 = 0;
-    if rest.is_empty() {
-        return None;
-    }
-    // The least number has no positive.
-    let most = i64::MIN.unsigned_abs();
-    while !rest.is_empty() {
-        let digits = |it: &str| it.bytes().take_while(u8::is_ascii_digit).count();
-        let (whole, after) = rest.split_at(digits(rest));
-        let (fraction, after) = after
-            .strip_prefix('.')
-            .map_or(("", after), |it| it.split_at(digits(it)));
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let end = after
-            .find(|it: char| it == '.' || it.is_ascii_digit())
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let unit: u64 = match unit {
-            "ns" => 1,
-            // The sign for micro and the Greek letter look alike.
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "m" => 60_000_000_000,
-            "h" => 3_600_000_000_000,
-            _ => return None,
-        };
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        let mut nanoseconds = whole.checked_mul(unit).filter(|it| *it <= most)?;
-        // What has more digits than Go counts is less than it counts.
-        let (mut part, mut scale) = (0u64, 1f64);
-        for digit in fraction.bytes() {
-            let Some(more) = part
-                .checked_mul(10)
-                .and_then(|it| it.checked_add(u64::from(digit - b'0')))
-            else {
-                break;
-            };
-            if more > most {
-                break;
-            }
-            (part, scale) = (more, scale * 10.0);
-        }
-        nanoseconds = nanoseconds.checked_add((part as f64 * (unit as f64 / scale)) as u64)?;
-        total = total.checked_add(nanoseconds).filter(|it| *it <= most)?;
-        rest = after;
-    }
-    let signed = if text.starts_with('-') {
-        0i64.checked_sub_unsigned(total)?
-    } else {
-        i64::try_from(total).ok()?
-    };
-    Some(chrono::Duration::nanoseconds(signed))
+    let nanoseconds = i64::try_from(duration::parse(text)?.as_nanos()).ok()?;
+    Some(chrono::Duration::nanoseconds(nanoseconds))
 }
 
 /// A duration as CEL writes it: seconds.

@@ -30,6 +30,7 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt},
 };
+use kube_primitives::server_certificate;
 use rand::RngExt;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};

@@ -5,7 +5,6 @@
 
 pub mod debug;
 pub mod gather;
-pub mod go_duration;
 pub mod hub;
 pub mod rollout;
 pub mod select;

@@ -17,7 +17,6 @@
 pub mod access;
 pub mod approve;
 pub mod awaited;
-pub mod cache;
 pub mod caches;
 pub mod controller;
 pub mod difference;
@@ -28,7 +27,6 @@ pub mod install;
 pub mod lead;
 pub mod metrics;
 pub mod plan;
-pub mod queue;
 pub mod rbac;
 pub mod run;
 pub mod segment;
@@ -36,14 +34,16 @@ pub mod settle;
 pub mod status;
 pub mod watches;
 
-pub use cache::Cache;
 pub use caches::Caches;
 pub use controller::Controller;
 pub use execute::{Clients, Done, Outcome, StepError, execute};
 pub use guard::Guard;
 pub use index::Index;
+pub use kube_primitives::{
+    cache::{self, Cache},
+    queue::{self, Queue},
+};
 pub use plan::{EventKind, EventStep, Note, OwnStep, Plan, Propagation, Site, Step, StepId, Target};
-pub use queue::Queue;
 pub use run::{ObserveError, Reconciler, Running, run, spawn, spawn_when};
 pub use status::StatusField;
 pub use watches::Watches;

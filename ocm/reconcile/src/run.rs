@@ -225,7 +225,7 @@ pub async fn run<R: Reconciler>(
 
 struct Turn<'a> {
     queue: &'a Queue,
-    key: &'a str,
+    key: &'a String,
     over: bool,
 }
 

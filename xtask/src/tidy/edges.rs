@@ -7,41 +7,34 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     // under everything
     ("allocator", &[]),
-    ("certificate-request", &[]),
-    ("server-certificate", &[]),
+    ("kube-primitives", &[]),
     // word
     ("ocm-api", &[]),
     // machine
-    ("ocm-reconcile", &["ocm-api"]),
+    ("ocm-reconcile", &["ocm-api", "kube-primitives"]),
     ("go-regex", &[]),
-    ("resource-quantity", &[]),
-    ("safe-cel", &["go-regex", "resource-quantity"]),
-    ("kube-store", &["safe-cel", "go-regex", "resource-quantity"]),
+    ("safe-cel", &["go-regex", "kube-primitives"]),
+    ("kube-store", &["safe-cel", "go-regex", "kube-primitives"]),
     ("gotemplate", &["go-regex"]),
     // stranger
     (
         "ocm-addon-sdk",
-        &[
-            "ocm-api",
-            "ocm-reconcile",
-            "gotemplate",
-            "go-regex",
-            "certificate-request",
-            "server-certificate",
-        ],
+        &["ocm-api", "ocm-reconcile", "gotemplate", "go-regex", "kube-primitives"],
     ),
     // service
-    ("credential", &["ocm-api", "ocm-reconcile", "server-certificate"]),
-    ("transport", &["ocm-api", "ocm-reconcile", "kube-store"]),
+    ("credential", &["ocm-api", "ocm-reconcile", "kube-primitives"]),
     // examples, which a stranger may copy
     ("example-addon", &["ocm-addon-sdk"]),
     ("example-controller", &["ocm-api", "ocm-reconcile"]),
     ("example-embedded-api", &[]),
     // domain
-    ("placement", &["ocm-api", "ocm-reconcile", "safe-cel"]),
+    (
+        "placement",
+        &["ocm-api", "ocm-reconcile", "safe-cel", "kube-primitives"],
+    ),
     (
         "registration",
-        &["ocm-api", "ocm-reconcile", "credential", "certificate-request"],
+        &["ocm-api", "ocm-reconcile", "credential", "kube-primitives"],
     ),
     ("work", &["ocm-api", "ocm-reconcile", "safe-cel", "placement"]),
     (
@@ -49,24 +42,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
     ),
     // process
-    (
-        "kube-api",
-        &["kube-store", "safe-cel", "certificate-request", "server-certificate"],
-    ),
-    ("kube-node", &[]),
+    ("kube-api", &["kube-store", "safe-cel", "kube-primitives"]),
+    ("kube-node", &["kube-primitives"]),
     ("hub", DOMAIN_AND_BELOW),
     ("agent", DOMAIN_AND_BELOW),
-    ("operator", DOMAIN_AND_BELOW),
     // command line
-    ("output", &[]),
-    (
-        "client",
-        &["output", "hub", "credential", "certificate-request", "ocm-api"],
-    ),
+    ("output", &["kube-primitives"]),
+    ("client", &["output", "hub", "credential", "kube-primitives", "ocm-api"]),
     (
         "process",
         // Its certificate is made as the embedded API's is.
-        &["kube-api", "ocm-reconcile", "placement"],
+        &["kube-api", "kube-primitives", "ocm-reconcile"],
     ),
     (
         "webhooks",
@@ -99,6 +85,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "credential",
             "ocm-reconcile",
             "ocm-api",
+            "kube-primitives",
         ],
     ),
     (
@@ -132,6 +119,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             // Here the product meets the embedded Kubernetes.
             "kube-api",
             "kube-node",
+            "kube-primitives",
             "kube-store",
             // The binary is the image of the example add-ons, too.
             "addon-helloworld",
@@ -152,7 +140,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "output",
             "hub",
             "agent",
-            "operator",
             "registration",
             "work",
             "credential",
@@ -171,7 +158,6 @@ const DOMAIN_AND_BELOW: &[&str] = &[
     "placement",
     "work",
     "credential",
-    "transport",
     "ocm-reconcile",
     "ocm-api",
 ];

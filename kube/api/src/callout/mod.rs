@@ -14,6 +14,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
+use kube_primitives::server_certificate;
 use kube_store::Store;
 use parking_lot::Mutex;
 use rustls::ClientConfig;

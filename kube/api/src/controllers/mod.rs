@@ -42,6 +42,8 @@ use volume_protection::VolumeProtection;
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
 /// Writes of one reconciliation that may be under way at a time; they share a group commit.
 const WRITES_MAX: usize = 32;
+/// A failure that is tried again sooner is one of the first of its key, and may well be the last.
+const WORTH_A_WORD: Duration = Duration::from_millis(20);
 
 /// What a ServiceAccount token Secret is filled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,10 +139,7 @@ pub fn run(
 }
 
 async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: CancellationToken) {
-    let queues: Vec<_> = controllers
-        .into_iter()
-        .map(|it| (it, Arc::new(Queue::default())))
-        .collect();
+    let queues: Vec<_> = controllers.into_iter().map(|it| (it, Queue::default())).collect();
     let mut workers = tokio::task::JoinSet::new();
     for (controller, queue) in &queues {
         for _ in 0..controller.parallel() {
@@ -172,7 +171,7 @@ async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: Cancel
     workers.shutdown().await;
 }
 
-async fn work(controller: Arc<dyn Controller>, queue: Arc<Queue>, stop: CancellationToken) {
+async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationToken) {
     loop {
         let key = tokio::select! {
             () = stop.cancelled() => return,
@@ -184,15 +183,19 @@ async fn work(controller: Arc<dyn Controller>, queue: Arc<Queue>, stop: Cancella
             .await;
         let looked = looked.unwrap_or_else(|_| Err(Status::internal("the controller panicked")));
         match looked {
-            Ok(again) => queue.done(key, again),
+            Ok(again) => queue.done(&key, again),
             Err(error) => {
-                let (resource, namespace, name) = (key.resource.clone(), key.namespace.clone(), key.name.clone());
-                let failures = queue.failed(key);
+                let Key {
+                    resource,
+                    namespace,
+                    name,
+                } = &key;
+                let delay = queue.failed(&key);
                 // A conflict is everyday: someone else wrote in between, and the next look sees it.
-                if error.is_conflict() || failures < 3 {
+                if error.is_conflict() || delay < WORTH_A_WORD {
                     tracing::debug!(controller = controller.name(), %resource, %namespace, %name, %error, "will try again");
                 } else {
-                    tracing::warn!(controller = controller.name(), %resource, %namespace, %name, %error, failures, "keeps failing");
+                    tracing::warn!(controller = controller.name(), %resource, %namespace, %name, %error, ?delay, "keeps failing");
                 }
             }
         }

@@ -6,11 +6,12 @@ use super::{
         NONE, UNSET, age, at, at_most_three, containers, count, int_or_string, labels, list, name, number, or,
         selector, text,
     },
-    duration::{human_duration, since},
+    duration::since,
     nodes, pods, workloads,
 };
 use crate::default_class;
 use jiff::Timestamp;
+use kube_primitives::duration::human;
 use serde_json::Value;
 
 /// Columns and cells of one built-in kind.
@@ -541,7 +542,7 @@ fn signing_request(it: &Value, now: Timestamp) -> Vec<Value> {
     };
     let duration = at(it, &["spec", "expirationSeconds"])
         .as_i64()
-        .map_or_else(|| NONE.to_owned(), human_duration);
+        .map_or_else(|| NONE.to_owned(), human);
     vec![
         name(it),
         age(it, now),

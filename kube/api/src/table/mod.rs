@@ -14,7 +14,6 @@ mod tests;
 mod workloads;
 
 pub use custom::CustomColumns;
-pub use duration::human_duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

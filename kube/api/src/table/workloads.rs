@@ -5,10 +5,11 @@ use super::{
         NONE, UNSET, age, at, condition, containers, count, int_or_string, labels, list, name, number, or, selector,
         text,
     },
-    duration::{human_duration, since},
+    duration::since,
 };
 use crate::conversion::{Conversion, autoscaler::Autoscalers};
 use jiff::Timestamp;
+use kube_primitives::duration::human;
 use serde_json::Value;
 
 const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];
@@ -138,7 +139,7 @@ pub(super) fn job(it: &Value, now: Timestamp) -> Vec<Value> {
     let moment = |field: &str| text(it, &["status", field]).parse::<Timestamp>().ok();
     let duration = moment("startTime").map_or_else(String::new, |start| {
         let end = moment("completionTime").unwrap_or(now);
-        human_duration(end.duration_since(start).as_secs())
+        human(end.duration_since(start).as_secs())
     });
     vec![
         name(it),

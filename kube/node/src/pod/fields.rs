@@ -1,6 +1,7 @@
 //! The downward API: what a pod may know of itself.
 
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
+use kube_primitives::quantity;
 use std::collections::BTreeMap;
 
 /// Where pods are, from outside and from inside.
@@ -63,47 +64,18 @@ pub fn resource(container: &Container, selector: &ResourceFieldSelector, node: C
         "requests" => resources.and_then(|it| it.requests.as_ref().or(it.limits.as_ref())),
         _ => return None,
     };
-    let given = amounts.and_then(|it| it.get(name)).and_then(|it| quantity(&it.0));
+    let given = amounts
+        .and_then(|it| it.get(name))
+        .and_then(|it| quantity::milli(&it.0));
     let amount = match (given, name, list) {
         (Some(it), _, _) => it,
-        (None, "cpu", "limits") => node.cores as f64,
-        (None, "memory", "limits") => node.memory_bytes as f64,
-        _ => 0.0,
+        (None, "cpu", "limits") => i128::from(node.cores) * 1000,
+        (None, "memory", "limits") => i128::from(node.memory_bytes) * 1000,
+        _ => 0,
     };
-    let divisor = selector
-        .divisor
-        .as_ref()
-        .and_then(|it| quantity(&it.0))
-        .filter(|it| *it > 0.0);
-    Some(format!("{:.0}", (amount / divisor.unwrap_or(1.0)).ceil()))
-}
-
-/// The number that a quantity such as `500m` or `64Mi` stands for.
-fn quantity(text: &str) -> Option<f64> {
-    let digits = text
-        .find(|it: char| !matches!(it, '0'..='9' | '.' | '+' | '-'))
-        .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let factor = match suffix {
-        "" => 1.0,
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "P" => 1e15,
-        "E" => 1e18,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0_f64.powi(2),
-        "Gi" => 1024.0_f64.powi(3),
-        "Ti" => 1024.0_f64.powi(4),
-        "Pi" => 1024.0_f64.powi(5),
-        "Ei" => 1024.0_f64.powi(6),
-        exponent => 10.0_f64.powi(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
-    };
-    Some(number.parse::<f64>().ok()? * factor)
+    let divisor = selector.divisor.as_ref().and_then(|it| quantity::milli(&it.0));
+    let divisor = divisor.filter(|it| *it > 0).unwrap_or(1000);
+    Some(amount.saturating_add(divisor - 1).div_euclid(divisor).to_string())
 }
 
 #[cfg(test)]

@@ -13,11 +13,7 @@ mod replica_set;
 mod rollout;
 mod stateful_set;
 
-use crate::{
-    cache::Cache,
-    events::{self, Kind as EventKind, Recorder},
-    queue,
-};
+use crate::events::{self, Kind as EventKind, Recorder};
 use futures::FutureExt;
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
@@ -25,14 +21,14 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
-use kube::{Api, Client, Resource, runtime::watcher::Config};
+use kube::{Api, Client, Resource};
+use kube_primitives::{cache::Cache, queue};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{collections::HashMap, fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::sync::watch;
+use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// What wants a look.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// An object by kind, namespace and name.
     Object(Kind, String, String),
@@ -45,7 +41,7 @@ pub enum Key {
 }
 
 /// The kinds that own pods, Deployments, and the budgets over pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Deployment,
     ReplicaSet,
@@ -74,9 +70,6 @@ type Error = kube::Error;
 
 /// When to look again without any event.
 type Again = Option<Duration>;
-
-const RETRY_MIN: Duration = Duration::from_millis(10);
-const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Queues what a change of a pod touches.
 pub fn pod_changed(queue: &Queue, pod: &Pod) {
@@ -110,7 +103,7 @@ struct Workloads {
     budgets: Cache<PodDisruptionBudget>,
     remarks: disruption::Remarks,
     nodes: Cache<Node>,
-    queue: Arc<Queue>,
+    queue: Queue,
     recorder: Recorder,
 }
 
@@ -119,13 +112,12 @@ pub async fn run(
     client: Client,
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    queue: Arc<Queue>,
+    queue: Queue,
     recorder: Recorder,
     cancel: CancellationToken,
 ) {
-    let (_gate, open) = watch::channel(true);
     let workloads = Workloads {
-        deployments: owners(&client, Kind::Deployment, &queue, &cancel, &open, |it| {
+        deployments: owners(&client, Kind::Deployment, &queue, &cancel, |it| {
             Some(disruption::of_deployment(it))
         }),
         replica_sets: {
@@ -140,15 +132,16 @@ pub async fn run(
                 }
                 count_again(&queue, old, new, |it| Some(disruption::of_replica_set(it)));
             };
-            let all = Api::<ReplicaSet>::all(client.clone());
-            Cache::start(all, Config::default(), cancel.clone(), open.clone(), changed)
+            let cache = Cache::start(Api::<ReplicaSet>::all(client.clone()), cancel.clone());
+            cache.listen(changed);
+            cache
         },
-        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, &open, |_| None),
-        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, &open, |it| {
+        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, |_| None),
+        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, |it| {
             Some(disruption::of_stateful_set(it))
         }),
-        jobs: owners(&client, Kind::Job, &queue, &cancel, &open, |_| None),
-        budgets: owners(&client, Kind::Budget, &queue, &cancel, &open, |_| None),
+        jobs: owners(&client, Kind::Job, &queue, &cancel, |_| None),
+        budgets: owners(&client, Kind::Budget, &queue, &cancel, |_| None),
         remarks: disruption::Remarks::default(),
         client,
         pods,
@@ -181,25 +174,20 @@ async fn work<L>(queue: &Queue, look: impl Fn(Key) -> L)
 where
     L: Future<Output = Result<Again, Error>>,
 {
-    let mut failures: HashMap<Key, u32> = HashMap::new();
     loop {
         let key = queue.next().await;
-        let count = failures.get(&key).map_or(1, |it| it.saturating_add(1));
         match AssertUnwindSafe(look(key.clone())).catch_unwind().await {
-            Ok(Ok(again)) => {
-                failures.remove(&key);
-                if let Some(delay) = again {
-                    queue.add_after(key, delay);
-                }
-                continue;
+            Ok(Ok(again)) => queue.done(&key, again),
+            Ok(Err(error)) => {
+                let delay = queue.failed(&key);
+                tracing::debug!(?key, %error, ?delay, "will try again");
             }
-            Ok(Err(error)) => tracing::debug!(?key, %error, count, "will try again"),
             // What it said has been written where panics are written.
-            Err(_) => tracing::error!(?key, count, "a look at an object panicked, will try again"),
+            Err(_) => {
+                let delay = queue.failed(&key);
+                tracing::error!(?key, ?delay, "a look at an object panicked, will try again");
+            }
         }
-        failures.insert(key.clone(), count);
-        let delay = RETRY_MIN * 2_u32.saturating_pow(count.min(16) - 1);
-        queue.add_after(key, delay.min(RETRY_MAX));
     }
 }
 
@@ -231,26 +219,20 @@ fn count_again<K: Resource>(
 fn owners<K>(
     client: &Client,
     kind: Kind,
-    queue: &Arc<Queue>,
+    queue: &Queue,
     cancel: &CancellationToken,
-    open: &watch::Receiver<bool>,
     wants: fn(&K) -> Option<i32>,
 ) -> Cache<K>
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Default,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let queue = queue.clone();
-    Cache::start(
-        Api::<K>::all(client.clone()),
-        Config::default(),
-        cancel.clone(),
-        open.clone(),
-        move |old, new| {
-            old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it)));
-            count_again(&queue, old, new, wants);
-        },
-    )
+    let cache = Cache::start(Api::<K>::all(client.clone()), cancel.clone());
+    cache.listen(move |old, new| {
+        old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it)));
+        count_again(&queue, old, new, wants);
+    });
+    cache
 }
 
 impl Workloads {

@@ -1,7 +1,7 @@
 //! What owners of pods have in common: claiming, counting, making and removing them.
 
 use super::{Again, Error, Workloads};
-use crate::{events::Kind, times};
+use crate::{events::Kind, schedule::holds, times};
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -74,15 +74,8 @@ pub fn selects(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
     let expressions = selector.match_expressions.as_deref().unwrap_or_default();
     equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
         && expressions.iter().all(|it| {
-            let value = labels.get(&it.key);
-            let is_in = value.is_some_and(|value| it.values.iter().flatten().any(|it| it == value));
-            match it.operator.as_str() {
-                "In" => is_in,
-                "NotIn" => !is_in,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
+            let values = it.values.as_deref().unwrap_or_default();
+            holds(&it.operator, values, labels.get(&it.key).map(String::as_str))
         })
 }
 

@@ -18,7 +18,7 @@ mod structural_values;
 pub mod timestamps;
 pub mod validate;
 
-pub use resource_quantity as quantity;
+pub use kube_primitives::quantity;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -8,7 +8,7 @@ use kube_cel::cel::{
     extractors::{Arguments, This},
     objects::Opaque,
 };
-use resource_quantity::Quantity;
+use kube_primitives::quantity::Quantity;
 
 use super::versions;
 use crate::charge::failed;

@@ -22,6 +22,7 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt, retry::RetryPolicy},
 };
+use kube_primitives::server_certificate;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, Service, ServiceBuilder, retry::RetryLayer};
 

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use super::Standing;
 use crate::{Registration, Subject};
-pub use certificate_request::Asked;
-use certificate_request::check_usages;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
+pub use kube_primitives::certificate_request::Asked;
+use kube_primitives::certificate_request::{self, check_usages};
 use ocm_api::{annotations, conditions::csr, identity, labels};
 
 /// What every request of an add-on's agent is named after.

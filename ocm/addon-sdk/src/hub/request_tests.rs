@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use certificate_request::CLIENT_USAGES;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::Api;
+use kube_primitives::certificate_request::CLIENT_USAGES;
 use p256::{
     SecretKey,
     ecdsa::{DerSignature, SigningKey, signature::Signer},

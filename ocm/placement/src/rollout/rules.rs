@@ -2,9 +2,8 @@
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube_primitives::duration;
 use ocm_api::cluster::{MandatoryDecisionGroup, RolloutStrategy, RolloutType};
-
-use crate::go_duration;
 
 /// A strategy that cannot be read. The user has to change it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +72,7 @@ fn soak(text: &str) -> Result<SignedDuration, Unusable> {
     if text.is_empty() {
         return Ok(SignedDuration::ZERO);
     }
-    go_duration::parse(text).ok_or_else(|| Unusable::SoakTime(text.to_owned()))
+    duration::parse(text).ok_or_else(|| Unusable::SoakTime(text.to_owned()))
 }
 
 fn deadline(text: &str) -> Result<Option<SignedDuration>, Unusable> {
@@ -83,7 +82,7 @@ fn deadline(text: &str) -> Result<Option<SignedDuration>, Unusable> {
     // Upstream's pattern, `^(([0-9])+[h|m|s])|None$`, looks at the beginning only: whole numbers first, then what Go reads.
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let begins_well = digits > 0 && matches!(text.as_bytes().get(digits), Some(b'h' | b'm' | b's'));
-    let duration = go_duration::parse(text).filter(|_| begins_well);
+    let duration = duration::parse(text).filter(|_| begins_well);
     duration.map(Some).ok_or_else(|| Unusable::Deadline(text.to_owned()))
 }
 

@@ -22,7 +22,6 @@ pub(crate) mod members;
 pub mod memo;
 pub(crate) mod predicates;
 pub mod prioritize;
-pub mod quantity;
 pub mod scope;
 mod scores;
 pub mod sections;

@@ -4,9 +4,10 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use kube_primitives::quantity::Quantity;
 use ocm_api::cluster::{AddOnScore, ManagedCluster, PrioritizerPolicy, ScoreCoordinateType};
 
-use super::{Scores, quantity};
+use super::Scores;
 
 /// The best score a prioritizer gives.
 const BEST: i64 = 100;
@@ -101,9 +102,14 @@ pub fn amounts(cluster: &ManagedCluster) -> Amounts {
     ["cpu", "memory"].map(|resource| {
         let status = cluster.status.as_ref()?;
         // Upstream reads both, and takes one missing as both missing.
-        quantity::number(&status.capacity.get(resource)?.0)?;
-        quantity::number(&status.allocatable.get(resource)?.0)
+        number(&status.capacity.get(resource)?.0)?;
+        number(&status.allocatable.get(resource)?.0)
     })
+}
+
+fn number(quantity: &str) -> Option<f64> {
+    let number = quantity.parse::<Quantity>().ok()?.approximate();
+    Some(number).filter(|it| it.is_finite())
 }
 
 /// What an add-on says of a cluster.

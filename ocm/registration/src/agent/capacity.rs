@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube_primitives::quantity::total;
 
-use super::{node::Node, quantity::sum};
+use super::node::Node;
 
 /// Sums by resource name.
 pub(super) type Resources = BTreeMap<String, Quantity>;
@@ -32,10 +33,11 @@ pub(super) fn keeping_others(sums: Resources, before: &Resources) -> Resources {
 fn add<'a>(of_nodes: impl Iterator<Item = &'a Resources>) -> Resources {
     let of_nodes: Vec<_> = of_nodes.collect();
     let names: BTreeSet<_> = of_nodes.iter().flat_map(|it| it.keys()).collect();
-    names
-        .into_iter()
-        .map(|name| (name.clone(), sum(of_nodes.iter().filter_map(|it| it.get(name)))))
-        .collect()
+    let sum = |name: &String| {
+        let amounts = of_nodes.iter().filter_map(|it| it.get(name));
+        Quantity(total(amounts.map(|it| it.0.as_str())))
+    };
+    names.into_iter().map(|name| (name.clone(), sum(name))).collect()
 }
 
 #[cfg(test)]

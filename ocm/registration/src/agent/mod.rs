@@ -15,7 +15,6 @@ mod lease;
 mod namespaces;
 mod node;
 mod phase;
-mod quantity;
 mod session;
 mod state;
 

@@ -13,6 +13,7 @@ use crate::status;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Client, ResourceExt};
+use kube_primitives::certificate_request;
 use ocm_api::{
     annotations,
     cluster::ManagedCluster,

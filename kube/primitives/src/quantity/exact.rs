@@ -8,7 +8,7 @@ use std::{
 
 use num_bigint::{BigInt, Sign};
 
-use crate::{Form, NUMERIC, Text};
+use super::{Form, NUMERIC, Text};
 
 /// The largest power of ten that is read: what is added up needs all digits between.
 const TEN_MAX: i64 = 4096;
@@ -223,8 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn quantities_become_the_numbers_that_go_makes_of_them() {
+        for (text, value) in [
+            ("4", 4.0),
+            ("500m", 0.5),
+            ("1.5", 1.5),
+            ("3920m", 3.92),
+            ("16Gi", 17_179_869_184.0),
+            ("1.5Ki", 1536.0),
+            ("2k", 2000.0),
+            ("1e3", 1000.0),
+            ("-1", -1.0),
+            ("1E", 1e18),
+        ] {
+            assert_eq!(read(text).approximate(), value, "{text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_computed_with_is_refused() {
-        for text in ["", " 1", "1 ", "1gi", "1e5000", "1.2.3", "0x1"] {
+        for text in ["", "a", "1x", "--1", " 1", "1 ", "1gi", "1e5000", "1.2.3", "0x1"] {
             assert!(text.parse::<Quantity>().is_err(), "{text}");
         }
         assert_eq!(read("1e-2000000000"), read("1n"));

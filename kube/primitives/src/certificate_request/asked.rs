@@ -17,7 +17,7 @@ use x509_parser::{
     prelude::FromDer,
 };
 
-use crate::is_signed_by_its_key;
+use super::{is_only_one, is_signed_by_its_key};
 
 /// What the certificate of a client may be used for.
 pub const CLIENT_USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
@@ -39,13 +39,31 @@ pub struct Asked {
     pub public_key_der: Vec<u8>,
 }
 
+impl Asked {
+    /// Whether it is for this user of these groups and units, to the letter and for nobody else: one more is as wrong as one less,
+    /// and what only begins alike is another. Their order says nothing.
+    pub fn is_for<'a>(
+        &self,
+        user: &str,
+        groups: impl IntoIterator<Item = &'a str>,
+        organizational_units: impl IntoIterator<Item = &'a str>,
+    ) -> bool {
+        self.user == user && are(&self.groups, groups) && are(&self.organizational_units, organizational_units)
+    }
+}
+
+fn are<'a>(asked: &BTreeSet<String>, wanted: impl IntoIterator<Item = &'a str>) -> bool {
+    let wanted: BTreeSet<&str> = wanted.into_iter().collect();
+    wanted.len() == asked.len() && wanted.iter().all(|it| asked.contains(*it))
+}
+
 /// Takes a PEM certificate request apart. What cannot be read, or could be read in two ways, is refused, and so is one that is
 /// not signed with the key that it asks for.
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
 pub fn read(pem: &[u8]) -> Result<Asked, &'static str> {
-    if !crate::is_only_one(pem) {
+    if !is_only_one(pem) {
         return Err("it does not hold one PEM certificate request");
     }
     let pem = Pem::iter_from_buffer(pem)
@@ -144,4 +162,56 @@ pub fn check_usages(usages: &[String], also: &[&str]) -> Result<(), String> {
         return Err("it is not to be used by a client".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_compared_to_the_letter() {
+        let set = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+        let asked = Asked {
+            user: "team:c1:agent".to_owned(),
+            groups: set(&["team", "team:c1"]),
+            organizational_units: set(&["unit"]),
+            names: Vec::new(),
+            subject_der: Vec::new(),
+            public_key_der: Vec::new(),
+        };
+        assert!(asked.is_for("team:c1:agent", ["team:c1", "team"], ["unit"]));
+        for (user, groups, units) in [
+            // What only begins alike, either way.
+            ("team:c1:agent2", vec!["team", "team:c1"], vec!["unit"]),
+            ("team:c1", vec!["team", "team:c1"], vec!["unit"]),
+            ("team:c1:agent", vec!["team", "team:c10"], vec!["unit"]),
+            ("Team:c1:agent", vec!["team", "team:c1"], vec!["unit"]),
+            // More than is wanted, and less.
+            ("team:c1:agent", vec!["team:c1"], vec!["unit"]),
+            ("team:c1:agent", vec!["team", "team:c1", "admins"], vec!["unit"]),
+            ("team:c1:agent", vec!["team", "team:c1"], vec![]),
+            ("team:c1:agent", vec!["team", "team:c1"], vec!["unit", "other"]),
+        ] {
+            let is_for = asked.is_for(user, groups.iter().copied(), units.iter().copied());
+            assert!(!is_for, "{user} {groups:?} {units:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_uses_its_certificate_as_a_client_and_for_nothing_else() {
+        let check = |usages: &[&str], also: &[&str]| {
+            let usages: Vec<String> = usages.iter().map(|it| (*it).to_owned()).collect();
+            check_usages(&usages, also)
+        };
+        assert_eq!(check(&CLIENT_USAGES, &[]), Ok(()));
+        assert_eq!(check(&["client auth", "server auth"], &["server auth"]), Ok(()));
+        assert_eq!(
+            check(&["client auth", "server auth"], &[]),
+            Err("it is to be used for server auth".to_owned())
+        );
+        assert_eq!(
+            check(&["digital signature"], &[]),
+            Err("it is not to be used by a client".to_owned())
+        );
+    }
 }

@@ -1,7 +1,9 @@
-//! A work queue of keys: each key waits at most once, runs at most once at a time, and may be due later.
+//! A work queue of keys: each key waits at most once, runs at most once at a time, may be due later, and comes back after a
+//! growing delay when it failed.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    hash::Hash,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -12,52 +14,91 @@ use tokio::{
     time::Instant,
 };
 
-/// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave a cluster Unknown for a quarter
-/// of an hour after its hub has come back; half a minute costs an unreachable hub next to nothing.
+/// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave things as they are for a quarter
+/// of an hour after a server has come back; half a minute costs an unreachable server next to nothing.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The longest appointment: a clock cannot be moved on by every number that a user may write. A plan that is looked at too
-/// early wants to be looked at again; once a day that costs nothing.
+/// The longest appointment: a clock cannot be moved on by every number that a user may write. A look that comes
+/// too early finds that it is, and wants the next one; once a day that costs nothing.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A handle on the queue of one reconciler. Cloning shares it.
-#[derive(Clone, Default)]
-pub struct Queue {
-    inner: Arc<Inner>,
+/// What may be a key.
+pub trait Key: Clone + Ord + Hash {}
+
+impl<K: Clone + Ord + Hash> Key for K {}
+
+/// A handle on the queue of one reconciler, whose keys are names unless it says otherwise. Cloning shares it.
+pub struct Queue<K = String> {
+    inner: Arc<Inner<K>>,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<K> Default for Queue<K> {
+    fn default() -> Self {
+        Self { inner: Arc::default() }
+    }
 }
 
 /// A handle that does not keep the queue.
-pub(crate) struct WeakQueue(Weak<Inner>);
+pub struct WeakQueue<K = String>(Weak<Inner<K>>);
 
-impl WeakQueue {
+impl<K> WeakQueue<K> {
     /// How many keys wait; `None` when the queue is gone.
-    pub(crate) fn waiting(&self) -> Option<usize> {
+    pub fn waiting(&self) -> Option<usize> {
         Some(self.0.upgrade()?.state.lock().ready.len())
     }
 }
 
-#[derive(Default)]
-struct Inner {
-    state: Mutex<State>,
+struct Inner<K> {
+    state: Mutex<State<K>>,
     changed: Notify,
     /// Whether those who add to it are still to come.
     is_awaiting: watch::Sender<bool>,
 }
 
-#[derive(Default)]
-struct State {
-    ready: VecDeque<String>,
+impl<K> Default for Inner<K> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            is_awaiting: watch::Sender::default(),
+        }
+    }
+}
+
+struct State<K> {
+    ready: VecDeque<K>,
     // Keys that are in `ready`, or are running and must run once more.
-    dirty: HashSet<String>,
-    running: HashSet<String>,
-    timers: BTreeSet<(Instant, String)>,
-    due: HashMap<String, Instant>,
-    failures: HashMap<String, u32>,
+    dirty: HashSet<K>,
+    running: HashSet<K>,
+    timers: BTreeSet<(Instant, K)>,
+    due: HashMap<K, Instant>,
+    failures: HashMap<K, u32>,
+}
+
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            dirty: HashSet::new(),
+            running: HashSet::new(),
+            timers: BTreeSet::new(),
+            due: HashMap::new(),
+            failures: HashMap::new(),
+        }
+    }
 }
 
 impl Queue {
-    /// An empty queue.
+    /// An empty queue of names; [`default`](Self::default) makes one of other keys.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,7 +110,9 @@ impl Queue {
         queue.inner.is_awaiting.send_replace(true);
         queue
     }
+}
 
+impl<K: Key> Queue<K> {
     /// From now on its reconciler works, or never will.
     pub fn begin(&self) {
         self.inner.is_awaiting.send_replace(false);
@@ -82,7 +125,7 @@ impl Queue {
     }
 
     /// Asks for a run of `key`, now or as soon as its present run is over.
-    pub fn add(&self, key: impl Into<String>) {
+    pub fn add(&self, key: impl Into<K>) {
         let mut state = self.inner.state.lock();
         if state.mark(key.into()) {
             drop(state);
@@ -91,7 +134,7 @@ impl Queue {
     }
 
     /// Asks for a run of `key` after `delay` at the latest, or after a day. An earlier appointment stays.
-    pub fn add_after(&self, key: impl Into<String>, delay: Duration) {
+    pub fn add_after(&self, key: impl Into<K>, delay: Duration) {
         let key = key.into();
         let at = appointment(delay);
         let mut state = self.inner.state.lock();
@@ -115,12 +158,12 @@ impl Queue {
     }
 
     /// The queue, for whoever wants to know how much waits and must not keep it.
-    pub(crate) fn downgrade(&self) -> WeakQueue {
+    pub fn downgrade(&self) -> WeakQueue<K> {
         WeakQueue(Arc::downgrade(&self.inner))
     }
 
-    /// The next key to run, marked as running until [`done`](Self::done).
-    pub(crate) async fn next(&self) -> String {
+    /// The next key to run, marked as running until [`done`](Self::done) or [`failed`](Self::failed).
+    pub async fn next(&self) -> K {
         loop {
             let notified = self.inner.changed.notified();
             let sleep_until = {
@@ -130,6 +173,10 @@ impl Queue {
                     state.dirty.remove(&key);
                     state.cancel(&key);
                     state.running.insert(key.clone());
+                    // Of several that wait, an addition wakes one; who was woken for two keys wakes the next.
+                    if !state.ready.is_empty() {
+                        self.inner.changed.notify_one();
+                    }
                     return key;
                 }
                 state.timers.first().map(|(at, _)| *at)
@@ -146,8 +193,8 @@ impl Queue {
         }
     }
 
-    /// The run of `key` is over; `again` is when the plan wants to be looked at again.
-    pub(crate) fn done(&self, key: &str, again: Option<Duration>) {
+    /// The run of `key` is over; `again` is when it wants to be looked at again without any event.
+    pub fn done(&self, key: &K, again: Option<Duration>) {
         let mut state = self.inner.state.lock();
         state.failures.remove(key);
         state.finish(key, again);
@@ -156,9 +203,9 @@ impl Queue {
     }
 
     /// The run of `key` failed; it is tried again after a delay that doubles with each failure. Returns the delay.
-    pub(crate) fn failed(&self, key: &str) -> Duration {
+    pub fn failed(&self, key: &K) -> Duration {
         let mut state = self.inner.state.lock();
-        let failures = state.failures.entry(key.to_owned()).or_insert(0);
+        let failures = state.failures.entry(key.clone()).or_insert(0);
         let delay = BACKOFF_MIN
             .saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX))
             .min(BACKOFF_MAX);
@@ -174,9 +221,9 @@ fn appointment(delay: Duration) -> Instant {
     Instant::now() + delay.min(DELAY_MAX)
 }
 
-impl State {
+impl<K: Key> State<K> {
     // True when the key became ready now.
-    fn mark(&mut self, key: String) -> bool {
+    fn mark(&mut self, key: K) -> bool {
         if !self.dirty.insert(key.clone()) || self.running.contains(&key) {
             return false;
         }
@@ -184,15 +231,15 @@ impl State {
         true
     }
 
-    fn schedule(&mut self, key: String, at: Instant) {
+    fn schedule(&mut self, key: K, at: Instant) {
         self.cancel(&key);
         self.timers.insert((at, key.clone()));
         self.due.insert(key, at);
     }
 
-    fn cancel(&mut self, key: &str) {
+    fn cancel(&mut self, key: &K) {
         if let Some(at) = self.due.remove(key) {
-            self.timers.remove(&(at, key.to_owned()));
+            self.timers.remove(&(at, key.clone()));
         }
     }
 
@@ -208,16 +255,16 @@ impl State {
         }
     }
 
-    fn finish(&mut self, key: &str, again: Option<Duration>) {
+    fn finish(&mut self, key: &K, again: Option<Duration>) {
         self.running.remove(key);
         if self.dirty.contains(key) {
-            self.ready.push_back(key.to_owned());
+            self.ready.push_back(key.clone());
         }
         // An appointment made by somebody else during the run stays if it is earlier.
         if let Some(delay) = again {
             let at = appointment(delay);
             if self.due.get(key).is_none_or(|before| *before > at) {
-                self.schedule(key.to_owned(), at);
+                self.schedule(key.clone(), at);
             }
         }
     }
@@ -232,14 +279,16 @@ mod tests {
         let queue = Queue::new();
         queue.add("a");
         queue.add("a");
-        assert_eq!(queue.next().await, "a");
+        let a = queue.next().await;
+        assert_eq!(a, "a");
         queue.add("a");
         queue.add("b");
-        assert_eq!(queue.next().await, "b");
-        queue.done("a", None);
-        assert_eq!(queue.next().await, "a");
-        queue.done("a", None);
-        queue.done("b", None);
+        let b = queue.next().await;
+        assert_eq!(b, "b");
+        queue.done(&a, None);
+        assert_eq!(queue.next().await, a);
+        queue.done(&a, None);
+        queue.done(&b, None);
         assert!(queue.is_empty());
     }
 
@@ -264,6 +313,17 @@ mod tests {
         let due = queue.inner.state.lock().due.clone();
         assert_eq!(due.len(), 2);
         assert!(due.values().all(|it| *it <= latest));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_whatever_can_be_told_apart() {
+        let queue: Queue<(u8, &str)> = Queue::default();
+        queue.add((1, "a"));
+        queue.add((2, "a"));
+        queue.add((1, "a"));
+        assert_eq!(queue.next().await, (1, "a"));
+        assert_eq!(queue.next().await, (2, "a"));
+        assert_eq!(queue.len(), 2);
     }
 
     #[tokio::test]

@@ -279,9 +279,40 @@ pub fn sum(one: &str, other: &str) -> Option<String> {
     written(raised(first, high) + raised(second, low), ten, one.form)
 }
 
+/// What these quantities make together, canonical, in the form of the first that is not nothing. Those that cannot be read count
+/// nothing.
+pub fn total<'a>(quantities: impl IntoIterator<Item = &'a str>) -> String {
+    let canonical = quantities.into_iter().filter_map(|it| canonical(it).ok());
+    canonical.fold("0".to_owned(), |total, it| sum(&total, &it).unwrap_or(total))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn totals_are_written_as_go_writes_them() {
+        let table: [(&[&str], &str); 12] = [
+            (&["4", "3920m"], "7920m"),
+            (&["2", "2"], "4"),
+            (&["16393204Ki", "16393204Ki"], "32786408Ki"),
+            (&["8Gi", "8Gi"], "16Gi"),
+            (&["0", "1Gi"], "1Gi"),
+            (&["110", "110"], "220"),
+            (&["1000"], "1k"),
+            (&["1.5", "500m"], "2"),
+            (&["1e3", "1k"], "2e3"),
+            (&[], "0"),
+            (&["nonsense", "1"], "1"),
+            (
+                &["170141183460469231731687303715.9", "1"],
+                "170141183460469231731687303716900m",
+            ),
+        ];
+        for (quantities, want) in table {
+            assert_eq!(total(quantities.iter().copied()), want, "{quantities:?}");
+        }
+    }
 
     #[test]
     fn sums_keep_the_form_of_the_first() {

@@ -1,4 +1,4 @@
-//! One watch per kind, shared: a store in memory for `observe`, and changes mapped to keys for the queues.
+//! One watch per kind, shared: the objects in memory for who reads them, and changes mapped to keys for the queues.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, pin_mut};
+use futures::{Stream, StreamExt, pin_mut};
 use kube::{
     Api, Resource,
     runtime::{
@@ -26,10 +26,11 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use crate::queue::Queue;
 
-/// How long a watch waits before it tries again, at first and at most. Every wait is jittered, so that a thousand agents do
-/// not come back to a restarted hub in the same instant.
+/// How long a watch waits before it tries again, at first and at most. Every wait is jittered, so that a thousand clients do
+/// not come back to a restarted server in the same instant.
 const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(30);
+/// The longest wait of a watch that says nothing else.
+pub const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Below the smallest idle timeout of common load balancers (240 s), so that a quiet watch never goes deaf unnoticed.
 const WATCH_SECONDS_MAX: u32 = 200;
@@ -117,6 +118,22 @@ impl Default for Watching {
     }
 }
 
+/// What a watch shows, for who keeps none of it: it goes on for ever, and waits longer after each failure, at most `retry_max`.
+pub fn events<K>(
+    api: Api<K>,
+    selection: watcher::Config,
+    retry_max: Duration,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher::watcher(api, selection.timeout(WATCH_SECONDS_MAX)).backoff(Retry {
+        next: RETRY_MIN,
+        max: retry_max,
+        waited: None,
+    })
+}
+
 impl<K> Cache<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -195,11 +212,7 @@ where
 
     /// Watches until cancelled. [`start`](Self::start) does this in a task.
     pub async fn feed(self, api: Api<K>, watching: Watching, cancel: CancellationToken) {
-        let stream = watcher::watcher(api, watching.selection.timeout(WATCH_SECONDS_MAX)).backoff(Retry {
-            next: RETRY_MIN,
-            max: watching.retry_max,
-            waited: None,
-        });
+        let stream = events(api, watching.selection, watching.retry_max);
         pin_mut!(stream);
         let mut arriving: Option<HashMap<Name, K>> = None;
         loop {
@@ -227,7 +240,7 @@ where
                     self.recovered();
                     let mut reached = self.inner.reached.lock();
                     *reached = version(&object).unwrap_or_default().max(*reached);
-                    self.put_if_newer(object);
+                    self.apply(object);
                 }
                 Some(Ok(Event::Delete(object))) => {
                     self.recovered();
@@ -260,15 +273,25 @@ where
         }
     }
 
-    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once;
-    /// when the watch has been there already and the object is gone again, it stays gone.
+    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once, and
+    /// nobody hears of it twice: neither when the watch brings it, too, nor when the watch has been there already. Then an object
+    /// that is gone again stays gone, and another one of its name stays.
     pub fn put(&self, object: K) {
         let reached = self.inner.reached.lock();
         let is_past = version(&object).is_some_and(|it| it <= *reached);
-        if is_past && !self.inner.store.read().contains_key(&name_of(&object)) {
+        let present = self.inner.store.read().get(&name_of(&object)).cloned();
+        if is_past && present.is_none_or(|it| version(&*it) >= version(&object)) {
             return;
         }
         self.put_if_newer(object);
+    }
+
+    // What the watch brings. Its writer may have put it in before.
+    fn apply(&self, object: K) {
+        let present = self.inner.store.read().get(&name_of(&object)).cloned();
+        if present.is_none_or(|it| !is_same(&object, &it)) {
+            self.put_if_newer(object);
+        }
     }
 
     fn put_if_newer(&self, object: K) {
@@ -326,11 +349,9 @@ where
             .collect();
         gone.iter().for_each(|name| self.remove(name));
         for (name, object) in arrived {
-            let same = self.inner.store.read().get(&name).is_some_and(|it| {
-                it.meta().resource_version.is_some() && it.meta().resource_version == object.meta().resource_version
-            });
-            if !same {
-                // After a relist the server is right even if its versions went backwards (a restored hub).
+            let present = self.inner.store.read().get(&name).cloned();
+            if present.is_none_or(|it| !is_same(&object, &it)) {
+                // After a relist the server is right even if its versions went backwards (one that was restored).
                 self.insert(name, object);
             }
         }
@@ -501,6 +522,12 @@ fn name_of<K: Resource>(object: &K) -> Name {
     )
 }
 
+// The same version of the same object.
+fn is_same<K: Resource>(new: &K, present: &K) -> bool {
+    let (new, present) = (new.meta(), present.meta());
+    new.resource_version.is_some() && new.resource_version == present.resource_version && new.uid == present.uid
+}
+
 // Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
 fn is_older<K: Resource>(new: &K, present: &K) -> bool {
     new.meta().uid == present.meta().uid
@@ -590,10 +617,44 @@ mod tests {
         // What is there is as ever: newer wins.
         cache.put(config_map("ns", "a", "4"));
         assert_eq!(cache.get("ns", "a").unwrap().resource_version().as_deref(), Some("4"));
-        // A restored hub counts from less.
+        // A restored server counts from less.
         cache.replace(arrived(&[("a", "2")]));
         cache.put(config_map("ns", "gone", "4"));
         assert!(cache.get("ns", "gone").is_some());
+    }
+
+    #[test]
+    fn a_writer_who_puts_back_what_it_wrote_wakes_nobody_twice() {
+        let cache = Cache::<ConfigMap>::empty();
+        let told = Arc::new(RwLock::new(Vec::new()));
+        let seen = told.clone();
+        cache.listen(move |old, new| {
+            let versions = [old, new].map(|it| it.and_then(|it| it.resource_version()).unwrap_or_default());
+            seen.write().push(versions.join(">"));
+        });
+        let watch = |version: &str| {
+            let object = config_map("ns", "a", version);
+            *cache.inner.reached.lock() = super::version(&object).unwrap();
+            cache.apply(object);
+        };
+        // The answer to the write comes first.
+        cache.put(config_map("ns", "a", "5"));
+        watch("5");
+        // The watch comes first.
+        watch("6");
+        cache.put(config_map("ns", "a", "6"));
+        watch("7");
+        assert_eq!(*told.read(), [">5", "5>6", "6>7"]);
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_an_object_that_was_made_anew() {
+        let cache = Cache::empty();
+        let mut anew = config_map("ns", "a", "9");
+        anew.metadata.uid = Some("another".to_owned());
+        cache.replace(HashMap::from([(name_of(&anew), anew)]));
+        cache.put(config_map("ns", "a", "7"));
+        assert_eq!(cache.get("ns", "a").unwrap().uid().as_deref(), Some("another"));
     }
 
     #[tokio::test]
