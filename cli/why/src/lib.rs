@@ -21,6 +21,8 @@ use ocm_api::{
     work::ManifestWork,
 };
 
+use ocm_reconcile::Note;
+
 use crate::object::Object;
 
 /// What `object` waits for, one sentence for each thing.
@@ -72,6 +74,17 @@ pub async fn sentences(hub: &Target, object: &Object) -> Result<Vec<String>> {
             csr::waits_for(&csr)
         }
     })
+}
+
+/// A note of a plan as a sentence.
+fn note(note: &Note) -> String {
+    let (Note::Wait(text) | Note::Refuse(text) | Note::Remark(text)) = note;
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|it| it.to_uppercase().to_string())
+        .unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
 /// What the work waits for, and what the cluster waits for that the work needs.
