@@ -125,3 +125,14 @@ async fn observe_cluster(hub: &Target, name: &str) -> Result<managed_cluster::Se
         now: Timestamp::now(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_a_plan_is_told_as_a_sentence() {
+        assert_eq!(note(&Note::Wait("c1 waits for us".to_owned())), "C1 waits for us.");
+        assert_eq!(note(&Note::Refuse("It is not ours.".to_owned())), "It is not ours.");
+    }
+}

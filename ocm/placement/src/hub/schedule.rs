@@ -150,8 +150,9 @@ impl Reconciler for Scheduling {
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
+    use ocm_api::annotations;
     use ocm_reconcile::{Step, StepError};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::select::tests::world;
@@ -190,5 +191,31 @@ mod tests {
         // Somebody was faster, or the server was busy: that passes, and nobody need know.
         assert_eq!(said(409), None);
         assert_eq!(said(500), None);
+    }
+
+    #[test]
+    fn a_placement_that_is_left_alone_says_why_and_writes_nothing() {
+        let notes = |metadata: Value| {
+            let placement = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+            let plan = Scheduling::plan(&Seen {
+                key: String::new(),
+                placement: Some(Arc::new(placement)),
+                input: None,
+                decisions: Vec::new(),
+            });
+            assert!(plan.is_empty());
+            plan.notes
+        };
+        let key = annotations::SCHEDULING_DISABLED;
+        let off = format!("its decisions stay as they are, because it has the annotation {key}=true");
+        assert_eq!(
+            notes(json!({"name": "p", "annotations": {key: "true"}})),
+            [Note::Remark(off)]
+        );
+        let going = "Placement p is being deleted and decides nothing any more".to_owned();
+        assert_eq!(
+            notes(json!({"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            [Note::Remark(going)]
+        );
     }
 }
