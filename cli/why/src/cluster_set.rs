@@ -1,13 +1,19 @@
 //! What a set of clusters and the binding of one wait for.
 
+use std::sync::Arc;
+
 use anyhow::{Result, anyhow};
 use client::{clusters, connect::Target};
+use jiff::Timestamp;
 use kube::{Api, api::ListParams};
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Membership, SelectorType},
-    condition,
-    conditions::{managed_cluster_set, managed_cluster_set_binding},
     selector::Selector,
+};
+use ocm_reconcile::Reconciler;
+use registration::hub::{
+    cluster_sets::{self, ClusterSets},
+    set_bindings::{self, SetBindings},
 };
 
 /// How many clusters are in the set, or why its selector cannot be read.
@@ -20,7 +26,12 @@ pub async fn of_set(hub: &Target, name: &str) -> Result<Vec<String>> {
         anyhow!("there is no clusterset {name} on this hub; `drover get clustersets` lists those there are")
     })?;
     let bound = clusters::bindings(hub).await?.remove(name).unwrap_or_default();
-    Ok(set_waits_for(&set, &members(hub, &set).await?, &bound))
+    let seen = cluster_sets::Seen {
+        now: Timestamp::now(),
+        members: members(hub, &set).await?,
+        set: Some(Arc::new(set)),
+    };
+    Ok(set_waits_for(&seen, &bound))
 }
 
 /// Sentences about the binding of a set to a namespace.
@@ -58,7 +69,10 @@ async fn members(hub: &Target, set: &ManagedClusterSet) -> Result<Members> {
     Ok(Ok(page.items.iter().filter(|it| membership.has(it)).count()))
 }
 
-fn set_waits_for(set: &ManagedClusterSet, members: &Members, bound: &[String]) -> Vec<String> {
+fn set_waits_for(seen: &cluster_sets::Seen, bound: &[String]) -> Vec<String> {
+    let Some(set) = seen.set.as_deref() else {
+        return Vec::new();
+    };
     let name = set.metadata.name.as_deref().unwrap_or_default();
     if set.metadata.deletion_timestamp.is_some() {
         return vec![deletion(
@@ -67,20 +81,15 @@ fn set_waits_for(set: &ManagedClusterSet, members: &Members, bound: &[String]) -
         )];
     }
     let mut said = Vec::new();
-    match members {
+    match &seen.members {
         Err(why) => said.push(format!(
             "The label selector of clusterset {name} cannot be read, so it has no clusters: {why}."
         )),
         Ok(0) => said.push(nobody(name, set)),
-        Ok(count) => {
-            let conditions = set.status.as_ref().map_or(&[][..], |it| &it.conditions);
-            let told = condition::find(conditions, managed_cluster_set::EMPTY);
-            if told.is_none_or(|it| it.message != format!("{count} ManagedClusters selected")) {
-                said.push(format!(
-                    "Clusterset {name} waits for the hub's controllers to count its {count} clusters; is the hub process running?"
-                ));
-            }
-        }
+        Ok(_) if ClusterSets::plan(seen).is_empty() => {}
+        Ok(count) => said.push(format!(
+            "Clusterset {name} waits for the hub's controllers to count its {count} clusters; is the hub process running?"
+        )),
     }
     if bound.is_empty() {
         said.push(format!(
@@ -137,8 +146,12 @@ fn binding_waits_for(binding: &ManagedClusterSetBinding, members: Option<&Member
             "Clusterset {set} has no clusters: `drover why managedclusterset/{set}` says more."
         ));
     }
-    let conditions = binding.status.as_ref().map_or(&[][..], |it| &it.conditions);
-    if !condition::is_true(conditions, managed_cluster_set_binding::BOUND) {
+    let seen = set_bindings::Seen {
+        now: Timestamp::now(),
+        binding: Some(Arc::new(binding.clone())),
+        bound: true,
+    };
+    if !SetBindings::plan(&seen).is_empty() {
         said.push(format!(
             "The binding waits for the hub's controllers to find clusterset {set}; is the hub process running?"
         ));
@@ -157,29 +170,33 @@ mod tests {
 
     use super::*;
 
-    fn set(spec: Value, message: &str) -> ManagedClusterSet {
-        serde_json::from_value(json!({
+    fn seen(spec: Value, message: &str, members: usize) -> cluster_sets::Seen {
+        let set = serde_json::from_value(json!({
             "metadata": {"name": "prod"}, "spec": spec,
             "status": {"conditions": [{
-                "type": "ClusterSetEmpty", "status": "False", "reason": "R", "message": message,
+                "type": "ClusterSetEmpty", "status": "False", "reason": "ClustersSelected", "message": message,
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }]},
-        }))
-        .unwrap()
+        }));
+        cluster_sets::Seen {
+            now: Timestamp::UNIX_EPOCH,
+            set: Some(Arc::new(set.unwrap())),
+            members: Ok(members),
+        }
     }
 
     #[test]
     fn a_set_wants_clusters_and_somebody_to_use_it() {
         let bound = ["default".to_owned()];
         let none: [String; 0] = [];
-        let counted = set(json!({}), "2 ManagedClusters selected");
-        assert_eq!(set_waits_for(&counted, &Ok(2), &bound), none);
+        let counted = |members: usize| seen(json!({}), "2 ManagedClusters selected", members);
+        assert_eq!(set_waits_for(&counted(2), &bound), none);
         assert_eq!(
-            set_waits_for(&counted, &Ok(3), &bound),
+            set_waits_for(&counted(3), &bound),
             ["Clusterset prod waits for the hub's controllers to count its 3 clusters; is the hub process running?"]
         );
         assert_eq!(
-            set_waits_for(&set(json!({}), ""), &Ok(0), &[]),
+            set_waits_for(&seen(json!({}), "", 0), &[]),
             [
                 "Clusterset prod has no clusters: `drover clusterset set prod --clusters CLUSTER,...` puts some into it.",
                 "Clusterset prod is bound to no namespace, so no placement can choose from it: \
@@ -202,7 +219,7 @@ mod tests {
                 "Clusterset prod goes by a label selector and has none, so it has no clusters.",
             ),
         ] {
-            assert_eq!(set_waits_for(&set(spec, ""), &Ok(0), &bound), [said]);
+            assert_eq!(set_waits_for(&seen(spec, "", 0), &bound), [said]);
         }
     }
 
@@ -212,7 +229,7 @@ mod tests {
             serde_json::from_value(json!({
                 "metadata": {"name": name, "namespace": "default"}, "spec": {"clusterSet": "prod"},
                 "status": {"conditions": [{
-                    "type": "Bound", "status": bound, "reason": "R", "message": "",
+                    "type": "Bound", "status": bound, "reason": "ClusterSetBound", "message": "",
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 }]},
             }))

@@ -21,6 +21,8 @@ use ocm_api::{
     work::ManifestWork,
 };
 
+use ocm_reconcile::Note;
+
 use crate::object::Object;
 
 /// What `object` waits for, one sentence for each thing.
@@ -74,6 +76,17 @@ pub async fn sentences(hub: &Target, object: &Object) -> Result<Vec<String>> {
     })
 }
 
+/// A note of a plan as a sentence.
+fn note(note: &Note) -> String {
+    let (Note::Wait(text) | Note::Refuse(text) | Note::Remark(text)) = note;
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|it| it.to_uppercase().to_string())
+        .unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
+
 /// What the work waits for, and what the cluster waits for that the work needs.
 fn why_work(work: &ManifestWork, cluster: &str, seen: &managed_cluster::Seen) -> Vec<String> {
     let available = seen.cluster.as_ref().map(|it| {
@@ -111,4 +124,15 @@ async fn observe_cluster(hub: &Target, name: &str) -> Result<managed_cluster::Se
         namespace: namespace.map_err(|error| hub.explain(&doing("namespace"), &error))?,
         now: Timestamp::now(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_a_plan_is_told_as_a_sentence() {
+        assert_eq!(note(&Note::Wait("c1 waits for us".to_owned())), "C1 waits for us.");
+        assert_eq!(note(&Note::Refuse("It is not ours.".to_owned())), "It is not ours.");
+    }
 }

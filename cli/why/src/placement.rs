@@ -3,32 +3,22 @@
 use anyhow::{Result, anyhow, bail};
 use client::connect::Target;
 use kube::Api;
-use ocm_api::{annotations, cluster::Placement};
+use ocm_api::cluster::Placement;
 use placement::{
-    gather::gather,
-    select::{World, explain, select},
+    gather::{Gathered, gather},
+    select::{explain, select},
 };
+
+use crate::note;
 
 /// Sentences about the whole choice, then one about each cluster, or about this one.
 pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
-    let world = observe(hub, namespace, name).await?;
-    let placement = &world.placement;
-    let selection = select(&world);
-    let mut sentences = Vec::new();
-    if placement.metadata.deletion_timestamp.is_some() {
-        sentences.push(format!(
-            "Placement {name} is being deleted and decides nothing any more."
-        ));
-    }
-    let switch = placement.metadata.annotations.as_ref();
-    if switch.is_some_and(|it| it.get(annotations::SCHEDULING_DISABLED).is_some_and(|it| it == "true")) {
-        let key = annotations::SCHEDULING_DISABLED;
-        sentences.push(format!(
-            "Its decisions stay as they are, because it has the annotation {key}=true."
-        ));
-    }
-    sentences.extend(explain::placement(&world, &selection));
-    let all = explain::clusters(&world, &selection);
+    let gathered = observe(hub, namespace, name).await?;
+    let world = &gathered.world;
+    let selection = select(world);
+    let mut sentences: Vec<String> = gathered.notes().iter().map(note).collect();
+    sentences.extend(explain::placement(world, &selection));
+    let all = explain::clusters(world, &selection);
     let line = |it: &explain::Explained| format!("Cluster {} {}.", it.cluster, it.because);
     match cluster {
         None => sentences.extend(all.iter().map(line)),
@@ -41,11 +31,11 @@ pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Optio
 }
 
 /// Everything on the hub that the choice depends on.
-async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<World> {
+async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Gathered> {
     let placements: Api<Placement> = Api::namespaced(hub.client.clone(), namespace);
     let placement = placements.get_opt(name).await;
     let placement = placement.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;
     let placement = placement.ok_or_else(|| anyhow!("there is no placement {name} in namespace {namespace}"))?;
-    let world = gather(&hub.client, placement).await;
-    world.map_err(|error| hub.explain("could not list what the choice depends on", &error))
+    let gathered = gather(&hub.client, placement).await;
+    gathered.map_err(|error| hub.explain("could not list what the choice depends on", &error))
 }

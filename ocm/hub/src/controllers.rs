@@ -11,7 +11,7 @@ use std::{
 use addon::template::InManager;
 use kube::Client;
 use ocm_addon_sdk::hub::{self as sdk, Manager};
-use ocm_reconcile::{Caches, Queue, Running};
+use ocm_reconcile::{Caches, Clients, Queue, Running, controller::start_all};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -54,10 +54,8 @@ pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<
             vec![later(starting, cancel)]
         }
         Component::Placement => {
-            let caches = placement::hub::Caches::start(watches.of_placements(), &client, &cancel);
-            let ends = cancel.clone();
-            let starting = async move { placement::hub::controllers(client, &caches, ends).await };
-            vec![later(starting, cancel)]
+            let controllers = placement::hub::controllers(&watches.caches);
+            start_all(controllers, &Clients::hub(client), &cancel)
         }
         Component::AddOns => add_ons(watches, options),
     }
@@ -179,16 +177,6 @@ impl Watches {
     fn of_works(&self) -> work::hub::Shared {
         work::hub::Shared {
             works: self.caches.of(),
-            placements: self.caches.of(),
-            decisions: self.caches.of(),
-        }
-    }
-
-    fn of_placements(&self) -> placement::hub::Shared {
-        placement::hub::Shared {
-            clusters: self.caches.of(),
-            sets: self.caches.of(),
-            set_bindings: self.caches.of(),
             placements: self.caches.of(),
             decisions: self.caches.of(),
         }

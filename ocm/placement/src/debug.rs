@@ -7,7 +7,7 @@
 use ocm_api::cluster::Placement;
 use serde_json::{Map, Value, json};
 
-use crate::select::{Candidate, CandidateResult, Outcome, Selection};
+use crate::select::{Candidate, CandidateResult, ChoiceOutcome, Selection};
 
 /// Where the page is.
 pub const PREFIX: &str = "/debug/placements/";
@@ -17,7 +17,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// What is asked for.
 #[derive(Debug)]
-pub enum Asked {
+pub enum DebugRequest {
     /// A placement that is there.
     Present {
         /// Its namespace.
@@ -29,7 +29,7 @@ pub enum Asked {
     Imagined(Box<Placement>),
 }
 
-impl Asked {
+impl DebugRequest {
     /// The namespace in which the user must be allowed to look, and the verb: `get` or `create` on `placements`.
     pub fn permission(&self) -> (&'static str, &str, &str) {
         match self {
@@ -40,12 +40,12 @@ impl Asked {
 }
 
 /// Reads a request; a code and what is wrong otherwise.
-pub fn read(method: &str, path: &str, body: &[u8]) -> Result<Asked, (u16, String)> {
+pub fn read(method: &str, path: &str, body: &[u8]) -> Result<DebugRequest, (u16, String)> {
     let rest = path.strip_prefix(PREFIX).unwrap_or_default();
     match method {
         "GET" => match rest.split_once('/') {
             Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Asked::Present {
+                Ok(DebugRequest::Present {
                     namespace: namespace.to_owned(),
                     name: name.to_owned(),
                 })
@@ -57,7 +57,7 @@ pub fn read(method: &str, path: &str, body: &[u8]) -> Result<Asked, (u16, String
             let placement: Placement = serde_json::from_slice(body).map_err(|error| (400, error.to_string()))?;
             match placement.metadata.namespace.as_deref() {
                 None | Some("") => Err((400, "invalid placement: namespace required".to_owned())),
-                Some(_) => Ok(Asked::Imagined(Box::new(placement))),
+                Some(_) => Ok(DebugRequest::Imagined(Box::new(placement))),
             }
         }
         other => Err((405, format!("method {other} not allowed"))),
@@ -75,8 +75,8 @@ pub fn answer(placement: &Placement, selection: &Selection<'_>) -> Value {
         let kept = selection.candidates.iter().filter(|it| keep(it));
         kept.filter_map(|it| it.cluster.metadata.name.as_deref()).collect()
     };
-    let matching = names(|it| it.fate != CandidateResult::NoPredicate);
-    let fitting = names(|it| matches!(it.fate, CandidateResult::Fits { .. }));
+    let matching = names(|it| it.result != CandidateResult::NoPredicate);
+    let fitting = names(|it| matches!(it.result, CandidateResult::Fits { .. }));
     let prioritizers = selection.ranking.prioritizers.iter().map(|(it, weight, values)| {
         let scores: Map<String, Value> = fitting
             .iter()
@@ -110,7 +110,7 @@ pub fn answer(placement: &Placement, selection: &Selection<'_>) -> Value {
         "prioritizeResults": prioritizers.collect::<Vec<_>>(),
         "aggregatedScores": totals,
     });
-    if let Outcome::Misconfigured { plugin, message } = &selection.outcome {
+    if let ChoiceOutcome::Misconfigured { plugin, message } = &selection.outcome {
         answer["error"] = json!(format!("{plugin}:{message}"));
     }
     answer

@@ -7,18 +7,46 @@ use kube::{Api, Client, Resource, api::ListParams};
 use ocm_api::cluster::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
 };
-use ocm_reconcile::Cache;
+use ocm_reconcile::{Cache, Note, Reconciler, cache::key_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    debug::{self, Asked},
-    hub::load::{Load, all_clusters, belongs_to},
-    select::{Scores, World, select},
+    debug::{self, DebugRequest},
+    hub::{
+        desired::unscheduled,
+        load::{Load, all_clusters, belongs_to},
+        memory::{ChoiceInput, placements_of},
+        schedule::{Scheduling, Seen},
+    },
+    select::{Scores, SelectionInput, select},
 };
 
-/// Everything on a hub that the choice of this placement depends on.
-pub async fn gather(hub: &Client, placement: Placement) -> kube::Result<World> {
+/// What is on a hub for one placement.
+pub struct Gathered {
+    /// Everything that its choice depends on.
+    pub world: SelectionInput,
+    /// The decisions that are or could be its own.
+    decisions: Vec<Arc<PlacementDecision>>,
+}
+
+impl Gathered {
+    /// The notes of what the hub's reconciler would plan now: why it does not do more.
+    pub fn notes(&self) -> Vec<Note> {
+        let placement = self.world.placement.clone();
+        let input = unscheduled(&placement).is_none();
+        let seen = Seen {
+            key: key_of(&*placement),
+            input: input.then(|| ChoiceInput::Everything(Box::new(self.world.clone()))),
+            placement: Some(placement),
+            decisions: self.decisions.clone(),
+        };
+        Scheduling::plan(&seen).notes
+    }
+}
+
+/// Everything on a hub that the choice of this placement depends on, and what has come of it.
+pub async fn gather(hub: &Client, placement: Placement) -> kube::Result<Gathered> {
     let namespace = placement.metadata.namespace.clone().unwrap_or_default();
     let name = placement.metadata.name.clone().unwrap_or_default();
     let bindings: Vec<Arc<ManagedClusterSetBinding>> = all(Api::namespaced(hub.clone(), &namespace)).await?;
@@ -26,11 +54,13 @@ pub async fn gather(hub: &Client, placement: Placement) -> kube::Result<World> {
     let clusters: Vec<Arc<ManagedCluster>> = all(Api::all(hub.clone())).await?;
     let decisions: Vec<Arc<PlacementDecision>> = all(Api::all(hub.clone())).await?;
     let scores: Vec<Arc<AddOnPlacementScore>> = all(Api::all(hub.clone())).await?;
-    let is_own = |it: &PlacementDecision| it.metadata.namespace.as_ref() == Some(&namespace) && belongs_to(it, &name);
-    let own: Vec<_> = decisions.iter().filter(|it| is_own(it)).cloned().collect();
+    let key = key_of(&placement);
+    let may_be_own = |it: &PlacementDecision| placements_of(it).iter().any(|(placement, _)| *placement == key);
+    let may_be_own: Vec<_> = decisions.iter().filter(|it| may_be_own(it)).cloned().collect();
+    let own: Vec<_> = may_be_own.iter().filter(|it| belongs_to(it, &name)).cloned().collect();
     let load = Load::over(&Cache::holding(decisions.iter().map(|it| (**it).clone())));
     let (load, load_max) = load.besides(&own, &clusters);
-    Ok(World {
+    let world = SelectionInput {
         now: Timestamp::now(),
         placement: Arc::new(placement),
         bindings,
@@ -41,14 +71,18 @@ pub async fn gather(hub: &Client, placement: Placement) -> kube::Result<World> {
         load_max,
         clusters,
         scores: Arc::new(Scores::of_all(scores)),
+    };
+    Ok(Gathered {
+        world,
+        decisions: may_be_own,
     })
 }
 
 /// What the placement asked for would choose; a code and a body.
-pub async fn simulate(client: &Client, asked: Asked) -> kube::Result<(u16, Value)> {
+pub async fn simulate(client: &Client, asked: DebugRequest) -> kube::Result<(u16, Value)> {
     let placement = match asked {
-        Asked::Imagined(it) => *it,
-        Asked::Present { namespace, name } => {
+        DebugRequest::Imagined(it) => *it,
+        DebugRequest::Present { namespace, name } => {
             let placements: Api<Placement> = Api::namespaced(client.clone(), &namespace);
             match placements.get_opt(&name).await? {
                 Some(it) => it,
@@ -56,7 +90,7 @@ pub async fn simulate(client: &Client, asked: Asked) -> kube::Result<(u16, Value
             }
         }
     };
-    let world = gather(client, placement).await?;
+    let world = gather(client, placement).await?.world;
     Ok((200, debug::answer(&world.placement, &select(&world))))
 }
 

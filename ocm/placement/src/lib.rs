@@ -1,7 +1,24 @@
-//! Choosing clusters, and letting a change reach the chosen ones.
+//! Placements: choosing clusters, and letting a change reach the chosen ones.
 //!
-//! [`select`] chooses and [`rollout`] lets a change through, both as plain functions; the rest sees to it that the hub's
-//! Placements have the PlacementDecisions they should have.
+//! Kinds: Placement, PlacementDecision; read besides: ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding,
+//! AddOnPlacementScore.
+//!
+//! ```text
+//! Placement, ManagedClusterSetBinding, ManagedClusterSet,
+//! ManagedCluster, AddOnPlacementScore, PlacementDecision
+//!    |                    |
+//!    | triggers           | memory: the fleet, and what each placement made of it
+//!    v                    v
+//!  queue ---> hub::schedule: observe, plan (select::select) ---> PlacementDecision, and its status
+//!                         |                                 `--> Placement status
+//!                         v
+//!                   hub::events ---> Event
+//!
+//! PlacementDecision ---> rollout::groups, rollout::admit ---> works and add-ons, cluster by cluster (their crates write them)
+//! ```
+//!
+//! [`select`] chooses and [`rollout`] lets a change through, both as plain functions; [`hub`] sees to it that the hub's
+//! Placements have the PlacementDecisions they should have. [`gather`] and [`debug`] answer those who only ask.
 
 pub mod debug;
 pub mod gather;

@@ -1,15 +1,15 @@
 //! Placements on a hub in memory: decisions appear, move, and stay.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use ocm_api::{
-    cluster::{ManagedCluster, ManagedClusterSetBinding, Placement, PlacementDecision},
+    cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
     labels,
 };
-use ocm_reconcile::{Clients, Plan, Reconciler, cache::key_of, execute};
-use placement::hub::{Caches, Shared, controllers, memory::Memory, schedule::Scheduling, tell::News};
+use ocm_reconcile::{Cache, Caches, Clients, Plan, Reconciler, Running, cache::key_of, controller::start_all, execute};
+use placement::hub::{controllers, events::PendingEvents, schedule::Scheduling};
 use testkit::{World, wait};
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +35,7 @@ impl Hub {
         let world = World::new(0).await;
         let client = world.hub.client();
         let cancel = CancellationToken::new();
-        let caches = Caches::start(Shared::start(&client, &cancel), &client, &cancel);
-        caches.synced().await;
+        let caches = Caches::new(client, cancel.clone());
         let hub = Self { world, caches, cancel };
         hub.apply(
             "
@@ -53,6 +52,11 @@ spec: {clusterSet: global}
         )
         .await;
         hub
+    }
+
+    fn start_controllers(&self) -> Vec<Running> {
+        let clients = Clients::hub(self.world.hub.client());
+        start_all(controllers(&self.caches), &clients, &self.cancel)
     }
 
     async fn apply(&self, text: &str) {
@@ -73,7 +77,7 @@ spec: {clusterSet: global}
                 .await
                 .unwrap();
         }
-        let known = |cache: &ocm_reconcile::Cache<ManagedCluster>| {
+        let known = |cache: &Cache<ManagedCluster>| {
             let all = platforms.iter().all(|(name, platform)| {
                 let cluster = cache.named(name);
                 let status = cluster.as_ref().and_then(|it| it.status.as_ref());
@@ -81,7 +85,7 @@ spec: {clusterSet: global}
             });
             all.then_some(())
         };
-        self.caches.clusters.until(known).await;
+        self.caches.of().until(known).await;
     }
 
     async fn until_decided(&self, decision: &str, clusters: &[&str]) -> PlacementDecision {
@@ -108,7 +112,7 @@ spec: {clusterSet: global}
 async fn decisions_appear_follow_the_clusters_and_survive_a_mistake() {
     let hub = Hub::start().await;
     hub.clusters(&[("c1", "aws"), ("c2", "gcp")]).await;
-    let running = controllers(hub.world.hub.client(), &hub.caches, hub.cancel.clone()).await;
+    let running = hub.start_controllers();
     hub.apply(PLACEMENT).await;
     let decision = hub.until_decided("aws-decision-1", &["c1"]).await;
     let shown = decision.metadata.labels.clone().unwrap();
@@ -162,11 +166,17 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
     let hub = Hub::start().await;
     hub.clusters(&[("c1", "aws"), ("c2", "gcp")]).await;
     hub.apply(PLACEMENT).await;
-    let placement = hub.caches.placements.until(|it| it.get("default", "aws")).await;
+    let (placements, decisions) = (hub.caches.of::<Placement>(), hub.caches.of::<PlacementDecision>());
+    let (bindings, sets) = (
+        hub.caches.of::<ManagedClusterSetBinding>(),
+        hub.caches.of::<ManagedClusterSet>(),
+    );
+    let scheduling = Scheduling::new(&hub.caches, PendingEvents::default());
+    let placement = placements.until(|it| it.get("default", "aws")).await;
     let key = key_of(&*placement);
-    hub.caches.set_bindings.until(|it| it.get("default", "global")).await;
-    hub.caches.sets.until(|it| it.named("global")).await;
-    let scheduling = Scheduling::new(&hub.caches, Arc::new(Memory::over(&hub.caches)), News::default());
+    bindings.until(|it| it.get("default", "global")).await;
+    sets.until(|it| it.named("global")).await;
+    hub.caches.synced().await;
     let clients = Clients::hub(hub.world.hub.client());
     let run = async || -> Plan {
         let seen = scheduling.observe(&key).await.unwrap();
@@ -181,7 +191,7 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
     assert!(!run().await.is_empty());
     let settled = tokio::time::timeout(Duration::from_secs(30), async {
         loop {
-            let (mut placements, mut decisions) = (hub.caches.placements.changes(), hub.caches.decisions.changes());
+            let (mut placements, mut decisions) = (placements.changes(), decisions.changes());
             let plan = run().await;
             if plan.is_empty() {
                 return;
@@ -201,7 +211,7 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
 async fn a_binding_that_is_replaced_takes_nothing_away_and_what_was_written_is_told() {
     let hub = Hub::start().await;
     hub.clusters(&[("c1", "aws")]).await;
-    let running = controllers(hub.world.hub.client(), &hub.caches, hub.cancel.clone()).await;
+    let running = hub.start_controllers();
     hub.apply(PLACEMENT).await;
     hub.until_decided("aws-decision-1", &["c1"]).await;
     hub.until_satisfied("AllDecisionsScheduled").await;

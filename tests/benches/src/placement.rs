@@ -16,9 +16,11 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use ocm_api::cluster::{ManagedCluster, PlacementDecision};
-use ocm_reconcile::Cache;
-use placement::hub::{Caches, Shared, load::clusters, remembering};
+use ocm_api::cluster::{
+    AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+};
+use ocm_reconcile::{Cache, Caches, Clients, controller::start_all};
+use placement::hub::{controllers, load::clusters, memory::Memory};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -53,15 +55,22 @@ async fn fleet(size: Size) -> Result<Value> {
     let loaded = begun.elapsed();
 
     let cancel = CancellationToken::new();
-    let caches = Caches::start(Shared::start(&client, &cancel), &client, &cancel);
+    let caches = Caches::new(client.clone(), cancel.clone());
+    // The watches arrive first: what is measured is deciding.
+    let (placements, written) = (caches.of::<Placement>(), caches.of::<PlacementDecision>());
+    caches.of::<ManagedCluster>();
+    caches.of::<ManagedClusterSet>();
+    caches.of::<ManagedClusterSetBinding>();
+    caches.of::<AddOnPlacementScore>();
     caches.synced().await;
-    let chosen = Chosen::over(&caches.decisions, world.moves(size.placement_changes));
+    let chosen = Chosen::over(&written, world.moves(size.placement_changes));
 
     let begun = Instant::now();
-    let (running, memory) = remembering(client.clone(), &caches, cancel.clone()).await;
+    let running = start_all(controllers(&caches), &Clients::hub(client.clone()), &cancel);
+    let memory = Memory::beside(&caches);
     let queue = running[0].queue.clone();
     let decided = || {
-        let placements = caches.placements.list();
+        let placements = placements.list();
         let has_status = placements.iter().filter(|it| {
             let status = it.status.as_ref();
             status.is_some_and(|it| !it.conditions.is_empty())
@@ -70,7 +79,7 @@ async fn fleet(size: Size) -> Result<Value> {
     };
     until(decided, "not all placements are decided").await?;
     let from_nothing = begun.elapsed();
-    let decisions = caches.decisions.len();
+    let decisions = written.len();
 
     let api: Api<ManagedCluster> = Api::all(client.clone());
     let mut latencies: HashMap<&'static str, Vec<f64>> = HashMap::new();

@@ -101,7 +101,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-api",
         ],
     ),
-    ("why", &["client", "output", "addon", "placement", "work", "ocm-api"]),
+    (
+        "why",
+        // It prints what the plans of the hub's reconcilers say.
+        &[
+            "client",
+            "output",
+            "addon",
+            "registration",
+            "placement",
+            "work",
+            "ocm-reconcile",
+            "ocm-api",
+        ],
+    ),
     (
         "fleet",
         &[

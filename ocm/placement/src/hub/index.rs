@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSetBinding, Placement};
 use ocm_reconcile::cache::{key_of, split_key};
 
-use super::triggers::Change;
+use super::triggers::ClusterChange;
 use crate::select::{Needs, predicates::Predicates};
 
 /// What placements look at.
@@ -80,7 +80,7 @@ impl Interest {
     }
 
     /// Whether a cluster that stays where it is makes a difference.
-    fn concerned(&self, change: &Change, old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> bool {
+    fn concerned(&self, change: &ClusterChange, old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> bool {
         match (self.may_match(old), self.may_match(new)) {
             (false, false) => self.empty && change.life,
             (true, true) => change.concerns(&self.needs),
@@ -164,7 +164,7 @@ impl Index {
     /// The placements that a change of a cluster may affect.
     pub fn of_cluster(
         &self,
-        change: &Change,
+        change: &ClusterChange,
         old: Option<&ManagedCluster>,
         new: Option<&ManagedCluster>,
         members: &[Member],
@@ -230,7 +230,7 @@ impl Index {
     }
 }
 
-impl Change {
+impl ClusterChange {
     fn asks(&self) -> impl Iterator<Item = Ask> + '_ {
         let labels = self.labels.iter().cloned().map(Ask::Label);
         let claims = self.claims.iter().cloned().map(Ask::Claim);
@@ -279,7 +279,7 @@ mod tests {
 
     fn woken(old: Option<Value>, new: Option<Value>, stays: bool) -> String {
         let (old, new) = (old.map(cluster), new.map(cluster));
-        let change = Change::of(old.as_ref(), new.as_ref());
+        let change = ClusterChange::of(old.as_ref(), new.as_ref());
         let members = [Member {
             set: "global".to_owned(),
             stays,

@@ -12,26 +12,27 @@ use std::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{
-    cluster::{AddOnPlacementScore, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision},
+    cluster::{
+        AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+    },
     labels,
 };
 use ocm_reconcile::{
-    Cache,
+    Cache, Caches,
     cache::{key_of, split_key},
 };
 use parking_lot::{Mutex, RwLock};
 
 use super::{
-    Caches,
-    load::{Load, all_clusters, clusters, counted},
+    load::{Load, all_clusters, belongs_to, clusters, counted},
     lost::Lost,
-    triggers::Change,
-    write::Page,
+    triggers::ClusterChange,
 };
 use crate::select::{
-    Choice, Needs, Scores, World,
-    memo::{Around, Memo, Shared},
-    scope::{HOLD, HOLD_BINDING, Scope},
+    Choice, Needs, Scores, SelectionInput,
+    groups::DesiredDecision,
+    memo::{Around, Memo, SharedFleet},
+    scope::{EligibleSets, HOLD, HOLD_BINDING},
     select,
 };
 
@@ -43,7 +44,7 @@ const MATCHES_MAX: usize = 2_000_000;
 pub struct Memory {
     sets: Cache<ManagedClusterSet>,
     bindings: Cache<ManagedClusterSetBinding>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedFleet>,
     memos: Mutex<HashMap<String, Memo>>,
     matches: AtomicUsize,
     load: Load,
@@ -58,64 +59,74 @@ pub struct Memory {
 type Decisions = HashMap<String, BTreeMap<String, Arc<PlacementDecision>>>;
 
 /// What a choice is made from.
-pub enum Input {
+pub enum ChoiceInput {
     /// The clusters were looked at already, and this is what comes of them.
-    Chosen(Box<Chosen>),
+    Remembered {
+        /// The placement.
+        placement: Arc<Placement>,
+        /// The time.
+        now: Timestamp,
+        /// Whether the placement's decisions name any cluster now.
+        has_any: bool,
+        /// What is chosen.
+        choice: Arc<Choice>,
+    },
     /// Everything, because something is held that would be lost otherwise.
-    World(Box<World>),
+    Everything(Box<SelectionInput>),
 }
 
-/// What was chosen of what is remembered.
-pub struct Chosen {
-    placement: Arc<Placement>,
-    now: Timestamp,
-    has_any: bool,
-    choice: Choice,
-}
-
-impl Input {
+impl ChoiceInput {
     /// The placement.
     pub fn placement(&self) -> &Arc<Placement> {
         match self {
-            Self::Chosen(it) => &it.placement,
-            Self::World(it) => &it.placement,
+            Self::Remembered { placement, .. } => placement,
+            Self::Everything(it) => &it.placement,
         }
     }
 
     /// The time.
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::Chosen(it) => it.now,
-            Self::World(it) => it.now,
+            Self::Remembered { now, .. } => *now,
+            Self::Everything(it) => it.now,
         }
     }
 
     /// Whether the placement's decisions name any cluster now.
     pub fn has_any(&self) -> bool {
         match self {
-            Self::Chosen(it) => it.has_any,
-            Self::World(it) => !it.has.is_empty(),
+            Self::Remembered { has_any, .. } => *has_any,
+            Self::Everything(it) => !it.has.is_empty(),
         }
     }
 
     /// What is chosen.
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> Arc<Choice> {
         match self {
-            Self::Chosen(it) => it.choice.clone(),
-            Self::World(it) => Choice::of(&select(it)),
+            Self::Remembered { choice, .. } => choice.clone(),
+            Self::Everything(it) => Arc::new(Choice::of(&select(it))),
         }
     }
 }
 
 impl Memory {
-    /// Of what these caches hold, now and later. To be made before anybody queues placements, so that a change is known before
-    /// it is looked at.
-    pub fn over(caches: &Caches) -> Self {
-        let shared = Arc::new(Shared::default());
+    /// The one of this process. It listens before anybody queues placements, so that a change is known before it is looked at.
+    pub fn beside(caches: &Caches) -> Arc<Self> {
+        caches.beside(|it| Arc::new(Self::over(it)))
+    }
+
+    /// Of what these caches hold, now and later.
+    fn over(caches: &Caches) -> Self {
+        let decisions_cache = caches.of::<PlacementDecision>();
+        let (bindings, scores) = (
+            caches.of::<ManagedClusterSetBinding>(),
+            caches.of::<AddOnPlacementScore>(),
+        );
+        let shared = Arc::new(SharedFleet::default());
         let load = Load::default();
         // The fleet is locked around both, so that no number comes late.
         let (of_decisions, counting) = (shared.clone(), load.clone());
-        caches.decisions.listen(move |old, new| {
+        decisions_cache.listen(move |old, new| {
             let mut fleet = of_decisions.fleet.write();
             for (cluster, count) in counting.count(old.map(|it| &**it), new.map(|it| &**it)) {
                 fleet.set_load(&cluster, count);
@@ -123,7 +134,7 @@ impl Memory {
         });
         let decisions: Arc<RwLock<Decisions>> = Arc::default();
         let by_placement = decisions.clone();
-        caches.decisions.listen(move |old, new| {
+        decisions_cache.listen(move |old, new| {
             let mut by_placement = by_placement.write();
             for (key, name) in old.iter().flat_map(|it| placements_of(it)) {
                 if let Some(of_it) = by_placement.get_mut(&key) {
@@ -139,8 +150,8 @@ impl Memory {
             }
         });
         let (of_clusters, counted) = (shared.clone(), load.clone());
-        caches.clusters.listen(move |old, new| match (old, new) {
-            (Some(old), Some(new)) if Change::of(Some(&**old), Some(&**new)).is_nothing() => {
+        caches.of::<ManagedCluster>().listen(move |old, new| match (old, new) {
+            (Some(old), Some(new)) if ClusterChange::of(Some(&**old), Some(&**new)).is_nothing() => {
                 of_clusters.fleet.write().put_quietly(new.clone());
             }
             (_, Some(new)) => {
@@ -155,22 +166,22 @@ impl Memory {
             (None, None) => {}
         });
         let of_scores = shared.clone();
-        caches.scores.listen(move |old, new| match (old, new) {
+        scores.listen(move |old, new| match (old, new) {
             (_, Some(new)) => of_scores.fleet.write().put_score(new.clone()),
             (Some(old), None) => of_scores.fleet.write().remove_score(old),
             (None, None) => {}
         });
         Self {
-            sets: caches.sets.clone(),
-            bindings: caches.set_bindings.clone(),
+            sets: caches.of(),
             shared,
             memos: Mutex::default(),
             matches: AtomicUsize::new(0),
             load,
             decisions,
             expected: Mutex::default(),
-            lost_bindings: Lost::over(&caches.set_bindings, HOLD_BINDING, Timestamp::now),
-            lost_scores: Lost::over(&caches.scores, HOLD, Timestamp::now),
+            lost_bindings: Lost::over(&bindings, HOLD_BINDING, Timestamp::now),
+            lost_scores: Lost::over(&scores, HOLD, Timestamp::now),
+            bindings,
         }
     }
 
@@ -185,12 +196,12 @@ impl Memory {
     }
 
     /// Says what the decisions of a placement are about to say, so that nobody wakes when they do.
-    pub fn expect(&self, key: &str, pages: &[Page]) {
-        let pages = pages.iter().map(|it| {
+    pub fn expect(&self, key: &str, desired: &[DesiredDecision]) {
+        let digests = desired.iter().map(|it| {
             let clusters = it.clusters.iter().map(String::as_str);
             (it.name.clone(), digest(&it.group, &it.index.to_string(), clusters))
         });
-        self.expected.lock().insert(key.to_owned(), pages.collect());
+        self.expected.lock().insert(key.to_owned(), digests.collect());
     }
 
     /// Whether a decision is its placement's and says what it is wanted to say.
@@ -207,9 +218,10 @@ impl Memory {
         of_it.is_some_and(|it| *it == digest(group, index, clusters(decision)))
     }
 
-    /// What this placement's choice is made from; `own` are its decisions.
-    pub fn look(&self, placement: Arc<Placement>, own: &[Arc<PlacementDecision>], now: Timestamp) -> Input {
-        let namespace = placement.namespace().unwrap_or_default();
+    /// What this placement's choice is made from; `decisions` are those that are or could be its own.
+    pub fn look(&self, placement: Arc<Placement>, decisions: &[Arc<PlacementDecision>], now: Timestamp) -> ChoiceInput {
+        let (namespace, name) = (placement.namespace().unwrap_or_default(), placement.name_any());
+        let own: Vec<_> = decisions.iter().filter(|it| belongs_to(it, &name)).cloned().collect();
         let bindings = self.bindings.list_in(&namespace);
         let lost_bindings = self.lost_bindings.at_in(&namespace, now);
         let of_lost = lost_bindings.iter().map(|(it, _)| it);
@@ -218,7 +230,7 @@ impl Memory {
             .chain(of_lost)
             .filter_map(|it| self.sets.named(&it.name_any()))
             .collect();
-        let scope = Scope::of(
+        let scope = EligibleSets::of(
             &placement,
             bindings.iter().map(|it| &**it),
             lost_bindings.iter().map(|(it, until)| (&**it, *until)),
@@ -237,15 +249,15 @@ impl Memory {
             for (it, until) in lost_scores {
                 scores.hold(it, until);
             }
-            let world = self.world(placement, own, now, bindings, lost_bindings, sets, scores);
-            return Input::World(Box::new(world));
+            let world = self.world(placement, &own, now, bindings, lost_bindings, sets, scores);
+            return ChoiceInput::Everything(Box::new(world));
         }
         let eligible = sets.into_iter().filter(|it| scope.eligible.contains(&it.name_any()));
         let eligible: Vec<_> = eligible.collect();
         let key = key_of(&*placement);
         let mut memo = self.take(&key).unwrap_or_else(|| Memo::new(placement.clone()));
         memo.look(&placement, eligible, &self.shared);
-        let own = counted(own);
+        let own = counted(&own);
         let around = Around {
             now,
             scope,
@@ -254,12 +266,12 @@ impl Memory {
         };
         let choice = memo.choose(&self.shared.fleet.read(), around);
         self.keep(key, memo);
-        Input::Chosen(Box::new(Chosen {
+        ChoiceInput::Remembered {
             placement,
             now,
             has_any: !own.is_empty(),
-            choice,
-        }))
+            choice: Arc::new(choice),
+        }
     }
 
     #[allow(clippy::too_many_arguments)] // The parts of one world.
@@ -272,12 +284,12 @@ impl Memory {
         lost_bindings: Vec<(Arc<ManagedClusterSetBinding>, Timestamp)>,
         sets: Vec<Arc<ManagedClusterSet>>,
         scores: Scores,
-    ) -> World {
+    ) -> SelectionInput {
         let fleet = self.shared.fleet.read();
         let clusters: Vec<_> = fleet.all().map(|(_, it)| it.cluster.clone()).collect();
         drop(fleet);
         let (load, load_max) = self.load.besides(own, &clusters);
-        World {
+        SelectionInput {
             now,
             placement,
             bindings,
@@ -320,7 +332,7 @@ impl Memory {
 }
 
 /// The placements that a decision may be one of, each with the decision's name.
-fn placements_of(decision: &PlacementDecision) -> BTreeSet<(String, String)> {
+pub(crate) fn placements_of(decision: &PlacementDecision) -> BTreeSet<(String, String)> {
     let name = decision.name_any();
     let namespace = decision.namespace().unwrap_or_default();
     let by_name = name.rsplit_once("-decision-").map(|(it, _)| it);

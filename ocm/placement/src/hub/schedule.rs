@@ -4,267 +4,166 @@
 //! all PlacementDecisions. Writes: its PlacementDecisions and their status; its own status.
 //! Never: anything of a placement that is being deleted or has scheduling switched off; the decisions of a placement that makes
 //! no sense, when it has some; a decision that somebody else owns.
-//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`. We differ as [`crate::select`] and
-//! [`super::write`] say, and in that a failed write is not taken for a success.
+//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`; it takes a failed write for a success.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use ocm_api::{
-    annotations,
-    cluster::{DecisionGroupStatus, Placement, PlacementDecision},
-    condition::{self, ConditionUpdate},
+    cluster::{Placement, PlacementDecision},
+    conditions::placement::{MISCONFIGURED, SATISFIED},
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Reconciler, Site, async_trait, cache::split_key};
+use ocm_reconcile::{
+    Cache, Caches, Note, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait,
+    cache::split_key, rbac::Right,
+};
 
 use super::{
-    Caches,
-    load::belongs_to,
-    memory::{Input, Memory},
-    tell::{self, News},
-    write::{self, Page, Written},
-};
-use crate::select::{
-    self, Choice,
-    choice::Group,
-    groups::{self, DecidedGroup},
+    desired::{self, Desired, unscheduled},
+    events::PendingEvents,
+    memory::{ChoiceInput, Memory},
+    rbac,
+    triggers::{self, SharedIndex},
+    write,
 };
 
 /// The reconciler.
 pub struct Scheduling {
     caches: Caches,
+    placements: Cache<Placement>,
+    index: SharedIndex,
     memory: Arc<Memory>,
-    news: News,
+    events: PendingEvents,
 }
 
 /// What a plan is made from.
 pub struct Seen {
-    /// What the placement depends on; `None` when it is gone, going, or not to be scheduled.
-    pub input: Option<Input>,
+    /// Namespace and name.
+    pub key: String,
+    /// The root; `None` when it is gone.
+    pub placement: Option<Arc<Placement>>,
+    /// What its choice depends on; `None` when it is gone or left alone.
+    pub input: Option<ChoiceInput>,
     /// The decisions of its namespace that have its label or a name that one of its own could have.
     pub decisions: Vec<Arc<PlacementDecision>>,
-    decided: OnceLock<Decided>,
-    written: OnceLock<Written>,
-}
-
-/// A choice, ready to be written.
-#[derive(Debug)]
-struct Decided {
-    /// `None` when the decisions stay as they are.
-    pages: Option<Vec<Page>>,
-    conditions: Vec<ConditionUpdate>,
-    groups: Vec<DecisionGroupStatus>,
-    warning: Option<String>,
-    again: Option<Duration>,
-    choice: Choice,
-}
-
-impl Seen {
-    /// What was seen.
-    pub fn new(input: Option<Input>, decisions: Vec<Arc<PlacementDecision>>) -> Self {
-        Self {
-            input,
-            decisions,
-            decided: OnceLock::new(),
-            written: OnceLock::new(),
-        }
-    }
-
-    /// Decided once, for the plan and its conclusion.
-    fn decided(&self, input: &Input) -> &Decided {
-        self.decided.get_or_init(|| decide(input))
-    }
 }
 
 impl Scheduling {
-    /// Over these caches.
-    pub fn new(caches: &Caches, memory: Arc<Memory>, news: News) -> Self {
+    /// Over these caches; leaves events to be sent with the others.
+    pub fn new(caches: &Caches, events: PendingEvents) -> Self {
         Self {
             caches: caches.clone(),
-            memory,
-            news,
+            placements: caches.of(),
+            // Both listen before the runner subscribes, so that they know of a change before anybody is woken by it.
+            index: SharedIndex::over(caches),
+            memory: Memory::beside(caches),
+            events,
         }
     }
-}
-
-/// Whether somebody wants the placement left alone.
-fn is_switched_off(placement: &Placement) -> bool {
-    let annotation = placement.annotations().get(annotations::SCHEDULING_DISABLED);
-    annotation.is_some_and(|it| it == "true")
 }
 
 #[async_trait]
 impl Reconciler for Scheduling {
     const NAME: &'static str = "placement";
+    /// Upstream has 1; placements share nothing but the count of each other's decisions.
+    const WORKERS: usize = 4;
     const AT_ONCE: usize = 8;
+    const STATUS: &'static [StatusField] = &[
+        StatusField::condition("Placement", SATISFIED),
+        StatusField::condition("Placement", MISCONFIGURED),
+        StatusField::new("Placement", "numberOfSelectedClusters"),
+        StatusField::new("Placement", "decisionGroups"),
+        StatusField::new("PlacementDecision", "decisions"),
+    ];
+    const RIGHTS: &'static [Right] = rbac::PLACEMENTS;
     type Seen = Seen;
+
+    fn watches(&self, watches: &mut Watches) {
+        let (it, index) = (&self.caches, &self.index);
+        watches
+            .wakes(&it.of(), triggers::of_placement)
+            .wakes(&it.of(), triggers::of_decision(&self.memory))
+            .wakes(&it.of(), triggers::of_binding(index))
+            .wakes(&it.of(), triggers::of_set(index))
+            .wakes(&it.of(), triggers::of_cluster(index, &it.of()))
+            .wakes(&it.of(), triggers::of_score(index, &it.of(), &it.of()));
+    }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (namespace, name) = split_key(key);
-        let placement = self.caches.placements.get(namespace, name);
-        let placement = placement.filter(|it| it.metadata.deletion_timestamp.is_none() && !is_switched_off(it));
-        let Some(placement) = placement else {
-            self.memory.forget(key);
-            return Ok(Seen::new(None, Vec::new()));
-        };
+        let placement = self.placements.get(namespace, name);
         let decisions = self.memory.decisions(key);
-        let own: Vec<_> = decisions.iter().filter(|it| belongs_to(it, name)).cloned().collect();
-        let input = self.memory.look(placement, &own, Timestamp::now());
-        let seen = Seen::new(Some(input), decisions);
-        let decided = seen.input.as_ref().map(|it| seen.decided(it));
-        if let Some(pages) = decided.and_then(|it| it.pages.as_ref()) {
-            self.memory.expect(key, pages);
-        }
-        Ok(seen)
+        // Nobody looks at a fleet for a placement that is left alone.
+        let scheduled = placement.clone().filter(|it| unscheduled(it).is_none());
+        Ok(Seen {
+            key: key.to_owned(),
+            placement,
+            input: scheduled.map(|it| self.memory.look(it, &decisions, Timestamp::now())),
+            decisions,
+        })
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(input) = &seen.input else { return plan };
-        let decided = seen.decided(input);
-        if let Some(again) = decided.again {
-            plan.look_again(again);
-        }
-        let Some(pages) = &decided.pages else {
-            plan.refuse("the placement makes no sense; its decisions stay as they are");
+        let Some(input) = &seen.input else {
+            let why = seen.placement.as_deref().and_then(unscheduled);
+            plan.notes.extend(why.map(Note::Remark));
             return plan;
         };
-        let placement = input.placement();
-        let written = write::pages(placement, pages, &seen.decisions, &mut plan);
-        for it in write::foreign(placement, pages, &seen.decisions) {
-            plan.refuse(format!("PlacementDecision {it} belongs to somebody else"));
+        let mut desired = Desired::of(input);
+        plan.again = desired.recheck_after(input);
+        if let Some(it) = &desired.decisions {
+            desired.changes = write::decisions(input.placement(), it, &seen.decisions, &mut plan);
         }
-        let _ = seen.written.set(written);
+        plan.notes.extend(desired.refusals().map(Note::Refuse));
+        plan.work_out(desired);
         plan
     }
 
+    fn planned(&self, seen: &Seen, plan: &Plan) {
+        match plan.worked_out::<Desired>() {
+            None => self.memory.forget(&seen.key),
+            Some(desired) => desired
+                .decisions
+                .iter()
+                .for_each(|it| self.memory.expect(&seen.key, it)),
+        }
+    }
+
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        let (Some(input), Some(written), true) = (&seen.input, seen.written.get(), outcome.succeeded()) else {
-            return;
-        };
-        let decided = seen.decided(input);
-        let (warning, scores) = (decided.warning.as_deref(), &decided.choice.scores);
-        let events = tell::events(input.placement(), written, warning, scores, input.now());
-        self.news.add(input.placement(), events);
+        let desired = outcome.worked_out::<Desired>().filter(|_| outcome.succeeded());
+        if let (Some(input), Some(desired)) = (&seen.input, desired) {
+            self.events.add(input.placement(), desired.events(input));
+        }
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
         let Some(input) = &seen.input else { return plan };
-        let (placement, now) = (&**input.placement(), input.now());
-        let mut new = placement.clone();
-        let status = new.status.get_or_insert_default();
-        let mut set = |it: ConditionUpdate| {
-            // Upstream does not say which generation it speaks of.
-            let it = it.at_generation(placement.metadata.generation);
-            condition::set(&mut status.conditions, it, now);
-        };
-        if !outcome.succeeded() {
-            // What failed is tried again, and nothing is claimed until it has succeeded. What was refused will mostly be
-            // refused again, and somebody should know.
-            let Some(refused) = refusal(outcome) else { return plan };
-            set(select::unwritten(&refused));
-            plan.status(Site::Hub, placement, &new);
-            return plan;
+        if let Some(new) = desired::status(input, outcome) {
+            plan.status(Site::Hub, &**input.placement(), &new);
         }
-        let decided = seen.decided(input);
-        let mut conditions = decided.conditions.clone();
-        if let Some(pages) = &decided.pages {
-            let foreign = write::foreign(placement, pages, &seen.decisions);
-            if !foreign.is_empty() {
-                conditions[0] = select::taken(&foreign);
-            }
-        }
-        conditions.into_iter().for_each(&mut set);
-        if decided.pages.is_some() {
-            status.number_of_selected_clusters = i32::try_from(decided.choice.chosen).unwrap_or(i32::MAX);
-            status.decision_groups = decided.groups.clone();
-        }
-        plan.status(Site::Hub, placement, &new);
         plan
-    }
-}
-
-/// What the API server refused for a reason that does not pass by itself: not that somebody was faster, or too many ask.
-fn refusal(outcome: &Outcome) -> Option<String> {
-    let mut errors = outcome.errors().map(|(_, error)| error);
-    let lasting = |code: u16| (400..500).contains(&code) && ![404, 408, 409, 429].contains(&code);
-    errors
-        .find(|it| it.code().is_some_and(lasting))
-        .map(ToString::to_string)
-}
-
-fn decide(input: &Input) -> Decided {
-    let choice = input.choice();
-    let placement = input.placement();
-    let refused = matches!(choice.outcome, select::Outcome::Misconfigured { .. });
-    let keeps = refused && input.has_any();
-    // A placement that never made sense has one empty decision, as upstream's has.
-    let empty = [Group::default()];
-    let decided_groups = if refused { &empty[..] } else { &choice.groups };
-    let names: Vec<Vec<&str>> = decided_groups
-        .iter()
-        .map(|it| it.clusters.iter().map(String::as_str).collect())
-        .collect();
-    let borrowed: Vec<DecidedGroup<'_>> = decided_groups
-        .iter()
-        .zip(names)
-        .map(|(group, clusters)| DecidedGroup {
-            name: &group.name,
-            clusters,
-        })
-        .collect();
-    let pages = groups::pages(&placement.name_any(), &borrowed);
-    let groups = borrowed
-        .iter()
-        .enumerate()
-        .map(|(index, group)| DecisionGroupStatus {
-            decision_group_index: i32::try_from(index).unwrap_or(i32::MAX),
-            decision_group_name: group.name.to_owned(),
-            decisions: pages
-                .iter()
-                .filter(|it| it.index == index)
-                .map(|it| it.name.clone())
-                .collect(),
-            cluster_count: i32::try_from(group.clusters.len()).unwrap_or(i32::MAX),
-        })
-        .collect();
-    let pages = pages.iter().map(|it| Page {
-        name: it.name.clone(),
-        group: it.group.to_owned(),
-        index: it.index,
-        clusters: it.clusters.iter().map(|it| (*it).to_owned()).collect(),
-    });
-    Decided {
-        pages: (!keeps).then(|| pages.collect()),
-        conditions: select::conditions(placement, &choice, keeps),
-        groups,
-        warning: match &choice.outcome {
-            select::Outcome::Warning { plugin, message } => Some(format!("{message} in plugin {plugin}")),
-            _ => None,
-        },
-        again: choice
-            .recheck_at
-            .map(|it| Duration::try_from(it.duration_since(input.now())).unwrap_or_default()),
-        choice,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
+    use ocm_api::annotations;
     use ocm_reconcile::{Step, StepError};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::select::tests::world;
 
     fn said(code: u16) -> Option<(String, String)> {
-        let seen = Seen::new(Some(Input::World(Box::new(world(json!({}))))), Vec::new());
+        let seen = Seen {
+            key: String::new(),
+            input: Some(ChoiceInput::Everything(Box::new(world(json!({}))))),
+            placement: None,
+            decisions: Vec::new(),
+        };
         assert!(!Scheduling::plan(&seen).is_empty());
         let refused = Status::failure("no room for decisions", "Refused").with_code(code);
         let mut outcome = Outcome::default();
@@ -292,5 +191,31 @@ mod tests {
         // Somebody was faster, or the server was busy: that passes, and nobody need know.
         assert_eq!(said(409), None);
         assert_eq!(said(500), None);
+    }
+
+    #[test]
+    fn a_placement_that_is_left_alone_says_why_and_writes_nothing() {
+        let notes = |metadata: Value| {
+            let placement = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+            let plan = Scheduling::plan(&Seen {
+                key: String::new(),
+                placement: Some(Arc::new(placement)),
+                input: None,
+                decisions: Vec::new(),
+            });
+            assert!(plan.is_empty());
+            plan.notes
+        };
+        let key = annotations::SCHEDULING_DISABLED;
+        let off = format!("its decisions stay as they are, because it has the annotation {key}=true");
+        assert_eq!(
+            notes(json!({"name": "p", "annotations": {key: "true"}})),
+            [Note::Remark(off)]
+        );
+        let going = "Placement p is being deleted and decides nothing any more".to_owned();
+        assert_eq!(
+            notes(json!({"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            [Note::Remark(going)]
+        );
     }
 }

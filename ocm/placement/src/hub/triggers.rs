@@ -7,43 +7,58 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kube::ResourceExt;
 use ocm_api::{
-    cluster::{ManagedCluster, ManagedClusterSet, Placement},
+    cluster::{
+        AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+    },
     labels,
 };
-use ocm_reconcile::{Queue, cache::key_of};
+use ocm_reconcile::{Cache, Caches, cache::key_of};
 use parking_lot::RwLock;
 
 use super::{
-    Caches,
     index::{Index, Member},
     memory::Memory,
 };
 use crate::select::{Needs, claim, scope::Membership};
 
-/// Placements whose spec changes, decisions that somebody else changes, and whatever else a choice depends on.
-pub fn subscribe(caches: &Caches, memory: &Arc<Memory>, queue: &Queue) {
-    let index = Arc::new(RwLock::new(Index::default()));
-    let of_placements = index.clone();
-    caches.placements.listen(move |old, new| {
-        of_placements
-            .write()
-            .placement(old.map(|it| &**it), new.map(|it| &**it));
-    });
-    let of_bindings = index.clone();
-    caches.set_bindings.listen(move |old, new| {
-        of_bindings.write().binding(old.map(|it| &**it), new.map(|it| &**it));
-    });
+/// What placements look at, kept as they and the bindings of sets change. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct SharedIndex(Arc<RwLock<Index>>);
 
-    caches.placements.subscribe(queue, |old, new| {
-        if let (Some(old), Some(new)) = (old, new)
-            && is_only_our_status(old, new)
-        {
-            return None;
-        }
-        new.map(key_of)
-    });
+impl SharedIndex {
+    /// Of what these caches hold, now and later. To be made before anybody subscribes to them.
+    pub fn over(caches: &Caches) -> Self {
+        let index = Self::default();
+        let of_placements = index.clone();
+        caches.of::<Placement>().listen(move |old, new| {
+            let mut index = of_placements.0.write();
+            index.placement(old.map(|it| &**it), new.map(|it| &**it));
+        });
+        let of_bindings = index.clone();
+        caches.of::<ManagedClusterSetBinding>().listen(move |old, new| {
+            let mut index = of_bindings.0.write();
+            index.binding(old.map(|it| &**it), new.map(|it| &**it));
+        });
+        index
+    }
+}
+
+/// The placement, unless it is only our own conclusion that comes back.
+pub fn of_placement(old: Option<&Placement>, new: Option<&Placement>) -> Option<String> {
+    if let (Some(old), Some(new)) = (old, new)
+        && is_only_our_status(old, new)
+    {
+        return None;
+    }
+    new.map(key_of)
+}
+
+/// The placements of decisions that somebody else changes.
+pub fn of_decision(
+    memory: &Arc<Memory>,
+) -> impl Fn(Option<&PlacementDecision>, Option<&PlacementDecision>) -> BTreeSet<String> + use<> {
     let memory = memory.clone();
-    caches.decisions.subscribe(queue, move |old, new| {
+    move |old, new| {
         let mut keys = BTreeSet::new();
         for it in [old, new].into_iter().flatten() {
             let placement = it.labels().get(labels::PLACEMENT);
@@ -52,41 +67,67 @@ pub fn subscribe(caches: &Caches, memory: &Arc<Memory>, queue: &Queue) {
         // Our own writes come back, too.
         keys.retain(|key| !new.is_some_and(|it| memory.is_expected(key, it)));
         keys
-    });
+    }
+}
 
-    let of_bindings = index.clone();
-    caches.set_bindings.subscribe(queue, move |old, new| {
+/// The placements of a binding's namespace that may choose from its set; when it comes or goes, all of them.
+pub fn of_binding(
+    index: &SharedIndex,
+) -> impl Fn(Option<&ManagedClusterSetBinding>, Option<&ManagedClusterSetBinding>) -> BTreeSet<String> + use<> {
+    let index = index.clone();
+    move |old, new| {
         let Some(it) = new.or(old) else { return BTreeSet::new() };
         let (namespace, set) = (it.namespace().unwrap_or_default(), it.name_any());
-        let index = of_bindings.read();
+        let index = index.0.read();
         match (old, new) {
             (Some(_), Some(_)) => index.in_namespace(&namespace, &set),
             _ => index.all_in(&namespace),
         }
-    });
-    let of_sets = index.clone();
-    caches.sets.subscribe(queue, move |old, new| {
+    }
+}
+
+/// The placements that may choose from a set.
+pub fn of_set(
+    index: &SharedIndex,
+) -> impl Fn(Option<&ManagedClusterSet>, Option<&ManagedClusterSet>) -> BTreeSet<String> + use<> {
+    let index = index.clone();
+    move |old, new| {
         let same = matches!((old, new), (Some(old), Some(new)) if old.spec == new.spec);
         let set = new.or(old).filter(|_| !same).map(|it| it.name_any());
-        let index = of_sets.read();
+        let index = index.0.read();
         match (old, new) {
             (Some(_), Some(_)) => set.map(|it| index.with_set(&it)),
             _ => set.map(|it| index.where_bound(&it)),
         }
         .unwrap_or_default()
-    });
-    let (of_clusters, sets) = (index.clone(), caches.sets.clone());
-    caches.clusters.subscribe(queue, move |old, new| {
-        let change = Change::of(old, new);
+    }
+}
+
+/// The placements to which a change of a cluster makes a difference.
+pub fn of_cluster(
+    index: &SharedIndex,
+    sets: &Cache<ManagedClusterSet>,
+) -> impl Fn(Option<&ManagedCluster>, Option<&ManagedCluster>) -> BTreeSet<String> + use<> {
+    let (index, sets) = (index.clone(), sets.clone());
+    move |old, new| {
+        let change = ClusterChange::of(old, new);
         if change.is_nothing() {
             return BTreeSet::new();
         }
         let sets = sets.list();
         let members: Vec<Member> = sets_of(&sets, old, new).collect();
-        of_clusters.read().of_cluster(&change, old, new, &members)
-    });
-    let (of_scores, sets, clusters) = (index, caches.sets.clone(), caches.clusters.clone());
-    caches.scores.subscribe(queue, move |old, new| {
+        index.0.read().of_cluster(&change, old, new, &members)
+    }
+}
+
+/// The placements that ask for a score of a cluster that they may choose.
+pub fn of_score(
+    index: &SharedIndex,
+    sets: &Cache<ManagedClusterSet>,
+    clusters: &Cache<ManagedCluster>,
+) -> impl Fn(Option<&AddOnPlacementScore>, Option<&AddOnPlacementScore>) -> BTreeSet<String> + use<> {
+    let (index, sets, clusters) = (index.clone(), sets.clone(), clusters.clone());
+    move |old, new| {
         let same = matches!((old, new), (Some(old), Some(new)) if old.status == new.status);
         let (false, Some(score)) = (same, new.or(old)) else {
             return BTreeSet::new();
@@ -96,8 +137,8 @@ pub fn subscribe(caches: &Caches, memory: &Arc<Memory>, queue: &Queue) {
         };
         let sets = sets.list();
         let sets: Vec<String> = sets_of(&sets, Some(&cluster), None).map(|it| it.set).collect();
-        of_scores.read().of_score(&score.name_any(), &cluster, &sets)
-    });
+        index.0.read().of_score(&score.name_any(), &cluster, &sets)
+    }
 }
 
 /// The sets that have the cluster before or after, by name.
@@ -130,7 +171,7 @@ fn is_only_our_status(old: &Placement, new: &Placement) -> bool {
 
 /// What of a cluster changed that a placement may ask for.
 #[derive(Debug, Default, PartialEq)]
-pub struct Change {
+pub struct ClusterChange {
     /// It came, went or is going.
     pub life: bool,
     /// Its taints.
@@ -145,7 +186,7 @@ pub struct Change {
     pub anything: bool,
 }
 
-impl Change {
+impl ClusterChange {
     /// From one state to the next.
     pub fn of(old: Option<&ManagedCluster>, new: Option<&ManagedCluster>) -> Self {
         let (Some(old), Some(new)) = (old, new) else {
@@ -218,7 +259,7 @@ mod tests {
         let by_cel = selector(json!({"celSelector": {"celExpressions": ["true"]}}));
         let nothing = cluster("metadata", "labels", json!({}));
         let concerned = |part: &str, field: &str, value: Value| {
-            let change = Change::of(Some(&nothing), Some(&cluster(part, field, value)));
+            let change = ClusterChange::of(Some(&nothing), Some(&cluster(part, field, value)));
             [&by_label, &by_claim, &by_cel].map(|it| change.concerns(it))
         };
         assert_eq!(concerned("metadata", "resourceVersion", json!("7")), [false; 3]);
@@ -235,6 +276,6 @@ mod tests {
         let taints = json!([{"key": "a", "effect": "NoSelect"}]);
         assert_eq!(concerned("spec", "taints", taints), [true; 3]);
         assert_eq!(concerned("metadata", "uid", json!("v")), [true; 3]);
-        assert!(Change::of(Some(&nothing), Some(&nothing)).is_nothing());
+        assert!(ClusterChange::of(Some(&nothing), Some(&nothing)).is_nothing());
     }
 }

@@ -19,29 +19,19 @@ use ocm_api::{
 use ocm_reconcile::{Plan, Site};
 
 use super::load::{belongs_to, clusters};
-
-/// One PlacementDecision as it should be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// Its name.
-    pub name: String,
-    /// Its group's name.
-    pub group: String,
-    /// Its group's index.
-    pub index: usize,
-    /// Its clusters, by name.
-    pub clusters: Vec<String>,
-}
+use crate::select::groups::DesiredDecision;
 
 /// What the plan does with the decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct DecisionChanges {
     /// Names of decisions that are created.
     pub created: Vec<String>,
     /// Names of decisions whose clusters change.
     pub updated: Vec<String>,
     /// Names of decisions that are deleted.
     pub deleted: Vec<String>,
+    /// Names of desired decisions that somebody else has taken.
+    pub foreign: Vec<String>,
 }
 
 /// Whose a decision is.
@@ -53,15 +43,20 @@ enum Owner {
     Other,
 }
 
-/// Plans the pages of a placement. `present` are the decisions of its namespace that have its label or one of the names.
-pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDecision>], plan: &mut Plan) -> Written {
-    let mut written = Written::default();
+/// Plans the decisions of a placement. `present` are the decisions of its namespace that have its label or one of the names.
+pub fn decisions(
+    placement: &Placement,
+    desired: &[DesiredDecision],
+    present: &[Arc<PlacementDecision>],
+    plan: &mut Plan,
+) -> DecisionChanges {
+    let mut written = DecisionChanges::default();
     let by_name: BTreeMap<&str, &PlacementDecision> = present
         .iter()
         .map(|it| (it.metadata.name.as_deref().unwrap_or_default(), &**it))
         .collect();
     let mut places = Vec::new();
-    for page in pages {
+    for page in desired {
         let current = by_name.get(page.name.as_str()).copied();
         let current = match current.map(|it| owner(placement, it)) {
             None => None,
@@ -70,7 +65,10 @@ pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDeci
                 current.map(|it| plan.delete(Site::Hub, it));
                 None
             }
-            Some(Owner::Other) => continue,
+            Some(Owner::Other) => {
+                written.foreign.push(page.name.clone());
+                continue;
+            }
         };
         places.push((page, current));
     }
@@ -103,21 +101,12 @@ pub fn pages(placement: &Placement, pages: &[Page], present: &[Arc<PlacementDeci
     plan.stage();
     for it in present.iter().filter(|it| belongs_to(it, &placement.name_any())) {
         let name = it.name_any();
-        let wanted = pages.iter().any(|page| page.name == name);
+        let wanted = desired.iter().any(|it| it.name == name);
         if !wanted && owner(placement, it) == Owner::Ours && plan.delete(Site::Hub, &**it).is_some() {
             written.deleted.push(name);
         }
     }
     written
-}
-
-/// Names of pages that somebody else has taken.
-pub fn foreign<'a>(placement: &Placement, pages: &'a [Page], present: &[Arc<PlacementDecision>]) -> Vec<&'a str> {
-    let taken = |page: &&Page| {
-        let mut others = present.iter().filter(|it| owner(placement, it) == Owner::Other);
-        others.any(|it| it.metadata.name.as_ref() == Some(&page.name))
-    };
-    pages.iter().filter(taken).map(|it| it.name.as_str()).collect()
 }
 
 fn owner(placement: &Placement, decision: &PlacementDecision) -> Owner {
@@ -135,7 +124,7 @@ fn owner(placement: &Placement, decision: &PlacementDecision) -> Owner {
 }
 
 /// The decision without its clusters, which are its status.
-fn bare(placement: &Placement, page: &Page) -> PlacementDecision {
+fn bare(placement: &Placement, page: &DesiredDecision) -> PlacementDecision {
     let labels = [
         (labels::PLACEMENT, placement.name_any()),
         (labels::DECISION_GROUP_NAME, page.group.clone()),
@@ -177,7 +166,7 @@ fn put_right(head: &PlacementDecision, wanted: PlacementDecision) -> PlacementDe
 
 /// A page whose clusters change.
 struct Change<'a> {
-    page: &'a Page,
+    page: &'a DesiredDecision,
     uid: Option<String>,
     before: BTreeSet<&'a str>,
     after: BTreeSet<&'a str>,
@@ -189,7 +178,11 @@ struct Change<'a> {
 /// to the next, so that they would wait for each other in a row as long as there are pages, and the one that joined would be
 /// written last. So some take at once what is theirs beside what they are to let go: those that take a cluster which no page had,
 /// and as many others as leave nobody to wait for a page that waits itself. Whatever there is to write then takes three stages.
-fn contents(placement: &Placement, places: &[(&Page, Option<&PlacementDecision>)], plan: &mut Plan) -> Vec<String> {
+fn contents(
+    placement: &Placement,
+    places: &[(&DesiredDecision, Option<&PlacementDecision>)],
+    plan: &mut Plan,
+) -> Vec<String> {
     let changes: Vec<Change<'_>> = places
         .iter()
         .filter(|(page, current)| !current.iter().flat_map(|it| clusters(it)).eq(&page.clusters))
@@ -278,8 +271,8 @@ mod tests {
             .unwrap()
     }
 
-    fn page(number: usize, clusters: &[String]) -> Page {
-        Page {
+    fn page(number: usize, clusters: &[String]) -> DesiredDecision {
+        DesiredDecision {
             name: format!("p-decision-{number}"),
             group: String::new(),
             index: 0,
@@ -287,7 +280,7 @@ mod tests {
         }
     }
 
-    fn decision(page: &Page, owner: &str) -> Arc<PlacementDecision> {
+    fn decision(page: &DesiredDecision, owner: &str) -> Arc<PlacementDecision> {
         let decisions: Vec<_> = page
             .clusters
             .iter()
@@ -299,7 +292,7 @@ mod tests {
         Arc::new(decision)
     }
 
-    fn cut(clusters: &[String], length: usize) -> Vec<Page> {
+    fn cut(clusters: &[String], length: usize) -> Vec<DesiredDecision> {
         clusters
             .chunks(length)
             .enumerate()
@@ -308,13 +301,15 @@ mod tests {
     }
 
     /// Plays the plan step by step; every cluster that stays is somewhere all the time.
-    fn check(before: &[Page], after: &[Page]) -> usize {
+    fn check(before: &[DesiredDecision], after: &[DesiredDecision]) -> usize {
         let present: Vec<_> = before.iter().map(|it| decision(it, "u1")).collect();
         let mut plan = Plan::new();
-        pages(&placement(), after, &present, &mut plan);
+        decisions(&placement(), after, &present, &mut plan);
         let mut world: BTreeMap<String, Vec<String>> =
             before.iter().map(|it| (it.name.clone(), it.clusters.clone())).collect();
-        let all = |pages: &[Page]| -> BTreeSet<String> { pages.iter().flat_map(|it| it.clusters.clone()).collect() };
+        let all = |pages: &[DesiredDecision]| -> BTreeSet<String> {
+            pages.iter().flat_map(|it| it.clusters.clone()).collect()
+        };
         let stays: BTreeSet<String> = all(before).intersection(&all(after)).cloned().collect();
         for stage in &plan.stages {
             // Steps of a stage may come in any order; this one is as bad as any.
@@ -367,7 +362,7 @@ mod tests {
         let (before, after) = (cut(&names(1..=300), 10), cut(&names(0..=300), 10));
         let present: Vec<_> = before.iter().map(|it| decision(it, "u1")).collect();
         let mut plan = Plan::new();
-        pages(&placement(), &after, &present, &mut plan);
+        decisions(&placement(), &after, &present, &mut plan);
         plan.stages.retain(|it| !it.is_empty());
         // One page is new and made first.
         let stages: Vec<usize> = plan.stages.iter().map(Vec::len).collect();
@@ -408,11 +403,8 @@ mod tests {
             let mut present = decision(&one, owner);
             Arc::make_mut(&mut present).metadata.owner_references.as_mut().unwrap()[0].kind = kind.to_owned();
             let mut plan = Plan::new();
-            pages(&placement(), std::slice::from_ref(&one), &[present.clone()], &mut plan);
-            (
-                plan.len(),
-                foreign(&placement(), std::slice::from_ref(&one), &[present]).len(),
-            )
+            let written = decisions(&placement(), std::slice::from_ref(&one), &[present], &mut plan);
+            (plan.len(), written.foreign.len())
         };
         assert_eq!(shown("u1", "Placement"), (0, 0));
         // Of a placement of this name that is gone: it goes and comes anew.
@@ -429,7 +421,7 @@ mod tests {
         labels.insert("theirs".to_owned(), "x".to_owned());
         labels.remove(labels::DECISION_GROUP_INDEX);
         let mut plan = Plan::new();
-        pages(&placement(), std::slice::from_ref(&one), &[present.clone()], &mut plan);
+        decisions(&placement(), std::slice::from_ref(&one), &[present.clone()], &mut plan);
         let [Step::MergePatch { patch, .. }] = plan.stages[0].as_slice() else {
             panic!("{plan}")
         };
@@ -446,7 +438,7 @@ mod tests {
             ..owners[0].clone()
         });
         let mut plan = Plan::new();
-        pages(&placement(), std::slice::from_ref(&one), &[present], &mut plan);
+        decisions(&placement(), std::slice::from_ref(&one), &[present], &mut plan);
         assert!(plan.is_empty(), "{plan}");
     }
 }

@@ -27,8 +27,8 @@
 //! 7. A strategy that cannot be read is refused as a whole ([`Unusable`]), before anything is decided.
 
 mod groups;
-mod rules;
-mod verdict;
+mod limits;
+mod turn;
 
 #[cfg(test)]
 mod tests;
@@ -37,9 +37,9 @@ use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::{RolloutStrategy, RolloutType};
 
 pub use groups::{BadGroup, Group, groups};
-pub use rules::Unusable;
-use rules::{Rules, size};
-pub use verdict::{Rollout, Turn, Verdict, Wait};
+pub use limits::Unusable;
+use limits::{RolloutLimits, size};
+pub use turn::{ClusterRollout, Rollout, Turn, Wait};
 
 /// How far a cluster is, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ pub fn admit<'a>(
     existing: impl IntoIterator<Item = (&'a str, Existing)>,
     now: Timestamp,
 ) -> Result<Rollout<'a>, Unusable> {
-    let rules = Rules::of(strategy)?;
+    let rules = RolloutLimits::of(strategy)?;
     let mut rollout = State::gather(groups, existing);
     rollout.evaluate(&rules, now);
     match strategy.r#type {
@@ -101,7 +101,7 @@ fn whole_soak(soak: SignedDuration, since: Option<Timestamp>) -> SignedDuration 
 
 /// The clusters by name, and which of them form a group.
 struct State<'a> {
-    clusters: Vec<Verdict<'a>>,
+    clusters: Vec<ClusterRollout<'a>>,
     /// In their order, each with its clusters' positions in `clusters`.
     groups: Vec<Members<'a>>,
     removed: Vec<&'a str>,
@@ -160,7 +160,7 @@ impl<'a> State<'a> {
                 before = Some(it);
             }
             groups[group].positions.push(clusters.len());
-            clusters.push(Verdict {
+            clusters.push(ClusterRollout {
                 cluster,
                 group: ordered[group].name,
                 group_index: ordered[group].index,
@@ -181,7 +181,7 @@ impl<'a> State<'a> {
     }
 
     /// What becomes of every cluster that has the change, whatever the strategy.
-    fn evaluate(&mut self, rules: &Rules<'_>, now: Timestamp) {
+    fn evaluate(&mut self, rules: &RolloutLimits<'_>, now: Timestamp) {
         for it in &mut self.clusters {
             let since = it.since.unwrap_or(now);
             // A time beyond the calendar never comes.
@@ -212,7 +212,7 @@ impl<'a> State<'a> {
         self.start(|_| true);
     }
 
-    fn progressive(&mut self, rules: &Rules<'_>) -> Result<(), Unusable> {
+    fn progressive(&mut self, rules: &RolloutLimits<'_>) -> Result<(), Unusable> {
         let failures_max = size(rules.max_failures, self.clusters.len(), 0)?;
         let (mandatory, rest) = self.split(rules);
         let rest_total: usize = rest.iter().map(|it| self.groups[*it].positions.len()).sum();
@@ -241,7 +241,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    fn per_group(&mut self, rules: &Rules<'_>) -> Result<(), Unusable> {
+    fn per_group(&mut self, rules: &RolloutLimits<'_>) -> Result<(), Unusable> {
         let (mandatory, rest) = self.split(rules);
         let failures_max = rest
             .iter()
@@ -258,7 +258,7 @@ impl<'a> State<'a> {
     }
 
     /// The groups that come first, and all others.
-    fn split(&self, rules: &Rules<'_>) -> (Vec<usize>, Vec<usize>) {
+    fn split(&self, rules: &RolloutLimits<'_>) -> (Vec<usize>, Vec<usize>) {
         (0..self.groups.len()).partition(|it| {
             let group = &self.groups[*it];
             rules.mandatory.iter().any(|wanted| {
@@ -329,7 +329,7 @@ impl<'a> State<'a> {
         None
     }
 
-    fn start(&mut self, may: impl Fn(&Verdict<'a>) -> bool) {
+    fn start(&mut self, may: impl Fn(&ClusterRollout<'a>) -> bool) {
         for it in &mut self.clusters {
             if it.status == Status::ToApply && may(it) {
                 it.turn = Turn::Start;

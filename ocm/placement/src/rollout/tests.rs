@@ -364,7 +364,7 @@ fn model_size(text: &Option<IntOrString>, total: usize, default: usize) -> usize
 }
 
 #[derive(Clone, Debug)]
-struct World {
+struct SelectionInput {
     kind: u8,
     groups: Vec<Vec<String>>,
     known: BTreeMap<String, (Status, Option<i64>)>,
@@ -375,7 +375,7 @@ struct World {
     mandatory: Vec<usize>,
 }
 
-impl World {
+impl SelectionInput {
     fn strategy(&self) -> RolloutStrategy {
         let min_success_time = if self.soak == 0 {
             String::new()
@@ -521,7 +521,7 @@ fn any_status() -> impl Strategy<Value = Status> {
     ]
 }
 
-fn any_world() -> impl Strategy<Value = World> {
+fn any_world() -> impl Strategy<Value = SelectionInput> {
     let sizes = prop::collection::vec(0..5usize, 0..5);
     let known = prop::collection::vec(prop::option::of((any_status(), prop::option::of(-100..1i64))), 24);
     let times = (prop_oneof![Just(0), 1..60i64], prop::option::of(0..120i64));
@@ -541,7 +541,7 @@ fn any_world() -> impl Strategy<Value = World> {
                 .enumerate()
                 .filter_map(|(position, it)| Some((format!("c{position:02}"), it?)))
                 .collect();
-            World {
+            SelectionInput {
                 kind,
                 groups,
                 known,

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use ocm_api::cluster::ManagedCluster;
 
 use super::{
-    CandidateResult, Outcome, Selection,
+    CandidateResult, ChoiceOutcome, Selection,
     groups::DecidedGroup,
-    scope::Scope,
+    scope::EligibleSets,
     settle::{Settled, earliest},
 };
 
@@ -19,9 +19,9 @@ const SCORES_LENGTH_MAX: usize = 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Which sets counted.
-    pub scope: Scope,
+    pub scope: EligibleSets,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: ChoiceOutcome,
     /// How many clusters there were to choose from.
     pub members: usize,
     /// Whether some of them were there only because their set, or its binding, has just gone missing.
@@ -91,7 +91,7 @@ impl fmt::Display for Failing {
 impl Choice {
     /// What this selection came to.
     pub fn of(selection: &Selection<'_>) -> Self {
-        let fitting = selection.candidates.iter().filter_map(|it| match it.fate {
+        let fitting = selection.candidates.iter().filter_map(|it| match it.result {
             CandidateResult::Fits { place, .. } => {
                 let total = selection.ranking.totals.get(place).copied().unwrap_or_default();
                 Some((it.cluster.metadata.name.as_deref().unwrap_or_default(), total))
@@ -121,10 +121,10 @@ impl Choice {
         number: Option<i32>,
     ) -> Self {
         let fitting = settled
-            .fates
+            .results
             .iter()
             .enumerate()
-            .filter_map(|(position, fate)| match fate {
+            .filter_map(|(position, result)| match result {
                 CandidateResult::Fits { place, .. } => Some((name(position), settled.ranking.totals[*place])),
                 _ => None,
             });

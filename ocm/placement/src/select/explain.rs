@@ -3,10 +3,10 @@
 use ocm_api::cluster::ManagedCluster;
 
 use super::{
-    Candidate, CandidateResult, Outcome, Selection, World, asked_of,
+    Candidate, CandidateResult, ChoiceOutcome, Selection, SelectionInput,
     cel::Engine,
-    has_expressions,
-    predicates::{Asked, Predicates, Unmet},
+    evaluator_of, has_expressions,
+    predicates::{ExpressionEvaluator, Predicates, Unmet},
 };
 
 /// What became of one cluster.
@@ -23,7 +23,7 @@ pub struct Explained {
 }
 
 /// What the choice as a whole came to, sentence by sentence.
-pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
+pub fn placement(world: &SelectionInput, selection: &Selection<'_>) -> Vec<String> {
     let it = &world.placement.metadata;
     let (namespace, name) = (
         it.namespace.as_deref().unwrap_or_default(),
@@ -35,7 +35,7 @@ pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
         all.join(", ")
     };
     let mut sentences = Vec::new();
-    if let Outcome::Misconfigured { plugin, message } = &selection.outcome {
+    if let ChoiceOutcome::Misconfigured { plugin, message } = &selection.outcome {
         let plugin = if plugin.is_empty() {
             String::new()
         } else {
@@ -86,16 +86,16 @@ pub fn placement(world: &World, selection: &Selection<'_>) -> Vec<String> {
             selection.unscheduled
         ));
     }
-    if let Outcome::Warning { message, .. } = &selection.outcome {
+    if let ChoiceOutcome::Warning { message, .. } = &selection.outcome {
         sentences.push(format!("{message}: they count as 0."));
     }
     sentences
 }
 
 /// What became of every cluster of the hub, by name.
-pub fn clusters(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
+pub fn clusters(world: &SelectionInput, selection: &Selection<'_>) -> Vec<Explained> {
     let engine = has_expressions(&world.placement).then(|| Engine::new(world.scores.clone()));
-    let mut asked = asked_of(engine.as_ref());
+    let mut asked = evaluator_of(engine.as_ref());
     let predicates = Predicates::of(&world.placement, || {
         engine.as_ref().expect("there is one when there are expressions")
     });
@@ -112,10 +112,10 @@ pub fn clusters(world: &World, selection: &Selection<'_>) -> Vec<Explained> {
 }
 
 fn one(
-    world: &World,
+    world: &SelectionInput,
     selection: &Selection<'_>,
     predicates: Option<&Predicates>,
-    asked: &mut dyn Asked,
+    asked: &mut dyn ExpressionEvaluator,
     cluster: &ManagedCluster,
     candidate: Option<&Candidate<'_>>,
 ) -> Explained {
@@ -134,8 +134,8 @@ fn one(
         };
         return explained;
     };
-    explained.because = match (&selection.outcome, candidate.fate) {
-        (Outcome::Misconfigured { .. }, _) => "is not looked at while the placement makes no sense".to_owned(),
+    explained.because = match (&selection.outcome, candidate.result) {
+        (ChoiceOutcome::Misconfigured { .. }, _) => "is not looked at while the placement makes no sense".to_owned(),
         (_, CandidateResult::NoPredicate) => {
             let unmet = predicates
                 .map(|it| it.unmet(&world.placement, cluster, asked))

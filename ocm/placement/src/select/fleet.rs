@@ -17,7 +17,7 @@ const JOURNAL_MAX: usize = 4096;
 
 /// The clusters, and what add-ons say of them.
 #[derive(Default)]
-pub struct Fleet {
+pub struct FleetTable {
     slots: Vec<Option<Known>>,
     free: Vec<u32>,
     by_name: BTreeMap<Arc<str>, u32>,
@@ -51,7 +51,7 @@ pub enum Delta {
     Changed(Vec<(u32, Option<Known>)>),
 }
 
-impl Fleet {
+impl FleetTable {
     /// Puts a cluster in, in the place of its last state.
     pub fn put(&mut self, cluster: Arc<ManagedCluster>) {
         let text = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -259,7 +259,7 @@ mod tests {
         Arc::new(serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "spec": {}})).unwrap())
     }
 
-    fn shown(fleet: &Fleet, seen: Option<u64>) -> String {
+    fn shown(fleet: &FleetTable, seen: Option<u64>) -> String {
         match fleet.since(seen) {
             Delta::All => "all".to_owned(),
             Delta::Changed(changed) => changed
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn who_has_looked_before_sees_what_has_changed_since() {
-        let put = |fleet: &mut Fleet, name: &str| fleet.put(cluster(name, json!({})));
-        let mut fleet = Fleet::default();
+        let put = |fleet: &mut FleetTable, name: &str| fleet.put(cluster(name, json!({})));
+        let mut fleet = FleetTable::default();
         put(&mut fleet, "a");
         put(&mut fleet, "b");
         assert_eq!(shown(&fleet, None), "all");
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn who_has_not_looked_looks_at_those_that_have_a_label_it_asks_for() {
-        let mut fleet = Fleet::default();
+        let mut fleet = FleetTable::default();
         for (name, env) in [("a", "prod"), ("b", "dev"), ("c", "prod"), ("d", "dev")] {
             fleet.put(cluster(name, json!({"env": env, "all": "yes"})));
         }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use ocm_api::cluster::{GroupStrategy, ManagedCluster};
 
-use super::{claim, selector::Selector};
+use super::{choice::Group, claim, selector::Selector};
 
 /// The most clusters one PlacementDecision holds.
 pub const DECISIONS_MAX: usize = 100;
@@ -20,16 +20,16 @@ pub struct DecidedGroup<'a> {
 }
 
 /// One PlacementDecision as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<'a> {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DesiredDecision {
     /// Its name.
     pub name: String,
     /// Its group's name.
-    pub group: &'a str,
+    pub group: String,
     /// Its group's index.
     pub index: usize,
     /// Its clusters, by name.
-    pub clusters: &'a [&'a str],
+    pub clusters: Vec<String>,
 }
 
 /// Splits `chosen`, which comes by name, into groups. What is wrong with the strategy otherwise.
@@ -86,16 +86,16 @@ fn length(wanted: Option<&IntOrString>, total: usize) -> Result<usize, String> {
 }
 
 /// The PlacementDecisions that hold these groups.
-pub fn pages<'a>(placement: &str, groups: &'a [DecidedGroup<'a>]) -> Vec<Page<'a>> {
-    let mut pages = Vec::new();
+pub fn decisions(placement: &str, groups: &[Group]) -> Vec<DesiredDecision> {
+    let mut decisions = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        let mut push = |clusters| {
-            let name = format!("{placement}-decision-{}", pages.len() + 1);
-            pages.push(Page {
+        let mut push = |clusters: &[String]| {
+            let name = format!("{placement}-decision-{}", decisions.len() + 1);
+            decisions.push(DesiredDecision {
                 name,
-                group: group.name,
+                group: group.name.clone(),
                 index,
-                clusters,
+                clusters: clusters.to_vec(),
             });
         };
         match group.clusters.as_slice() {
@@ -103,7 +103,7 @@ pub fn pages<'a>(placement: &str, groups: &'a [DecidedGroup<'a>]) -> Vec<Page<'a
             clusters => clusters.chunks(DECISIONS_MAX).for_each(push),
         }
     }
-    pages
+    decisions
 }
 
 #[cfg(test)]
@@ -171,18 +171,12 @@ mod tests {
     #[test]
     fn a_hundred_clusters_fill_a_decision() {
         let names: Vec<String> = (0..250).map(|it| format!("c{it:03}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let groups = [
-            DecidedGroup {
-                name: "canary",
-                clusters: names[..1].to_vec(),
-            },
-            DecidedGroup {
-                name: "",
-                clusters: names[1..].to_vec(),
-            },
-        ];
-        let shown: Vec<_> = pages("p", &groups)
+        let group = |name: &str, clusters: &[String]| Group {
+            name: name.to_owned(),
+            clusters: clusters.to_vec(),
+        };
+        let groups = [group("canary", &names[..1]), group("", &names[1..])];
+        let shown: Vec<_> = decisions("p", &groups)
             .iter()
             .map(|it| (it.name.clone(), it.index, it.clusters.len()))
             .collect();
@@ -196,6 +190,6 @@ mod tests {
             shown,
             expected.map(|(name, index, count)| (name.to_owned(), index, count))
         );
-        assert_eq!(pages("p", &[DecidedGroup::default()])[0].clusters.len(), 0);
+        assert_eq!(decisions("p", &[Group::default()])[0].clusters.len(), 0);
     }
 }

@@ -6,7 +6,7 @@ use ocm_api::cluster::{ManagedClusterSet, Membership};
 use parking_lot::Mutex;
 
 use super::{
-    fleet::{Delta, Fleet, Known},
+    fleet::{Delta, FleetTable, Known},
     slots::Slots,
 };
 
@@ -27,7 +27,7 @@ struct OfSet {
 
 impl Members {
     /// The clusters of any of these sets, those that are being deleted left out.
-    pub(crate) fn of(&self, sets: &[Arc<ManagedClusterSet>], fleet: &Fleet) -> Slots {
+    pub(crate) fn of(&self, sets: &[Arc<ManagedClusterSet>], fleet: &FleetTable) -> Slots {
         let mut by_set = self.by_set.lock();
         if by_set.len() > SETS_MAX {
             by_set.clear();
@@ -58,7 +58,7 @@ impl Members {
 }
 
 impl OfSet {
-    fn look(&mut self, fleet: &Fleet) {
+    fn look(&mut self, fleet: &FleetTable) {
         let membership = Membership::of([&*self.set]);
         let is_in = |it: &Known| it.cluster.metadata.deletion_timestamp.is_none() && membership.has(&it.cluster);
         match fleet.since(self.seen) {

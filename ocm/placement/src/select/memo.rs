@@ -15,14 +15,14 @@ use ocm_api::cluster::{AddOnScore, ManagedCluster, ManagedClusterSet, Placement}
 use parking_lot::{Mutex, RwLock};
 
 use super::{
-    Choice, Failing, Needs, Outcome, Scores,
+    Choice, ChoiceOutcome, Failing, Needs, Scores,
     cel::{Engine, Expression, FindScores},
-    fleet::{Delta, Fleet, Known},
+    fleet::{Delta, FleetTable, Known},
     has_expressions,
     members::Members,
-    predicates::{Asked, Fresh, Judgement, Nobody, Predicates},
+    predicates::{ExpressionEvaluator, Fresh, Judgement, NoEvaluator, Predicates},
     prioritize::{self, Amounts, Prioritizer, Said},
-    scope::Scope,
+    scope::EligibleSets,
     settle::{self, Contest},
     slots::Slots,
 };
@@ -60,7 +60,7 @@ pub struct Around<'a> {
     /// The time.
     pub now: Timestamp,
     /// Which sets count.
-    pub scope: Scope,
+    pub scope: EligibleSets,
     /// The clusters that the placement's decisions name now, and how often.
     pub own: &'a BTreeMap<&'a str, u32>,
     /// The highest number of other placements' decisions that name one cluster.
@@ -68,16 +68,16 @@ pub struct Around<'a> {
 }
 
 /// What all placements of a hub look at together.
-pub struct Shared {
+pub struct SharedFleet {
     /// The clusters.
-    pub fleet: RwLock<Fleet>,
+    pub fleet: RwLock<FleetTable>,
     members: Members,
     answers: Answers,
 }
 
-impl Default for Shared {
+impl Default for SharedFleet {
     fn default() -> Self {
-        let fleet = Fleet::default();
+        let fleet = FleetTable::default();
         let answers = Answers::new(fleet.scores().clone());
         Self {
             fleet: RwLock::new(fleet),
@@ -87,10 +87,10 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
+impl SharedFleet {
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.fleet.write() = Fleet::default();
+        *self.fleet.write() = FleetTable::default();
         self.members.clear();
         self.answers.clear();
     }
@@ -135,7 +135,7 @@ impl Memo {
     }
 
     /// Looks at what has changed. `sets` are those that count.
-    pub fn look(&mut self, placement: &Arc<Placement>, mut sets: Vec<Arc<ManagedClusterSet>>, shared: &Shared) {
+    pub fn look(&mut self, placement: &Arc<Placement>, mut sets: Vec<Arc<ManagedClusterSet>>, shared: &SharedFleet) {
         if self.placement.spec != placement.spec {
             *self = Self::new(placement.clone());
         }
@@ -156,7 +156,7 @@ impl Memo {
         }
     }
 
-    fn look_at(&mut self, shared: &Shared, asked: &mut impl Remembers, engine: &impl Engines) {
+    fn look_at(&mut self, shared: &SharedFleet, asked: &mut impl Remembers, engine: &impl Engines) {
         let is_first = self.seen.is_none();
         if is_first {
             self.predicates = Predicates::of(&self.placement, || engine.get());
@@ -257,10 +257,10 @@ impl Memo {
     }
 
     /// Chooses. What [`super::select`] would choose, where nothing is held.
-    pub fn choose(&self, fleet: &Fleet, around: Around<'_>) -> Choice {
+    pub fn choose(&self, fleet: &FleetTable, around: Around<'_>) -> Choice {
         let mut choice = Choice {
             scope: around.scope,
-            outcome: Outcome::Success,
+            outcome: ChoiceOutcome::Success,
             members: self.members,
             held: false,
             failing: None,
@@ -277,7 +277,7 @@ impl Memo {
             Err(message) => Err(("Predicate", message.clone())),
         });
         if let Err((plugin, message)) = readable {
-            choice.outcome = Outcome::Misconfigured { plugin, message };
+            choice.outcome = ChoiceOutcome::Misconfigured { plugin, message };
             return choice;
         }
         choice.failing = self.example.as_ref().map(|(cluster, error)| Failing {
@@ -346,7 +346,7 @@ impl Memo {
         match settle::settle(&contest) {
             Ok(settled) => choice.settled(name, settled, placement.spec.number_of_clusters),
             Err((plugin, message)) => {
-                choice.outcome = Outcome::Misconfigured { plugin, message };
+                choice.outcome = ChoiceOutcome::Misconfigured { plugin, message };
                 choice
             }
         }
@@ -354,7 +354,7 @@ impl Memo {
 }
 
 /// One who may know the answers for a cluster in a state.
-trait Remembers: Asked {
+trait Remembers: ExpressionEvaluator {
     /// The next questions are about this state.
     fn is(&mut self, version: u64);
 }
@@ -379,9 +379,9 @@ impl Engines for NoEngine {
 
 struct Unasked;
 
-impl Asked for Unasked {
+impl ExpressionEvaluator for Unasked {
     fn all_true(&mut self, expressions: &[Expression], cluster: &ManagedCluster) -> Result<bool, String> {
-        Nobody.all_true(expressions, cluster)
+        NoEvaluator.all_true(expressions, cluster)
     }
 }
 
@@ -467,7 +467,7 @@ struct Remembered<'a> {
     version: u64,
 }
 
-impl Asked for Remembered<'_> {
+impl ExpressionEvaluator for Remembered<'_> {
     fn all_true(&mut self, expressions: &[Expression], cluster: &ManagedCluster) -> Result<bool, String> {
         if expressions.len() > APART_MAX {
             return self.fresh.all_true(expressions, cluster);

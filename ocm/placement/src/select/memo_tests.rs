@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    memo::{Around, Memo, Shared},
+    memo::{Around, Memo, SharedFleet},
     model_tests::{self, Dice},
     tests::object,
     *,
@@ -15,7 +15,7 @@ use super::{
 /// The world as JSON, and the same as the hub keeps it.
 struct Both {
     world: Value,
-    shared: Shared,
+    shared: SharedFleet,
     memo: Memo,
 }
 
@@ -30,7 +30,7 @@ fn name(value: &Value) -> String {
 impl Both {
     fn new(dice: &mut Dice) -> Self {
         let world = model_tests::world(dice.roll(1 << 40));
-        let shared = Shared::default();
+        let shared = SharedFleet::default();
         let mut fleet = shared.fleet.write();
         clusters(&world).iter().for_each(|it| fleet.put(object(it.clone())));
         for it in world["scores"].as_array().unwrap() {
@@ -93,10 +93,10 @@ impl Both {
     }
 
     /// As the hub looks at it.
-    fn choose(&mut self, world: &World) -> Choice {
+    fn choose(&mut self, world: &SelectionInput) -> Choice {
         let exists = |name: &str| world.sets.iter().any(|it| it.name_any() == name);
         let bindings = world.bindings.iter().map(|it| &**it);
-        let scope = Scope::of(&world.placement, bindings, [], exists, world.now);
+        let scope = EligibleSets::of(&world.placement, bindings, [], exists, world.now);
         let eligible = world.sets.iter().filter(|it| scope.eligible.contains(&it.name_any()));
         self.memo
             .look(&world.placement, eligible.cloned().collect(), &self.shared);

@@ -1,4 +1,4 @@
-//! Choosing clusters: everything a placement depends on goes in as a [`World`], and the choice comes out as a [`Selection`],
+//! Choosing clusters: everything a placement depends on goes in as a [`SelectionInput`], and the choice comes out as a [`Selection`],
 //! with what became of every cluster. Nothing here knows a clock or an API server.
 //!
 //! Upstream: ocm `pkg/placement/controllers/scheduling`, `pkg/placement/plugins`. The algorithm, its formulas and its
@@ -15,6 +15,7 @@
 
 pub mod cel;
 pub mod choice;
+mod conditions;
 pub mod explain;
 pub mod fleet;
 pub mod groups;
@@ -29,7 +30,6 @@ pub(crate) mod settle;
 pub mod slots;
 pub mod steps;
 pub mod taint;
-mod verdict;
 
 #[cfg(test)]
 mod memo_tests;
@@ -48,19 +48,19 @@ use ocm_api::cluster::{
 
 use cel::Engine;
 pub use choice::{Choice, Failing};
+pub use conditions::{conditions, taken, unwritten};
 use groups::DecidedGroup;
 pub use ocm_api::selector;
 pub(crate) use predicates::claim;
-use predicates::{Asked, Fresh, Judgement, Nobody, Predicates};
+use predicates::{ExpressionEvaluator, Fresh, Judgement, NoEvaluator, Predicates};
 use prioritize::Prioritizer;
-use scope::{Membership, Scope};
+use scope::{EligibleSets, Membership};
 pub use scores::Scores;
 use settle::{Contest, Misconfigured, earliest};
-pub use verdict::{conditions, taken, unwritten};
 
 /// Everything a placement's choice depends on.
 #[derive(Clone)]
-pub struct World {
+pub struct SelectionInput {
     /// The time.
     pub now: Timestamp,
     /// The placement.
@@ -165,7 +165,7 @@ fn groups_of(placement: &Placement) -> impl Iterator<Item = &ocm_api::cluster::G
 
 /// How a choice went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChoiceOutcome {
     /// Well.
     Success,
     /// Well, but somebody should look.
@@ -192,7 +192,7 @@ pub struct Candidate<'a> {
     /// Whether it is here only because its set has just gone missing.
     pub held: bool,
     /// How far it came.
-    pub fate: CandidateResult,
+    pub result: CandidateResult,
 }
 
 /// How far a cluster came.
@@ -227,9 +227,9 @@ pub struct Ranking<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection<'a> {
     /// Which sets counted.
-    pub scope: Scope,
+    pub scope: EligibleSets,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: ChoiceOutcome,
     /// Every cluster of the scope, by name.
     pub candidates: Vec<Candidate<'a>>,
     /// How those that fit were ranked.
@@ -249,13 +249,13 @@ pub struct Selection<'a> {
 }
 
 /// Chooses.
-pub fn select(world: &World) -> Selection<'_> {
+pub fn select(world: &SelectionInput) -> Selection<'_> {
     let placement = &*world.placement;
     let spec = &placement.spec;
     let exists = |name: &str| world.sets.iter().any(|it| it.metadata.name.as_deref() == Some(name));
     let bindings = world.bindings.iter().map(|it| &**it);
     let lost = world.lost_bindings.iter().map(|(it, until)| (&**it, *until));
-    let scope = Scope::of(placement, bindings, lost, exists, world.now);
+    let scope = EligibleSets::of(placement, bindings, lost, exists, world.now);
     let eligible = world.sets.iter().filter(|it| scope.eligible.contains(&it.name_any()));
     let membership = Membership::of(eligible.map(|it| &**it));
     let mut places = Vec::new();
@@ -273,7 +273,7 @@ pub fn select(world: &World) -> Selection<'_> {
             candidates.push(Candidate {
                 cluster,
                 held,
-                fate: CandidateResult::NoPredicate,
+                result: CandidateResult::NoPredicate,
             });
         }
     }
@@ -281,7 +281,7 @@ pub fn select(world: &World) -> Selection<'_> {
     let mut selection = Selection {
         recheck_at: scope.held_until.filter(|_| any_held),
         scope,
-        outcome: Outcome::Success,
+        outcome: ChoiceOutcome::Success,
         candidates,
         ranking: Ranking::default(),
         groups: Vec::new(),
@@ -302,7 +302,7 @@ pub fn select(world: &World) -> Selection<'_> {
         }
     }
     if let Err((plugin, message)) = choose(world, &places, &mut selection) {
-        selection.outcome = Outcome::Misconfigured { plugin, message };
+        selection.outcome = ChoiceOutcome::Misconfigured { plugin, message };
         selection.groups.clear();
         selection.chosen = 0;
         return selection;
@@ -319,10 +319,10 @@ pub(crate) fn has_expressions(placement: &Placement) -> bool {
         .any(|it| !it.cel_selector.cel_expressions.is_empty())
 }
 
-fn choose<'a>(world: &'a World, places: &[usize], selection: &mut Selection<'a>) -> Result<(), Misconfigured> {
+fn choose<'a>(world: &'a SelectionInput, places: &[usize], selection: &mut Selection<'a>) -> Result<(), Misconfigured> {
     settle::number(&world.placement)?;
     let engine = has_expressions(&world.placement).then(|| Engine::new(world.scores.clone()));
-    let mut asked = asked_of(engine.as_ref());
+    let mut asked = evaluator_of(engine.as_ref());
     let predicates = Predicates::of(&world.placement, || {
         engine.as_ref().expect("there is one when there are expressions")
     });
@@ -361,8 +361,8 @@ fn choose<'a>(world: &'a World, places: &[usize], selection: &mut Selection<'a>)
         cluster: &cluster,
     };
     let settled = settle::settle(&contest)?;
-    for (place, fate) in matching.into_iter().zip(settled.fates) {
-        selection.candidates[place].fate = fate;
+    for (place, result) in matching.into_iter().zip(settled.results) {
+        selection.candidates[place].result = result;
     }
     selection.outcome = settled.outcome;
     selection.ranking = settled.ranking;
@@ -372,9 +372,9 @@ fn choose<'a>(world: &'a World, places: &[usize], selection: &mut Selection<'a>)
     Ok(())
 }
 
-pub(crate) fn asked_of<'e>(engine: Option<&'e Engine>) -> Box<dyn Asked + 'e> {
+pub(crate) fn evaluator_of<'e>(engine: Option<&'e Engine>) -> Box<dyn ExpressionEvaluator + 'e> {
     match engine {
         Some(engine) => Box::new(Fresh::new(engine)),
-        None => Box::new(Nobody),
+        None => Box::new(NoEvaluator),
     }
 }

@@ -215,11 +215,11 @@ pub(super) fn spec(dice: &mut Dice) -> Value {
     spec
 }
 
-pub(super) fn typed(world: &Value) -> World {
+pub(super) fn typed(world: &Value) -> SelectionInput {
     fn all<K: serde::de::DeserializeOwned>(values: &Value) -> Vec<Arc<K>> {
         values.as_array().unwrap().iter().map(|it| object(it.clone())).collect()
     }
-    World {
+    SelectionInput {
         now: Timestamp::from_second(NOON + world["now"].as_i64().unwrap_or(0)).unwrap(),
         placement: object(json!({"metadata": {"name": "p", "namespace": "default"}, "spec": world["spec"]})),
         bindings: all(&world["bindings"]),
@@ -581,12 +581,12 @@ fn model(world: &Value) -> Result<Came, ()> {
 }
 
 /// What we make of it.
-fn ours(world: &World) -> Result<Came, ()> {
+fn ours(world: &SelectionInput) -> Result<Came, ()> {
     let selection = select(world);
     // Explaining is for people who ask at any time.
     explain::clusters(world, &selection);
     let choice = Choice::of(&selection);
-    if matches!(choice.outcome, Outcome::Misconfigured { .. }) {
+    if matches!(choice.outcome, ChoiceOutcome::Misconfigured { .. }) {
         return Err(());
     }
     Ok(Came {

@@ -58,7 +58,7 @@ pub(crate) enum Unmet {
 }
 
 /// Who evaluates the expressions of predicates.
-pub(crate) trait Asked {
+pub(crate) trait ExpressionEvaluator {
     /// Whether all expressions are true of the cluster.
     fn all_true(&mut self, expressions: &[Expression], cluster: &ManagedCluster) -> Result<bool, String>;
 }
@@ -75,7 +75,7 @@ impl<'e> Fresh<'e> {
     }
 }
 
-impl Asked for Fresh<'_> {
+impl ExpressionEvaluator for Fresh<'_> {
     fn all_true(&mut self, expressions: &[Expression], cluster: &ManagedCluster) -> Result<bool, String> {
         let of_it = self.seen.as_ref().is_some_and(|(it, _)| std::ptr::eq(*it, cluster));
         if !of_it {
@@ -87,9 +87,9 @@ impl Asked for Fresh<'_> {
 }
 
 /// For placements without expressions.
-pub(crate) struct Nobody;
+pub(crate) struct NoEvaluator;
 
-impl Asked for Nobody {
+impl ExpressionEvaluator for NoEvaluator {
     fn all_true(&mut self, _: &[Expression], _: &ManagedCluster) -> Result<bool, String> {
         Err("there is nobody to ask".to_owned())
     }
@@ -130,7 +130,7 @@ impl Predicates {
     }
 
     /// Without predicates every cluster matches.
-    pub(crate) fn judge(&self, cluster: &ManagedCluster, asked: &mut dyn Asked) -> Judgement {
+    pub(crate) fn judge(&self, cluster: &ManagedCluster, asked: &mut dyn ExpressionEvaluator) -> Judgement {
         let mut error = None;
         for it in &self.all {
             if !it.selects(cluster) {
@@ -163,7 +163,12 @@ impl Predicates {
     }
 
     /// Why each predicate does not match, in their order; empty when one does.
-    pub(crate) fn unmet(&self, placement: &Placement, cluster: &ManagedCluster, asked: &mut dyn Asked) -> Vec<Unmet> {
+    pub(crate) fn unmet(
+        &self,
+        placement: &Placement,
+        cluster: &ManagedCluster,
+        asked: &mut dyn ExpressionEvaluator,
+    ) -> Vec<Unmet> {
         if self.judge(cluster, asked) == Judgement::Matches {
             return Vec::new();
         }

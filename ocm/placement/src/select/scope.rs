@@ -25,7 +25,7 @@ pub const HOLD_BINDING: SignedDuration = SignedDuration::from_secs(5);
 
 /// What the bindings of the namespace and the placement's own list come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scope {
+pub struct EligibleSets {
     /// The sets that are bound and exist, by name.
     pub bound: BTreeSet<String>,
     /// Those of them that the placement wants.
@@ -36,7 +36,7 @@ pub struct Scope {
     pub held_until: Option<Timestamp>,
 }
 
-impl Scope {
+impl EligibleSets {
     /// Reads it. Upstream goes by the bindings' names, which admission keeps equal to their sets' names.
     pub fn of<'a>(
         placement: &Placement,
@@ -65,7 +65,7 @@ impl Scope {
                 continue;
             };
             let until = match bound.status.as_str() {
-                // Nobody has noticed yet; the binding will tell.
+                // NoEvaluator has noticed yet; the binding will tell.
                 "True" => None,
                 _ => bound.last_transition_time.0.checked_add(HOLD).ok(),
             };

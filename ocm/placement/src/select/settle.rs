@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use ocm_api::cluster::{AddOnScore, ManagedCluster, Placement};
 
 use super::{
-    CandidateResult, Outcome, Ranking,
+    CandidateResult, ChoiceOutcome, Ranking,
     groups::{self, DecidedGroup},
     prioritize::{self, Amounts, Field, Prioritizer, Said},
     taint::{self, Tolerated},
@@ -35,9 +35,9 @@ pub(crate) struct Contest<'a, 'f> {
 
 /// What came of it.
 pub(crate) struct Settled<'a> {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ChoiceOutcome,
     /// How far each cluster came.
-    pub(crate) fates: Vec<CandidateResult>,
+    pub(crate) results: Vec<CandidateResult>,
     pub(crate) ranking: Ranking<'a>,
     pub(crate) groups: Vec<DecidedGroup<'a>>,
     pub(crate) chosen: usize,
@@ -62,7 +62,7 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
         taint::check(&spec.tolerations).map_err(|message| ("TaintToleration", message))?;
     }
     let mut recheck_at = None;
-    let mut fates = Vec::with_capacity(count);
+    let mut results = Vec::with_capacity(count);
     let mut fitting = Vec::with_capacity(count);
     for (position, has) in contest.has.iter().enumerate() {
         if (contest.is_tainted)(position) {
@@ -71,14 +71,14 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
                 Tolerated::Until(end) => recheck_at = earliest(recheck_at, end),
                 Tolerated::Not(taint) => {
                     let taint = taints.iter().position(|it| std::ptr::eq(it, taint));
-                    fates.push(CandidateResult::Tainted {
+                    results.push(CandidateResult::Tainted {
                         taint: taint.unwrap_or_default(),
                     });
                     continue;
                 }
             }
         }
-        fates.push(CandidateResult::Fits {
+        results.push(CandidateResult::Fits {
             place: fitting.len(),
             chosen: false,
         });
@@ -103,8 +103,8 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
         now: contest.now,
     };
     let mut settled = Settled {
-        outcome: Outcome::Success,
-        fates,
+        outcome: ChoiceOutcome::Success,
+        results,
         ranking: Ranking::default(),
         groups: Vec::new(),
         chosen: 0,
@@ -113,7 +113,7 @@ pub(crate) fn settle<'a>(contest: &Contest<'a, '_>) -> Result<Settled<'a>, Misco
     rank(&mut settled, &field, weights);
     let order = best(&settled.ranking.totals, number);
     for place in &order {
-        settled.fates[fitting[*place]] = CandidateResult::Fits {
+        settled.results[fitting[*place]] = CandidateResult::Fits {
             place: *place,
             chosen: true,
         };
@@ -145,7 +145,7 @@ fn rank<'a>(settled: &mut Settled<'a>, field: &Field<'_>, weights: Vec<(Prioriti
             *total += weight * value;
         }
         if !given.expired.is_empty() {
-            settled.outcome = Outcome::Warning {
+            settled.outcome = ChoiceOutcome::Warning {
                 plugin: prioritizer.to_string(),
                 message: format!("AddOnPlacementScores {} expired", given.expired.join(" ")),
             };

@@ -12,7 +12,7 @@ use super::{
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct SelectionStep {
     /// What it works on or makes.
     pub title: &'static str,
     /// What it looks at, line by line.
@@ -29,9 +29,9 @@ pub const SELECTORS: [(&str, &str); 3] = [
 ];
 
 /// All steps, in order.
-pub fn steps() -> Vec<Step> {
+pub fn steps() -> Vec<SelectionStep> {
     vec![
-        Step {
+        SelectionStep {
             title: "Clusters",
             lines: vec![
                 "of the sets that are bound to the namespace, or of spec.clusterSets among them".to_owned(),
@@ -43,14 +43,14 @@ pub fn steps() -> Vec<Step> {
             ],
             otherwise: Some("is being deleted"),
         },
-        Step {
+        SelectionStep {
             title: "Predicates",
             lines: std::iter::once("one of them holds, and of that one all of".to_owned())
                 .chain(SELECTORS.map(|(name, what)| format!("{name}: {what}")))
                 .collect(),
             otherwise: Some("matches no predicate"),
         },
-        Step {
+        SelectionStep {
             title: "Tolerations",
             lines: [
                 TaintEffect::NoSelect,
@@ -63,12 +63,12 @@ pub fn steps() -> Vec<Step> {
             .collect(),
             otherwise: Some("has a taint that is not tolerated"),
         },
-        Step {
+        SelectionStep {
             title: "Scores",
             lines: scores(),
             otherwise: None,
         },
-        Step {
+        SelectionStep {
             title: "Choice",
             lines: vec![
                 "the numberOfClusters with the highest sums, all when it is not said".to_owned(),
@@ -76,7 +76,7 @@ pub fn steps() -> Vec<Step> {
             ],
             otherwise: Some("comes after them"),
         },
-        Step {
+        SelectionStep {
             title: "Groups",
             lines: vec![
                 "decisionGroups in their order, then all others".to_owned(),
@@ -84,7 +84,7 @@ pub fn steps() -> Vec<Step> {
             ],
             otherwise: None,
         },
-        Step {
+        SelectionStep {
             title: "PlacementDecisions",
             lines: vec![format!(
                 "NAME-decision-1, -2, ... with at most {DECISIONS_MAX} clusters of one group each, by name"

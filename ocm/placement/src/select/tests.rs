@@ -9,7 +9,7 @@ pub(crate) fn object<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
 }
 
 /// Three clusters in set `prod`, two of them on aws; one in `dev`. Both sets are bound.
-pub(crate) fn world(spec: Value) -> World {
+pub(crate) fn world(spec: Value) -> SelectionInput {
     let cluster = |name: &str, set: &str, platform: &str| {
         object(json!({
             "metadata": {"name": name, "labels": {"cluster.open-cluster-management.io/clusterset": set, "platform": platform}},
@@ -25,7 +25,7 @@ pub(crate) fn world(spec: Value) -> World {
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}),
         )
     };
-    World {
+    SelectionInput {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         placement: object(json!({"metadata": {"name": "p", "namespace": "default"}, "spec": spec})),
         bindings: vec![binding("prod"), binding("dev")],
@@ -56,7 +56,7 @@ pub(crate) fn aws() -> Value {
 }
 
 /// `c1,c2 | Reason: message`
-fn said(world: &World) -> String {
+fn said(world: &SelectionInput) -> String {
     let selection = select(world);
     let clusters: Vec<&str> = selection
         .groups
@@ -222,7 +222,7 @@ fn scores_count_until_they_are_too_old() {
     assert_eq!(late.groups[0].clusters, ["c1"]);
     assert_eq!(
         late.outcome,
-        Outcome::Warning {
+        ChoiceOutcome::Warning {
             plugin: "AddOn/load/cpu".into(),
             message: "AddOnPlacementScores c2/load c3/load expired".into()
         }
@@ -232,7 +232,7 @@ fn scores_count_until_they_are_too_old() {
 #[test]
 fn every_cluster_has_its_reason() {
     let mut it = world(json!({"clusterSets": ["prod"], "numberOfClusters": 1, "predicates": [aws()]}));
-    let explained = |it: &World| -> Vec<String> {
+    let explained = |it: &SelectionInput| -> Vec<String> {
         let selection = select(it);
         let all = explain::clusters(it, &selection);
         let lines = all.iter().map(|it| format!("{} {}", it.cluster, it.because));

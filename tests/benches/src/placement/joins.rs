@@ -17,8 +17,8 @@ use kube::{
     client::Body,
 };
 use ocm_api::cluster::{ManagedCluster, PlacementDecision};
-use ocm_reconcile::Cache;
-use placement::hub::{Caches, Shared, load::clusters, remembering};
+use ocm_reconcile::{Cache, Caches, Clients, controller::start_all};
+use placement::hub::{controllers, load::clusters};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
@@ -86,14 +86,15 @@ pub async fn measure(count: usize, runs: usize) -> Result<Value> {
         .await?;
     hub.apply(PLACEMENT).await;
     let cancel = CancellationToken::new();
-    let caches = Caches::start(Shared::start(&client, &cancel), &client, &cancel);
+    let caches = Caches::new(client.clone(), cancel.clone());
     let slow = Client::new(Slow(client), "default");
-    let (running, _) = remembering(slow, &caches, cancel.clone()).await;
+    let running = start_all(controllers(&caches), &Clients::hub(slow), &cancel);
     let queue = running[0].queue.clone();
+    let decisions = caches.of::<PlacementDecision>();
     let chosen = |decisions: &Cache<PlacementDecision>| -> usize {
         decisions.list().iter().map(|it| clusters(it).count()).sum()
     };
-    until(|| chosen(&caches.decisions) == count - 1, "all are not chosen").await?;
+    until(|| chosen(&decisions) == count - 1, "all are not chosen").await?;
     let (mut begins, mut ceases) = (Vec::new(), Vec::new());
     for run in 0..runs * 2 {
         let (environment, is_in) = if run % 2 == 0 { ("prod", true) } else { ("test", false) };
@@ -103,7 +104,7 @@ pub async fn measure(count: usize, runs: usize) -> Result<Value> {
         api.patch(NEWCOMER, &PatchParams::default(), &Patch::Merge(&patch))
             .await?;
         let is_there = || {
-            let all = caches.decisions.list();
+            let all = decisions.list();
             all.iter().any(|it| clusters(it).any(|it| it == NEWCOMER))
         };
         until(|| is_there() == is_in, "the change is not written").await?;

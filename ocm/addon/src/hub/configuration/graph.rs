@@ -23,7 +23,7 @@ use ocm_api::{
     condition,
     conditions::managed_cluster_add_on::{self, progressing_reason},
 };
-use placement::rollout::{self, Existing, Group, Rollout, Status, Turn, Verdict};
+use placement::rollout::{self, ClusterRollout, Existing, Group, Rollout, Status, Turn};
 
 use super::desired::{self, Desired};
 use crate::hub::facts;
@@ -157,7 +157,7 @@ impl<'a> Graph<'a> {
     }
 
     /// What its placement says about an add-on.
-    pub fn verdict(&self, place: &Place<'a>) -> Option<&Verdict<'a>> {
+    pub fn verdict(&self, place: &Place<'a>) -> Option<&ClusterRollout<'a>> {
         self.nodes[place.node?]
             .rollout
             .as_ref()

@@ -91,8 +91,9 @@ fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<Str
     let Ok(rollout) = scene.rollout(place, seen) else {
         return said;
     };
-    let count =
-        |of: &dyn Fn(&placement::rollout::Verdict<'_>) -> bool| rollout.clusters.iter().filter(|it| of(it)).count();
+    let count = |of: &dyn Fn(&placement::rollout::ClusterRollout<'_>) -> bool| {
+        rollout.clusters.iter().filter(|it| of(it)).count()
+    };
     let has = count(&|it| scene.has(it.cluster));
     let done = count(&|it| it.status == Status::Succeeded);
     if has < place.clusters || done < place.clusters {

@@ -20,7 +20,7 @@ pub enum Unusable {
 }
 
 /// What of a strategy counts for its type.
-pub(super) struct Rules<'s> {
+pub(super) struct RolloutLimits<'s> {
     pub soak: SignedDuration,
     /// None is for ever.
     pub deadline: Option<SignedDuration>,
@@ -29,7 +29,7 @@ pub(super) struct Rules<'s> {
     pub mandatory: &'s [MandatoryDecisionGroup],
 }
 
-impl<'s> Rules<'s> {
+impl<'s> RolloutLimits<'s> {
     pub fn of(strategy: &'s RolloutStrategy) -> Result<Self, Unusable> {
         let (soak, deadline, max_failures, max_concurrency, mandatory) = match strategy.r#type {
             // Neither the soak time nor the failures count when everything starts at once.

@@ -7,7 +7,7 @@ use ocm_api::{
     conditions::placement::{self, reason},
 };
 
-use super::{Choice, Outcome};
+use super::{Choice, ChoiceOutcome};
 
 /// The conditions. `keeps` says that the placement makes no sense and keeps the decisions it has: whether it is satisfied then
 /// stays as it was.
@@ -20,7 +20,7 @@ pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<Co
 }
 
 /// What is said instead while PlacementDecisions of the placement's names belong to somebody else.
-pub fn taken(decisions: &[&str]) -> ConditionUpdate {
+pub fn taken(decisions: &[String]) -> ConditionUpdate {
     wanted(
         placement::SATISFIED,
         false,
@@ -41,7 +41,7 @@ pub fn unwritten(error: &str) -> ConditionUpdate {
 
 fn misconfigured(choice: &Choice, keeps: bool) -> ConditionUpdate {
     match &choice.outcome {
-        Outcome::Misconfigured { plugin, message } => {
+        ChoiceOutcome::Misconfigured { plugin, message } => {
             let kept = if keeps {
                 "; the decisions made before are kept"
             } else {

@@ -10,7 +10,7 @@ use super::Status;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout<'a> {
     /// Every cluster of the placement's decisions, by name.
-    pub clusters: Vec<Verdict<'a>>,
+    pub clusters: Vec<ClusterRollout<'a>>,
     /// Clusters that the caller knows and the placement no longer chooses, by name.
     pub removed: Vec<&'a str>,
     /// Whether more clusters failed than may.
@@ -21,7 +21,7 @@ pub struct Rollout<'a> {
 
 /// What one cluster may do, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict<'a> {
+pub struct ClusterRollout<'a> {
     /// The cluster.
     pub cluster: &'a str,
     /// Its decision group's name; empty for the groups without one.
@@ -91,28 +91,28 @@ pub enum Wait {
 
 impl<'a> Rollout<'a> {
     /// The clusters that take part now: they start, are in flight, or soak (upstream: `ClustersToRollout`).
-    pub fn to_rollout(&self) -> impl Iterator<Item = &Verdict<'a>> {
+    pub fn to_rollout(&self) -> impl Iterator<Item = &ClusterRollout<'a>> {
         self.clusters.iter().filter(|it| it.turn.is_in_rollout())
     }
 
     /// The clusters that take the change now.
-    pub fn starts(&self) -> impl Iterator<Item = &Verdict<'a>> {
+    pub fn starts(&self) -> impl Iterator<Item = &ClusterRollout<'a>> {
         self.clusters.iter().filter(|it| it.turn == Turn::Start)
     }
 
     /// The clusters whose deadline has passed (upstream: `ClustersTimeOut`).
-    pub fn timed_out(&self) -> impl Iterator<Item = &Verdict<'a>> {
+    pub fn timed_out(&self) -> impl Iterator<Item = &ClusterRollout<'a>> {
         self.clusters.iter().filter(|it| it.turn == Turn::TimesOut)
     }
 
-    /// One cluster's verdict; nothing when the placement does not choose it.
-    pub fn of(&self, cluster: &str) -> Option<&Verdict<'a>> {
+    /// One cluster's turn; nothing when the placement does not choose it.
+    pub fn of(&self, cluster: &str) -> Option<&ClusterRollout<'a>> {
         let position = self.clusters.binary_search_by(|it| it.cluster.cmp(cluster)).ok()?;
         self.clusters.get(position)
     }
 }
 
-impl Verdict<'_> {
+impl ClusterRollout<'_> {
     /// Whether it counts as a failure.
     pub fn has_failed(&self) -> bool {
         matches!(self.status, Status::Failed | Status::TimeOut)
