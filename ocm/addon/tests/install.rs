@@ -19,7 +19,7 @@ use ocm_api::{
     cluster::{ManagedCluster, Placement},
     condition,
 };
-use ocm_reconcile::{Clients, Reconciler};
+use ocm_reconcile::{Clients, run::once};
 use serde_json::{Value, json};
 use testkit::wait;
 use world::{World, patch_status, read, said};
@@ -64,8 +64,8 @@ async fn with_clusters(count: usize) -> World {
     world
 }
 
-fn feature(shared: &addon::hub::Shared, cluster: &str) -> Option<String> {
-    let cluster = shared.clusters.named(cluster)?;
+fn feature(watched: &world::Watched, cluster: &str) -> Option<String> {
+    let cluster = watched.clusters.named(cluster)?;
     cluster.metadata.labels.as_ref()?.get(FEATURE).cloned()
 }
 
@@ -91,10 +91,8 @@ async fn a_cluster_that_is_chosen_before_it_has_a_namespace_is_waited_for_and_th
     world.offer(placed()).await;
     world.choose("some", &names(&["cluster1", "cluster2"])).await;
     is_on(&world, &["cluster1"]).await;
-    let again = Install::new(&world.caches)
-        .reconcile(&Clients::hub(client.clone()), "simple")
-        .await
-        .unwrap();
+    let install = Install::new(&world.caches);
+    let again = once(&install, &Clients::hub(client.clone()), "simple").await.unwrap();
     assert!(again.is_some(), "it looks again");
 
     let namespace: Namespace = read(json!({"metadata": {"name": "cluster2"}}));

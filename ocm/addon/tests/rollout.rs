@@ -111,8 +111,8 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
             },
         }))
         .await;
-    let all_done = |shared: &addon::hub::Shared| {
-        let addons = shared.addons.list();
+    let all_done = |watched: &world::Watched| {
+        let addons = watched.addons.list();
         (addons.len() == CLUSTERS && addons.iter().all(|it| is_done(it))).then(|| hashes(&addons[0]).0)
     };
     let before = world.until("everybody has the first configuration", all_done).await;
@@ -123,7 +123,7 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
         ..Record::default()
     }));
     let seen = record.clone();
-    world.shared.addons.listen(move |_, new| {
+    world.watched.addons.listen(move |_, new| {
         let Some(addon) = new else { return };
         let mut seen = seen.lock();
         let (desired, applied) = hashes(addon);
@@ -137,7 +137,7 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
         seen.most = seen.most.max(seen.under_way.len());
     });
     let seen = record.clone();
-    world.shared.works.listen(move |old, new| {
+    world.watched.works.listen(move |old, new| {
         let changed =
             matches!((old, new), (Some(old), Some(new)) if old.metadata.generation != new.metadata.generation);
         let Some(work) = new.filter(|_| changed) else { return };
@@ -154,8 +154,8 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
         .await
         .unwrap();
     world
-        .until("everybody has the second configuration", |shared| {
-            all_done(shared).filter(|it| *it != before)
+        .until("everybody has the second configuration", |watched| {
+            all_done(watched).filter(|it| *it != before)
         })
         .await;
     is_completed(&world).await;
@@ -189,8 +189,8 @@ async fn never_more_clusters_are_under_way_than_a_quarter() {
 async fn is_completed(world: &World) {
     let message = "selected clusters 200. configured addons 200/200 completed with no errors, 0 failed 0 timeout.";
     world
-        .until("the progression is completed", |shared| {
-            let offer = shared.cluster_management_addons.named("configured")?;
+        .until("the progression is completed", |watched| {
+            let offer = watched.cluster_management_addons.named("configured")?;
             let progression = offer.status.as_ref()?.install_progressions.first()?.clone();
             let reference = progression.config_references.first()?;
             let is_applied = reference.last_applied_config == reference.desired_config;

@@ -79,8 +79,8 @@ async fn an_agent_stays_in_its_namespace_while_its_add_on_is_given_another_confi
     let arrived = async |name: &str| {
         let what = format!("configuration {name} has arrived everywhere");
         world
-            .until(&what, |shared| {
-                let all = shared.addons.list();
+            .until(&what, |watched| {
+                let all = watched.addons.list();
                 (all.len() == clusters.len() && all.iter().all(|it| has(it, name))).then_some(())
             })
             .await;
@@ -89,14 +89,14 @@ async fn an_agent_stays_in_its_namespace_while_its_add_on_is_given_another_confi
     // Who writes where the add-on is need not be the first to see its configuration.
     let is_home = |it: &Arc<ManagedClusterAddOn>| it.status.as_ref().is_some_and(|it| it.namespace == "hello");
     world
-        .until("all are where the configuration says", |shared| {
-            shared.addons.list().iter().all(is_home).then_some(())
+        .until("all are where the configuration says", |watched| {
+            watched.addons.list().iter().all(is_home).then_some(())
         })
         .await;
 
     let namespaces = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = namespaces.clone();
-    world.shared.addons.listen(move |_, new| {
+    world.watched.addons.listen(move |_, new| {
         let status = new.and_then(|it| it.status.clone()).unwrap_or_default();
         seen.lock().insert(status.namespace);
     });
@@ -114,7 +114,7 @@ async fn an_agent_stays_in_its_namespace_while_its_add_on_is_given_another_confi
     for round in 0..4 {
         let name = ["b", "a"][round % 2];
         let own = json!([{"group": GROUP, "resource": "addondeploymentconfigs", "namespace": "default", "name": name}]);
-        for addon in world.shared.addons.list() {
+        for addon in world.watched.addons.list() {
             world
                 .addons(&addon.namespace().unwrap())
                 .patch(

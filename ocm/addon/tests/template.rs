@@ -77,8 +77,8 @@ async fn hosted(manifests: &[Value]) -> World {
         .await
         .unwrap();
     world
-        .until("the add-on has arrived", |shared| {
-            let addon = shared.addons.get("c1", "hello")?;
+        .until("the add-on has arrived", |watched| {
+            let addon = watched.addons.get("c1", "hello")?;
             told(&addon, "Progressing").contains("False/Completed").then_some(())
         })
         .await;
@@ -93,13 +93,13 @@ async fn what_a_template_has_for_the_hosting_cluster_goes_there() {
         map("nowhere", Some("none")),
     ];
     let world = hosted(&manifests).await;
-    let works = &world.shared.works;
+    let works = &world.watched.works;
     assert_eq!(maps_in(&works.get("c1", "addon-hello-deploy-0").unwrap()), ["here"]);
     assert_eq!(
         maps_in(&works.get("host", "addon-hello-deploy-hosting-c1-0").unwrap()),
         ["there"]
     );
-    let addon = world.shared.addons.get("c1", "hello").unwrap();
+    let addon = world.watched.addons.get("c1", "hello").unwrap();
     assert!(told(&addon, "HostingClusterValidity").starts_with("True/"));
     assert!(told(&addon, "HostingManifestApplied").starts_with("True/"));
     world.stop().await;
@@ -111,8 +111,8 @@ async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
     let templates: Api<AddOnTemplate> = Api::all(world.site.client());
     templates.delete("hello", &Default::default()).await.unwrap();
     world
-        .until("the add-on is told that there is none", |shared| {
-            let addon = shared.addons.get("c1", "hello")?;
+        .until("the add-on is told that there is none", |watched| {
+            let addon = watched.addons.get("c1", "hello")?;
             let reference = addon.status.as_ref()?.config_references.first()?.clone();
             let is_told = told(&addon, "ManifestApplied").contains("AddOnTemplate hello does not exist");
             (is_told && reference.desired_config?.spec_hash.is_empty()).then_some(())
@@ -120,16 +120,16 @@ async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
         .await;
     assert!(
         world
-            .shared
+            .watched
             .works
             .get("host", "addon-hello-deploy-hosting-c1-0")
             .is_some()
     );
     world.addons("c1").delete("hello", &Default::default()).await.unwrap();
     world
-        .until("it is gone, and what was hosted for it", |shared| {
-            let addon = shared.addons.get("c1", "hello");
-            (addon.is_none() && shared.works.list_in("host").is_empty()).then_some(())
+        .until("it is gone, and what was hosted for it", |watched| {
+            let addon = watched.addons.get("c1", "hello");
+            (addon.is_none() && watched.works.list_in("host").is_empty()).then_some(())
         })
         .await;
     world.stop().await;
@@ -138,12 +138,12 @@ async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_template_with_nothing_for_a_hosting_cluster_is_deployed_as_ever_and_says_so() {
     let world = hosted(&[map("here", None), map("nowhere", Some("none"))]).await;
-    let works = &world.shared.works;
+    let works = &world.watched.works;
     let mut maps = maps_in(&works.get("c1", "addon-hello-deploy-0").unwrap());
     maps.sort();
     assert_eq!(maps, ["here", "nowhere"]);
     assert!(works.list_in("host").is_empty());
-    let addon = world.shared.addons.get("c1", "hello").unwrap();
+    let addon = world.watched.addons.get("c1", "hello").unwrap();
     assert_eq!(
         told(&addon, "HostingManifestApplied"),
         "True/AddonManifestApplied: no manifest need to apply: the add-on does not run hosted, and all of it goes to the \
@@ -160,7 +160,7 @@ fn registration(roles: &[&str]) -> Value {
 }
 
 async fn arrives(world: &World, cluster: &str) {
-    let work = world.shared.works.get(cluster, "addon-hello-deploy-0").unwrap();
+    let work = world.watched.works.get(cluster, "addon-hello-deploy-0").unwrap();
     let works: Api<ManifestWork> = Api::namespaced(world.site.client(), cluster);
     let at = |r#type: &str| {
         let mut it = said(r#type, "True", "Done");
@@ -187,15 +187,15 @@ async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() 
     }]});
     world.offer(offer).await;
     for it in &names {
-        let has_work = |shared: &addon::hub::Shared| {
-            let work = shared.works.get(it, "addon-hello-deploy-0")?;
+        let has_work = |watched: &world::Watched| {
+            let work = watched.works.get(it, "addon-hello-deploy-0")?;
             (maps_in(&work) == ["one"]).then_some(())
         };
         world.until("the first template is on a cluster", has_work).await;
         arrives(&world, it).await;
         world
-            .until("it has arrived", |shared| {
-                let addon = shared.addons.get(it, "hello")?;
+            .until("it has arrived", |watched| {
+                let addon = watched.addons.get(it, "hello")?;
                 told(&addon, "Progressing").contains("False/Completed").then_some(())
             })
             .await;
@@ -208,15 +208,15 @@ async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() 
     }));
     let next = Patch::Merge(template(&[map("two", None)], &next));
     templates.patch("hello", &PatchParams::default(), &next).await.unwrap();
-    let signers = |shared: &addon::hub::Shared, cluster: &str| {
-        let addon = shared.addons.get(cluster, "hello");
+    let signers = |watched: &world::Watched, cluster: &str| {
+        let addon = watched.addons.get(cluster, "hello");
         let status = addon.as_ref().and_then(|it| it.status.as_ref());
         status.map_or(0, |it| it.registrations.len())
     };
     let is_on = |cluster: &'static str| {
-        move |shared: &addon::hub::Shared| {
-            let work = shared.works.get(cluster, "addon-hello-deploy-0")?;
-            (maps_in(&work) == ["two"] && signers(shared, cluster) == 2).then_some(())
+        move |watched: &world::Watched| {
+            let work = watched.works.get(cluster, "addon-hello-deploy-0")?;
+            (maps_in(&work) == ["two"] && signers(watched, cluster) == 2).then_some(())
         }
     };
     world.until("the second template is on c1", is_on("c1")).await;
@@ -233,9 +233,9 @@ async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() 
         found.unwrap().role_ref.name
     };
     assert_eq!(role_of("c2").await, "view");
-    assert_eq!(signers(&world.shared, "c2"), 1);
+    assert_eq!(signers(&world.watched, "c2"), 1);
     assert_eq!(
-        maps_in(&world.shared.works.get("c2", "addon-hello-deploy-0").unwrap()),
+        maps_in(&world.watched.works.get("c2", "addon-hello-deploy-0").unwrap()),
         ["one"]
     );
 
@@ -258,8 +258,8 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
     });
     let world = hosted(&[deployment]).await;
     let namespace =
-        |shared: &addon::hub::Shared| shared.addons.get("c1", "hello")?.status.clone().map(|it| it.namespace);
-    assert_eq!(namespace(&world.shared).as_deref(), Some("greetings"));
+        |watched: &world::Watched| watched.addons.get("c1", "hello")?.status.clone().map(|it| it.namespace);
+    assert_eq!(namespace(&world.watched).as_deref(), Some("greetings"));
     // Nobody looks after the template's configurations any more, so that this cluster is not told that there is none.
     let offers: Api<ocm_api::addon::v1alpha1::ClusterManagementAddOn> = Api::all(world.site.client());
     let own = json!({"metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "self"}}});
@@ -270,8 +270,8 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
     let templates: Api<AddOnTemplate> = Api::all(world.site.client());
     templates.delete("hello", &Default::default()).await.unwrap();
     world
-        .until("its manager says that there is no template", |shared| {
-            let addon = shared.addons.get("c1", "hello")?;
+        .until("its manager says that there is no template", |watched| {
+            let addon = watched.addons.get("c1", "hello")?;
             told(&addon, "RegistrationApplied")
                 .contains("AddOnTemplate hello does not exist")
                 .then_some(())
@@ -281,10 +281,10 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
     settle(&Registrations::new(context), &clients, "c1/hello", 3)
         .await
         .unwrap();
-    assert_eq!(namespace(&world.shared).as_deref(), Some("greetings"));
+    assert_eq!(namespace(&world.watched).as_deref(), Some("greetings"));
     assert!(
         world
-            .shared
+            .watched
             .works
             .get("host", "addon-hello-deploy-hosting-c1-0")
             .is_some()
@@ -309,8 +309,8 @@ async fn a_template_that_names_another_add_on_is_deployed_and_that_is_told_once(
             .await
             .unwrap();
         world
-            .until("the add-on has arrived", |shared| {
-                let addon = shared.addons.get(cluster, "renamed")?;
+            .until("the add-on has arrived", |watched| {
+                let addon = watched.addons.get(cluster, "renamed")?;
                 told(&addon, "Progressing").contains("False/Completed").then_some(())
             })
             .await;

@@ -43,7 +43,8 @@ pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     match component {
         Component::Registration => {
-            let of_add_ons = addon::hub::of_clusters(client.clone(), &watches.of_clusters(), cancel.clone());
+            let of_add_ons = addon::hub::of_clusters(&watches.caches);
+            let of_add_ons = start_all(of_add_ons, &Clients::hub(client.clone()), &cancel);
             let registration = options.registration.clone();
             let mut running = registration::hub::controllers(client, watches.registration(), registration, cancel);
             running.extend(of_add_ons);
@@ -84,17 +85,17 @@ fn later(starting: impl Future<Output = Vec<Running>> + Send + 'static, cancel: 
 
 fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
-    let shared = watches.of_add_ons();
-    let caches = addon::hub::Caches::start(shared.clone(), &client, &cancel);
-    let mut running = addon::hub::controllers(client.clone(), &caches, cancel.clone());
+    let caches = watches.caches.clone();
+    let clients = Clients::hub(client.clone());
+    let mut running = start_all(addon::hub::controllers(&caches), &clients, &cancel);
     // What runs add-ons asks the hub first who it is; the others do not wait for the answer.
     let (options, ends) = (options.clone(), cancel.clone());
     let starting = async move {
-        let Some(manager) = manager(&client, &shared, &options, &ends).await else {
+        let Some(manager) = manager(&client, &caches, &options, &ends).await else {
             return Vec::new();
         };
         let templates = Arc::new(InManager::new(manager.clone()));
-        let templates = addon::hub::template_starts(client, &caches, templates, ends);
+        let templates = addon::hub::of_templates(&caches, templates).start(clients, ends);
         manager.begun().await;
         let finished = tokio::spawn(async move { manager.finished().await });
         vec![
@@ -113,11 +114,17 @@ fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
 /// the hub stops before it has said who it is.
 async fn manager(
     client: &Client,
-    shared: &addon::hub::Shared,
+    caches: &Caches,
     options: &Options,
     cancel: &CancellationToken,
 ) -> Option<Manager> {
-    let caches = sdk::Caches::start_with(client, shared.of_sdk(), cancel);
+    let shared = sdk::Shared {
+        clusters: Some(caches.of()),
+        addons: Some(caches.of()),
+        cluster_management_addons: Some(caches.of()),
+        works: Some(caches.of()),
+    };
+    let caches = sdk::Caches::start_with(client, shared, cancel);
     let of_sdk = match &options.authorities {
         Some(namespace) => sdk::Options::in_namespace(namespace),
         None => sdk::Options::default(),
@@ -176,24 +183,6 @@ impl Watches {
 
     fn of_works(&self) -> work::hub::Shared {
         work::hub::Shared {
-            works: self.caches.of(),
-            placements: self.caches.of(),
-            decisions: self.caches.of(),
-        }
-    }
-
-    fn of_clusters(&self) -> addon::hub::OfClusters {
-        addon::hub::OfClusters {
-            clusters: self.caches.of(),
-            addons: self.caches.of(),
-        }
-    }
-
-    fn of_add_ons(&self) -> addon::hub::Shared {
-        addon::hub::Shared {
-            clusters: self.caches.of(),
-            addons: self.caches.of(),
-            cluster_management_addons: self.caches.of(),
             works: self.caches.of(),
             placements: self.caches.of(),
             decisions: self.caches.of(),

@@ -7,17 +7,47 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::{
-    condition::{ConditionUpdate, Status, wanted},
-    conditions::managed_cluster_add_on::{self, agent_reason as reason},
+    addon::{HealthCheckMode, v1alpha1::ManagedClusterAddOn},
+    cluster::ManagedCluster,
+    condition::{self, ConditionUpdate, Status, wanted},
+    conditions::{
+        managed_cluster,
+        managed_cluster_add_on::{self, agent_reason as reason},
+    },
 };
 
-use super::home::Home;
+use super::location::AgentLocation;
+
+/// How long an add-on is new: nothing is said of a lease that it cannot have yet.
+pub const NEW: Duration = Duration::from_secs(3);
+
+/// Whether the hub knows nothing of the cluster at present.
+pub fn is_unknown(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    condition::status(conditions, managed_cluster::AVAILABLE) == Some(Status::Unknown)
+}
+
+/// Whether it is the lease that says how an add-on is: not where its manager says so, nor while the hub says of the whole cluster
+/// that nobody knows.
+pub fn is_by_lease(addon: &ManagedClusterAddOn, cluster: Option<&ManagedCluster>) -> bool {
+    let mode = addon.status.as_ref().map(|it| it.health_check.mode).unwrap_or_default();
+    mode != HealthCheckMode::Customized && !cluster.is_some_and(is_unknown)
+}
+
+/// Whether an add-on was made a moment ago, so that no agent of it can have a lease yet and nobody has said anything of its
+/// health. Clocks differ: one that seems to be made in the future is not new for ever.
+pub fn is_new(addon: &ManagedClusterAddOn, now: Timestamp) -> bool {
+    let made = addon.metadata.creation_timestamp.as_ref();
+    let age = made.map(|it| now.duration_since(it.0).unsigned_abs());
+    let conditions = addon.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    age.is_some_and(|it| it < NEW) && condition::find(conditions, managed_cluster_add_on::AVAILABLE).is_none()
+}
 
 /// The condition, and when to look again though nothing has happened. An agent that has not renewed its lease for `grace` is
 /// not available.
-pub fn verdict(
+pub fn available(
     addon: &str,
-    home: &Home,
+    location: &AgentLocation,
     lease: Option<&Lease>,
     grace: Duration,
     now: Timestamp,
@@ -27,7 +57,7 @@ pub fn verdict(
     };
     let Some(lease) = lease else {
         let mut message = format!("The status of {addon} add-on is unknown.");
-        if let Some(host) = &home.hosted_by {
+        if let Some(host) = &location.hosted_by {
             message.push_str(&format!(
                 " No lease found on hosting cluster \"{host}\"; verify it matches the cluster where this managed cluster's \
                  klusterlet actually runs."
@@ -67,15 +97,15 @@ mod tests {
 
     use super::*;
 
-    const HERE: Home = Home {
+    const HERE: AgentLocation = AgentLocation {
         namespace: String::new(),
         hosted_by: None,
     };
 
-    fn told(home: &Home, renewed: Option<&str>) -> (String, Option<Duration>) {
+    fn told(location: &AgentLocation, renewed: Option<&str>) -> (String, Option<Duration>) {
         let lease = renewed.map(|at| serde_json::from_value(json!({"spec": {"renewTime": at}})).unwrap());
         let now = "2026-01-02T03:10:00Z".parse().unwrap();
-        let (it, again) = verdict("helloworld", home, lease.as_ref(), Duration::from_secs(300), now);
+        let (it, again) = available("helloworld", location, lease.as_ref(), Duration::from_secs(300), now);
         (format!("{}({}): {}", it.status, it.reason, it.message), again)
     }
 
@@ -105,7 +135,7 @@ mod tests {
             said,
             "Unknown(ManagedClusterAddOnLeaseNotFound): The status of helloworld add-on is unknown."
         );
-        let hosted = Home {
+        let hosted = AgentLocation {
             hosted_by: Some("host".to_owned()),
             ..HERE
         };

@@ -3,34 +3,48 @@
 //! [`run`] does it for as long as there is a session with the hub. All of it costs a cluster two watches (its add-ons on the
 //! hub, the add-ons' Secrets here), one more for each namespace that add-ons live in, and one while a certificate is asked for.
 
+pub mod credential_action;
 pub mod health;
-pub mod home;
+pub mod location;
+mod lookup;
+mod memory;
 mod reconcile;
 pub mod registration;
-pub mod right;
+mod secrets;
+mod status;
+mod temporary_watches;
 pub mod token;
-mod watches;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use credential::Loaded;
 use futures::future::join_all;
-use kube::{Api, Client, ResourceExt, runtime::watcher};
+use kube::{Client, ResourceExt};
 use ocm_api::{
     addon::{KubeClientDriver, v1alpha1::ManagedClusterAddOn},
     cluster::ManagedCluster,
-    labels,
 };
-use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
+use ocm_reconcile::{Cache, Caches, Clients, Controller, Queue, cache::Watching, rbac::Right};
+use parking_lot::Mutex;
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span};
 
-use home::home;
+use location::location;
+use lookup::Lookup;
+use memory::Memory;
 use reconcile::AddOnAgents;
 
-/// How many add-ons are looked at side by side.
-const WORKERS: usize = 4;
+/// What it needs to be allowed besides looking at the add-ons on the hub and their Secrets here.
+const RIGHTS: &[Right] = &[
+    Right::new("addon.open-cluster-management.io", "managedclusteraddons/status", "patch", "On the hub: how add-ons are."),
+    Right::new("certificates.k8s.io", "certificatesigningrequests", "create list watch", "On the hub: their certificates."),
+    Right::new("", "serviceaccounts/token", "create", "On the hub: their tokens."),
+    Right::new("", "secrets", "create delete get patch", "Here: what their agents prove themselves with."),
+    Right::new("", "namespaces", "list watch", "Here: whether a Secret has a place to be."),
+    Right::new("coordination.k8s.io", "leases", "delete get list watch", "Here: signs of life of add-ons' agents."),
+];
+
 /// How long at most until a watch that the hub refused is tried again.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
@@ -84,12 +98,12 @@ impl AddOns {
 
     fn living_in(&self, namespace: &str) -> Vec<String> {
         let all = self.cache.list();
-        let there = all.iter().filter(|it| home(it).namespace == namespace);
+        let there = all.iter().filter(|it| location(it).namespace == namespace);
         there.map(|it| it.name_any()).collect()
     }
 
     fn namespaces(&self) -> BTreeSet<String> {
-        self.cache.list().iter().map(|it| home(it).namespace).collect()
+        self.cache.list().iter().map(|it| location(it).namespace).collect()
     }
 }
 
@@ -108,8 +122,8 @@ impl Side {
     fn is_home_of(self, addon: &ManagedClusterAddOn) -> bool {
         match self {
             Side::Only => true,
-            Side::Managed => home(addon).hosted_by.is_none(),
-            Side::Hosting => home(addon).hosted_by.is_some(),
+            Side::Managed => location(addon).hosted_by.is_none(),
+            Side::Hosting => location(addon).hosted_by.is_some(),
         }
     }
 }
@@ -129,10 +143,10 @@ async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
         forbidden_at_first: true,
         ..Watching::default()
     };
-    let api = Api::namespaced(options.hub.clone(), &options.cluster_name);
+    let on_hub = Caches::new(options.hub.clone(), stop.clone());
     let addons = AddOns {
         cluster: options.cluster_name.clone(),
-        cache: Cache::start_watching(api, watching, stop.clone()),
+        cache: on_hub.in_namespace(&options.cluster_name, watching),
     };
     // A Secret whose add-on is not in the cache is taken for left behind, so nothing is decided before the list is whole.
     tokio::select! {
@@ -147,31 +161,21 @@ async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
     // One draw for all: add-ons that were enrolled together are renewed together, and clusters are not.
     let threshold = rand::rng().random_range(credential::enrol::THRESHOLD);
     let running = sides.into_iter().map(|(side, here)| {
-        let queue = Queue::new();
-        subscribe(&addons, &options, &queue);
-        let agents = AddOnAgents::new(side, here.clone(), addons.clone(), &options, threshold, &queue, &stop);
+        let caches = Caches::new(here.clone(), stop.clone());
+        let queue = Queue::awaiting();
+        let agents = AddOnAgents {
+            side,
+            addons: addons.clone(),
+            clusters: options.clusters.clone(),
+            lookup: Lookup::new(&caches, here.clone(), &addons, &options, &queue),
+            queue: queue.clone(),
+            options: options.clone(),
+            threshold,
+            memory: Mutex::<Memory>::default(),
+        };
         let clients = Clients::both(options.hub.clone(), here);
-        ocm_reconcile::spawn(agents, clients, queue, WORKERS, stop.clone()).finished
+        Controller::with_queue(agents, queue).start(clients, stop.clone()).finished
     });
     // They end by the token; a panic in one of them was reported when it happened.
     join_all(running.collect::<Vec<_>>()).await;
-}
-
-fn subscribe(addons: &AddOns, options: &AddOnAgentOptions, queue: &Queue) {
-    addons
-        .cache
-        .subscribe(queue, |old, new| new.or(old).map(|it| it.name_any()));
-    let all = addons.clone();
-    options.clusters.subscribe(queue, move |old, new| {
-        if old.map(reconcile::is_unknown) == new.map(reconcile::is_unknown) {
-            return Vec::new();
-        }
-        all.names()
-    });
-}
-
-/// Selects the Secrets that we have written for the add-ons of a cluster.
-fn secrets_of(cluster: &str) -> watcher::Config {
-    let selection = format!("{},{}={cluster}", labels::ADDON_CREDENTIAL, labels::CLUSTER_NAME);
-    watcher::Config::default().labels(&selection)
 }

@@ -1,7 +1,11 @@
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use credential::{enrol::Pending, hub_secret::Data};
+use futures::FutureExt;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, coordination::v1::Lease};
+use ocm_api::identity;
+use ocm_reconcile::{Clients, execute};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{super::{credential_action::RequestUnderWay, lookup::account}, *};
 
 fn now() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
@@ -51,18 +55,17 @@ fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> CredentialSta
         requests: Some(0),
         account: account(addon),
         token: None,
-        homeless: false,
+        namespace_is_missing: Some(false),
+        known_good: None,
         hindrance: None,
     }
-}
-
-fn decided(right: CredentialState) -> CredentialDecision {
-    right.decided(0.2, now())
 }
 
 fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
     Seen {
         now: now(),
+        threshold: 0.2,
+        token_seconds: 3600,
         lease_grace: Duration::from_secs(300),
         cluster: "cluster1".to_owned(),
         name: "helloworld".to_owned(),
@@ -70,8 +73,8 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         driver: Some(KubeClientDriver::Csr),
         lease: SeenLease::Unread,
         secrets: Vec::new(),
-        left: Vec::new(),
-        rights: Vec::new(),
+        former: Vec::new(),
+        credentials: Vec::new(),
         addon: addon.map(Arc::new),
     }
 }
@@ -86,8 +89,16 @@ fn plan(seen: &Seen) -> String {
     AddOnAgents::plan(seen).to_string().trim().to_owned()
 }
 
+/// What came of the plan, whose steps had these results.
+fn outcome(seen: &Seen, stages: Vec<Vec<Result<Done, StepError>>>) -> Outcome {
+    let plan = AddOnAgents::plan(seen);
+    let mut outcome = execute(&Clients::default(), &plan).now_or_never().unwrap();
+    outcome.stages = stages;
+    outcome
+}
+
 fn conclusion(seen: &Seen) -> String {
-    let plan = AddOnAgents::conclude(seen, &Outcome::default());
+    let plan = AddOnAgents::conclude(seen, &outcome(seen, Vec::new()));
     format!("{plan:#}").trim().to_owned()
 }
 
@@ -95,7 +106,7 @@ fn conclusion(seen: &Seen) -> String {
 fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![decided(right(&addon, KubeClientDriver::Csr))];
+    seen.credentials = vec![right(&addon, KubeClientDriver::Csr)];
     assert_eq!(
         plan(&seen),
         "hub: create CertificateSigningRequest (generated)\nnote: there is no client certificate"
@@ -128,10 +139,10 @@ fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
 fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![decided(CredentialState {
+    seen.credentials = vec![CredentialState {
         requests: Some(10),
         ..right(&addon, KubeClientDriver::Csr)
-    })];
+    }];
     assert!(
         plan(&seen).starts_with("nothing to do\nrefuses: Stop creating csr"),
         "{}",
@@ -181,7 +192,7 @@ fn the_first_word_names_the_driver() {
 fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
     let fresh = addon(&json!({"status": {"kubeClientDriver": null}}));
     let mut waiting = seen(Some(fresh.clone()));
-    waiting.rights = vec![decided(right(&fresh, KubeClientDriver::Csr))];
+    waiting.credentials = vec![right(&fresh, KubeClientDriver::Csr)];
     assert_eq!(conclusion(&waiting), "nothing to do");
     waiting.lease = lease("2026-01-02T03:04:00.000000Z");
     assert!(conclusion(&waiting).contains("\"kubeClientDriver\":\"csr\""));
@@ -190,12 +201,12 @@ fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
         "kubeClientDriver": null, "registrations": [{"signerName": identity::CLIENT_SIGNER, "subject": {}}],
     }}));
     let mut asking = seen(Some(anybody.clone()));
-    asking.rights = vec![decided(right(&anybody, KubeClientDriver::Csr))];
+    asking.credentials = vec![right(&anybody, KubeClientDriver::Csr)];
     assert!(conclusion(&asking).contains("\"kubeClientDriver\":\"csr\""));
     // The hub has to hear of a change, or it would not say whom the certificate is for.
     let changed = addon(&json!({"status": {"kubeClientDriver": "token"}}));
     let mut seen = seen(Some(changed.clone()));
-    seen.rights = vec![decided(right(&changed, KubeClientDriver::Csr))];
+    seen.credentials = vec![right(&changed, KubeClientDriver::Csr)];
     assert!(conclusion(&seen).contains("\"kubeClientDriver\":\"csr\""));
 }
 
@@ -217,7 +228,7 @@ fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
-    gone.left = vec![serde_json::from_value(lease).unwrap()];
+    gone.former = vec![("home".to_owned(), SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())))];
     assert_eq!(
         plan(&gone),
         "cluster: delete Lease home/helloworld\ncluster: delete Secret home/helloworld-hub-kubeconfig"
@@ -234,25 +245,23 @@ fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
-    gone.left = vec![serde_json::from_value(lease).unwrap()];
-    let plan = super::steps(&gone).0;
+    gone.former = vec![("home".to_owned(), SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())))];
     let forbidden = || {
         let status = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
         let status: Box<kube::core::Status> = serde_json::from_value(status).unwrap();
         Err(kube::Error::Api(status).into())
     };
-    let mut outcome = Outcome::default();
-    outcome.stages = vec![vec![forbidden(), forbidden()]];
-    assert_eq!(not_ours_to_clean(&plan, &outcome), ["home"]);
-    outcome.stages = vec![vec![Ok(Done::Gone), forbidden()]];
-    assert!(not_ours_to_clean(&plan, &outcome).is_empty());
+    let both = outcome(&gone, vec![vec![forbidden(), forbidden()]]);
+    assert_eq!(secrets::leases_not_ours(&both), ["home"]);
+    let one = outcome(&gone, vec![vec![Ok(Done::Gone), forbidden()]]);
+    assert!(secrets::leases_not_ours(&one).is_empty());
 }
 
 #[test]
 fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.rights = vec![decided(CredentialState {
+    seen.credentials = vec![decided(CredentialState {
         hindrance: Some("the hub is away".to_owned()),
         ..right(&addon, KubeClientDriver::Csr)
     })];
@@ -268,7 +277,7 @@ fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted
          waits: the hub is away\nagain in 10s"
     );
     seen.is_here = false;
-    seen.rights.clear();
+    seen.credentials.clear();
     assert!(plan(&seen).contains("cluster: delete Secret home/helloworld-hub-kubeconfig"));
 }
 
@@ -277,7 +286,7 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
     let waiting = addon(&json!({}));
     let mut seen = seen(Some(waiting.clone()));
     seen.driver = Some(KubeClientDriver::Token);
-    seen.rights = vec![decided(right(&waiting, KubeClientDriver::Token))];
+    seen.credentials = vec![right(&waiting, KubeClientDriver::Token)];
     assert_eq!(
         plan(&seen),
         "nothing to do\nwaits: the hub has not made the add-on's ServiceAccount yet"
@@ -303,15 +312,15 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
         ..right(&ready, KubeClientDriver::Token)
     };
     seen.addon = Some(Arc::new(ready));
-    seen.rights = vec![decided(CredentialState {
-        homeless: true,
+    seen.credentials = vec![CredentialState {
+        namespace_is_missing: Some(true),
         ..with_token.clone()
-    })];
+    }];
     assert_eq!(
         plan(&seen),
         "nothing to do\nwaits: the namespace for Secret helloworld-hub-kubeconfig does not exist yet"
     );
-    seen.rights = vec![decided(with_token)];
+    seen.credentials = vec![with_token];
     assert_eq!(plan(&seen), "cluster: create Secret home/helloworld-hub-kubeconfig");
 }
 
@@ -319,7 +328,7 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
 fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
     let addon = addon(&json!({}));
     let mut right = right(&addon, KubeClientDriver::Csr);
-    right.pending = Some(Asked {
+    right.pending = Some(RequestUnderWay {
         pending: Pending {
             name: "addon-cluster1-helloworld-x".to_owned(),
             key_pem: String::new(),

@@ -15,7 +15,7 @@ use super::AddOnAgentOptions;
 
 /// One credential, which is one Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
+pub struct AddOnRegistration {
     /// The Secret's name.
     pub secret: String,
     /// How the agent proves who it is.
@@ -26,7 +26,7 @@ pub struct Registration {
     pub subject: Subject,
 }
 
-impl Registration {
+impl AddOnRegistration {
     /// Whether it lets the agent speak to the hub's API server.
     pub fn is_kube_client(&self) -> bool {
         self.signer == identity::CLIENT_SIGNER
@@ -39,11 +39,11 @@ pub fn registrations(
     name: &str,
     cluster: &str,
     driver: KubeClientDriver,
-) -> Vec<Registration> {
-    let mut all: Vec<Registration> = Vec::new();
+) -> Vec<AddOnRegistration> {
+    let mut all: Vec<AddOnRegistration> = Vec::new();
     for config in addon.status.iter().flat_map(|it| &it.registrations) {
         let kube_client = config.signer_name == identity::CLIENT_SIGNER;
-        let registration = Registration {
+        let registration = AddOnRegistration {
             secret: if kube_client {
                 format!("{name}-hub-kubeconfig")
             } else {
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn of(registrations_json: serde_json::Value, driver: KubeClientDriver) -> Vec<Registration> {
+    fn of(registrations_json: serde_json::Value, driver: KubeClientDriver) -> Vec<AddOnRegistration> {
         let addon = serde_json::from_value(
             json!({"metadata": {}, "spec": {}, "status": {"registrations": registrations_json}}),
         );

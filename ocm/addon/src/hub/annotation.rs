@@ -9,16 +9,26 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use ocm_api::{
-    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    addon::{
+        GROUP,
+        v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    },
     cluster::ManagedCluster,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait, cache};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
 
-use super::{Caches, facts, inherited};
+use super::{facts, indexes::AddOnsByName, inherited};
 
 /// The reconciler.
 pub struct Annotation {
-    caches: Caches,
+    addons: Cache<ManagedClusterAddOn>,
+    addons_by_name: AddOnsByName,
+    cluster_management_addons: Cache<ClusterManagementAddOn>,
+    clusters: Cache<ManagedCluster>,
 }
 
 /// What a plan is made from.
@@ -31,57 +41,45 @@ pub struct Seen {
     pub cluster: Option<Arc<ManagedCluster>>,
 }
 
-impl Annotation {
-    /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
-    }
-}
-
-/// Add-ons and clusters whose annotations change; ClusterManagementAddOns that change who installs them.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.addons.subscribe(queue, |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|it| {
-            it.metadata.annotations == new.metadata.annotations
-                && it.spec.install_namespace == new.spec.install_namespace
-        });
-        (!same).then(|| cache::key_of(new))
-    });
-    let all = caches.clone();
-    caches.clusters.subscribe(queue, move |old, new| {
-        let Some(new) = new else { return Vec::new() };
-        let same = match old {
-            Some(old) => inherited::of(old).eq(inherited::of(new)),
-            None => inherited::of(new).next().is_none(),
-        };
-        if same {
-            return Vec::new();
-        }
-        let addons = all.addons.list_in(&new.name_any());
-        addons.iter().map(|it| cache::key_of(&**it)).collect()
-    });
-    let all = caches.clone();
-    caches.cluster_management_addons.subscribe(queue, move |old, new| {
-        let concerns = |it: &ClusterManagementAddOn| facts::is_managed(it) && facts::follows_placements(it);
-        match new {
-            Some(new) if concerns(new) && !old.is_some_and(concerns) => all.addon_keys(&new.name_any()),
-            _ => Vec::new(),
-        }
-    });
-}
-
 #[async_trait]
 impl Reconciler for Annotation {
     const NAME: &'static str = "addon-annotation";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[Right::new(
+        GROUP,
+        "managedclusteraddons",
+        "patch",
+        "What a cluster's annotations say about its add-ons.",
+    )];
     type Seen = Seen;
 
+    /// Add-ons and clusters whose annotations change; ClusterManagementAddOns that change who installs them.
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.addons, |old, new| {
+            let concern = |it: &ManagedClusterAddOn| (it.metadata.annotations.clone(), it.spec.install_namespace.clone());
+            new.filter(|it| old.map(concern) != Some(concern(it))).map(key_of)
+        });
+        let addons = self.addons.clone();
+        watches.wakes(&self.clusters, move |old, new| {
+            let before: Vec<_> = old.into_iter().flat_map(inherited::of).collect();
+            let changed = new.filter(|it| !inherited::of(it).eq(before.iter().copied()));
+            let there = changed.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
+            there.iter().map(|it| key_of(&**it)).collect::<Vec<_>>()
+        });
+        let by_name = self.addons_by_name.clone();
+        watches.wakes(&self.cluster_management_addons, move |old, new| {
+            let concern = |it: &ClusterManagementAddOn| facts::is_managed(it) && facts::follows_placements(it);
+            let changed = new.filter(|it| concern(it) && !old.is_some_and(concern));
+            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+        });
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let (cluster, name) = cache::split_key(key);
+        let (cluster, name) = split_key(key);
         Ok(Seen {
-            addon: self.caches.addons.get(cluster, name),
-            cluster_management_addon: self.caches.cluster_management_addons.named(name),
-            cluster: self.caches.clusters.named(cluster),
+            addon: self.addons.get(cluster, name),
+            cluster_management_addon: self.cluster_management_addons.named(name),
+            cluster: self.clusters.named(cluster),
         })
     }
 
@@ -98,6 +96,18 @@ impl Reconciler for Annotation {
         inherited::hand_over(cluster, &mut new);
         plan.change(Site::Hub, addon, &new);
         plan
+    }
+}
+
+impl Annotation {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self {
+            addons: caches.of(),
+            addons_by_name: AddOnsByName::of(caches),
+            cluster_management_addons: caches.of(),
+            clusters: caches.of(),
+        }
     }
 }
 

@@ -16,13 +16,18 @@ use ocm_api::{
     condition::{self, Status, wanted},
     conditions::{managed_cluster, managed_cluster_add_on},
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, async_trait, cache};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, StatusField, Watches, async_trait,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
 
-use super::{OfClusters, facts};
+use super::facts;
 
 /// The reconciler.
 pub struct Availability {
-    caches: OfClusters,
+    clusters: Cache<ManagedCluster>,
+    addons: Cache<ManagedClusterAddOn>,
 }
 
 /// What a plan is made from.
@@ -35,60 +40,40 @@ pub struct Seen {
     pub cluster: Option<Arc<ManagedCluster>>,
 }
 
-impl Availability {
-    /// Over these caches.
-    pub fn new(caches: &OfClusters) -> Self {
-        Self { caches: caches.clone() }
-    }
-}
-
-/// Clusters that fall silent, and add-ons of clusters that are.
-pub fn subscribe(caches: &OfClusters, queue: &Queue) {
-    let all = caches.clone();
-    caches.clusters.subscribe(queue, move |old, new| {
-        let Some(new) = new.filter(|it| silence(it).is_some()) else {
-            return Vec::new();
-        };
-        if old.is_some_and(|it| silence(it) == silence(new)) {
-            return Vec::new();
-        }
-        let addons = all.addons.list_in(&new.name_any());
-        addons.iter().map(|it| cache::key_of(&**it)).collect()
-    });
-    let clusters = caches.clusters.clone();
-    caches.addons.subscribe(queue, move |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|it| available(it) == available(new));
-        let silent = || {
-            clusters
-                .named(facts::cluster(new))
-                .is_some_and(|it| silence(&it).is_some())
-        };
-        (!same && silent()).then(|| cache::key_of(new))
-    });
-}
-
-fn available(addon: &ManagedClusterAddOn) -> Option<&Condition> {
-    condition::find(facts::conditions(addon), managed_cluster_add_on::AVAILABLE)
-}
-
-/// What the hub says of a cluster that it does not hear of.
-fn silence(cluster: &ManagedCluster) -> Option<&Condition> {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
-    condition::find(conditions, managed_cluster::AVAILABLE).filter(|it| it.status == Status::Unknown.as_str())
-}
-
 #[async_trait]
 impl Reconciler for Availability {
     const NAME: &'static str = "addon-health-check";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::condition(
+        ManagedClusterAddOn::KIND,
+        managed_cluster_add_on::AVAILABLE,
+    )
+    .shared("Unknown while the hub does not hear of the cluster; the cluster's agent or the add-on's manager says the rest")];
+    const RIGHTS: &'static [Right] = &[super::ADD_ON_STATUS];
     type Seen = Seen;
 
+    /// Clusters that fall silent, and add-ons of clusters that are.
+    fn watches(&self, watches: &mut Watches) {
+        let addons = self.addons.clone();
+        watches.wakes(&self.clusters, move |old, new| {
+            let fell = new.filter(|it| silence(it).is_some() && old.and_then(silence) != silence(it));
+            let there = fell.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
+            there.iter().map(|it| key_of(&**it)).collect::<Vec<_>>()
+        });
+        let clusters = self.clusters.clone();
+        watches.wakes(&self.addons, move |old, new| {
+            let changed = new.filter(|it| old.map(available) != Some(available(it)));
+            let cluster = changed.and_then(|it| clusters.named(facts::cluster(it)));
+            changed.filter(|_| cluster.is_some_and(|it| silence(&it).is_some())).map(key_of)
+        });
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let (cluster, name) = cache::split_key(key);
+        let (cluster, name) = split_key(key);
         Ok(Seen {
             now: Timestamp::now(),
-            addon: self.caches.addons.get(cluster, name),
-            cluster: self.caches.clusters.named(cluster),
+            addon: self.addons.get(cluster, name),
+            cluster: self.clusters.named(cluster),
         })
     }
 
@@ -108,6 +93,26 @@ impl Reconciler for Availability {
         }
         plan
     }
+}
+
+impl Availability {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self {
+            clusters: caches.of(),
+            addons: caches.of(),
+        }
+    }
+}
+
+fn available(addon: &ManagedClusterAddOn) -> Option<&Condition> {
+    condition::find(facts::conditions(addon), managed_cluster_add_on::AVAILABLE)
+}
+
+/// What the hub says of a cluster that it does not hear of.
+fn silence(cluster: &ManagedCluster) -> Option<&Condition> {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    condition::find(conditions, managed_cluster::AVAILABLE).filter(|it| it.status == Status::Unknown.as_str())
 }
 
 #[cfg(test)]

@@ -68,6 +68,15 @@ pub fn saying(addon: &ManagedClusterAddOn, wanted: ConditionUpdate, now: Timesta
     addon
 }
 
+/// The add-on with nothing said about it under this type.
+pub fn saying_nothing_of(addon: &ManagedClusterAddOn, r#type: &str) -> ManagedClusterAddOn {
+    let mut addon = addon.clone();
+    if let Some(status) = &mut addon.status {
+        condition::remove(&mut status.conditions, r#type);
+    }
+    addon
+}
+
 /// `namespace/name`, or the name alone.
 pub fn named(config: &ConfigSpecHash) -> String {
     if config.namespace.is_empty() {

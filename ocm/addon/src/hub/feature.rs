@@ -10,21 +10,22 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
-    cluster::ManagedCluster,
+    cluster::{self, ManagedCluster},
     condition::{self, Status},
     conditions::{managed_cluster, managed_cluster_add_on},
     labels,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
-use super::{OfClusters, facts};
+use super::facts;
 
 /// How long the part of a label's key behind the slash may be.
 const NAME_MAX: usize = 63;
 
 /// The reconciler.
 pub struct Feature {
-    caches: OfClusters,
+    clusters: Cache<ManagedCluster>,
+    addons: Cache<ManagedClusterAddOn>,
 }
 
 /// What a plan is made from.
@@ -35,53 +36,35 @@ pub struct Seen {
     pub addons: Vec<Arc<ManagedClusterAddOn>>,
 }
 
-impl Feature {
-    /// Over these caches.
-    pub fn new(caches: &OfClusters) -> Self {
-        Self { caches: caches.clone() }
-    }
-}
-
-/// Clusters whose labels change or that become known, and add-ons that come, go, or change their health.
-pub fn subscribe(caches: &OfClusters, queue: &Queue) {
-    caches.clusters.subscribe(queue, |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|it| it.metadata.labels == new.metadata.labels && is_known(it) == is_known(new));
-        (!same).then(|| new.name_any())
-    });
-    caches.addons.subscribe(queue, |old, new| {
-        let matters = match (old, new) {
-            (Some(old), Some(new)) => facts::is_leaving(old) != facts::is_leaving(new) || value(old) != value(new),
-            _ => true,
-        };
-        new.or(old)
-            .filter(|_| matters)
-            .and_then(|it| it.metadata.namespace.clone())
-    });
-}
-
-fn is_known(cluster: &ManagedCluster) -> bool {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
-    condition::find(conditions, managed_cluster::AVAILABLE).is_some()
-}
-
-fn value(addon: &ManagedClusterAddOn) -> &'static str {
-    match condition::status(facts::conditions(addon), managed_cluster_add_on::AVAILABLE) {
-        Some(Status::True) => "available",
-        Some(Status::False) => "unhealthy",
-        Some(Status::Unknown) | None => "unreachable",
-    }
-}
-
 #[async_trait]
 impl Reconciler for Feature {
     const NAME: &'static str = "addon-feature-discovery";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[Right::new(
+        cluster::GROUP,
+        "managedclusters",
+        "patch",
+        "Labels that say which add-ons a cluster has.",
+    )];
     type Seen = Seen;
+
+    /// Clusters whose labels change or that become known, and add-ons that come, go, or change their health.
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.clusters, |old, new| {
+            let concern = |it: &ManagedCluster| (it.metadata.labels.clone(), is_known(it));
+            new.filter(|it| old.map(concern) != Some(concern(it))).map(|it| it.name_any())
+        });
+        watches.wakes(&self.addons, |old, new| {
+            let concern = |it: &ManagedClusterAddOn| (facts::is_leaving(it), value(it));
+            let changed = new.or(old).filter(|_| old.map(concern) != new.map(concern));
+            changed.and_then(|it| it.metadata.namespace.clone())
+        });
+    }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         Ok(Seen {
-            cluster: self.caches.clusters.named(name),
-            addons: self.caches.addons.list_in(name),
+            cluster: self.clusters.named(name),
+            addons: self.addons.list_in(name),
         })
     }
 
@@ -116,6 +99,29 @@ impl Reconciler for Feature {
             plan.change(Site::Hub, cluster, &new);
         }
         plan
+    }
+}
+
+impl Feature {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self {
+            clusters: caches.of(),
+            addons: caches.of(),
+        }
+    }
+}
+
+fn is_known(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    condition::find(conditions, managed_cluster::AVAILABLE).is_some()
+}
+
+fn value(addon: &ManagedClusterAddOn) -> &'static str {
+    match condition::status(facts::conditions(addon), managed_cluster_add_on::AVAILABLE) {
+        Some(Status::True) => "available",
+        Some(Status::False) => "unhealthy",
+        Some(Status::Unknown) | None => "unreachable",
     }
 }
 

@@ -21,14 +21,18 @@ fn check(world: World, printed: &str) {
         "spec": {"installStrategy": {"type": world.strategy, "placements": references}},
     });
     let choice = |(name, exists, counted, clusters): &(&str, bool, i32, Vec<&str>)| {
-        Choice {
-        name: format!("default/{name}"),
-        placement: exists.then(|| {
-            let it = json!({"metadata": {"name": name, "namespace": "default"}, "spec": {}, "status": {"numberOfSelectedClusters": counted}});
+        let metadata = json!({"name": name, "namespace": "default"});
+        let placement = exists.then(|| {
+            let it = json!({"metadata": metadata, "spec": {}, "status": {"numberOfSelectedClusters": counted}});
             Arc::new(serde_json::from_value(it).unwrap())
-        }),
-        clusters: clusters.iter().map(|it| (*it).to_owned()).collect(),
-    }
+        });
+        let named: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
+        let decision = json!({"metadata": metadata, "status": {"decisions": named}});
+        InstallPlacement {
+            name: format!("default/{name}"),
+            placement,
+            decisions: vec![Arc::new(serde_json::from_value(decision).unwrap())],
+        }
     };
     let addon = |it: &&str| {
         Arc::new(serde_json::from_value(json!({"metadata": {"name": "a", "namespace": it}, "spec": {}})).unwrap())
@@ -42,7 +46,7 @@ fn check(world: World, printed: &str) {
         cluster_management_addon: Some(Arc::new(serde_json::from_value(offer).unwrap())),
         placements: world.placements.iter().map(choice).collect(),
         addons: world.addons.iter().map(addon).collect(),
-        newcomers: clusters.collect(),
+        clusters: clusters.collect(),
     };
     assert_eq!(Install::plan(&seen).to_string().trim(), printed);
 }

@@ -1,14 +1,19 @@
 //! The hub's half: installing add-ons, giving them their configurations, and saying how far that got.
 
 pub mod annotation;
+mod arrival;
 pub mod availability;
-pub mod caches;
+pub mod config_references;
 pub mod configuration;
+mod events;
 pub mod facts;
 pub mod feature;
+pub(crate) mod indexes;
 pub mod inherited;
 pub mod install;
+mod new_add_on;
 pub mod owner;
+pub mod placements;
 pub mod progressing;
 pub mod progression;
 pub mod templates;
@@ -16,132 +21,60 @@ pub mod token_infrastructure;
 
 use std::sync::Arc;
 
-use kube::Client;
-use ocm_reconcile::{Clients, Queue, Reconciler, Running, awaited::Need, spawn_when};
-use tokio_util::sync::CancellationToken;
+use ocm_api::addon::GROUP;
+use ocm_reconcile::{Caches, Controller, rbac::Right};
 
-pub use caches::{Caches, OfClusters, Shared};
 pub use facts::is_managed;
 pub use templates::Templates;
 
 /// How many keys one controller works on at a time. Upstream has 2; ours share nothing between keys.
 const WORKERS: usize = 4;
 
-/// Starts the hub's controllers for add-ons but those of [`of_clusters`], each when the caches that it reads have arrived. They
-/// stop with `cancel`.
-pub fn controllers(client: Client, caches: &Caches, cancel: CancellationToken) -> Vec<Running> {
-    let start = Start { client, cancel };
-    let addons = || Need::of(&caches.addons);
-    let offers = || Need::of(&caches.cluster_management_addons);
-    let clusters = || Need::of(&caches.clusters);
-    let chosen = || [Need::of(&caches.placements), Need::of(&caches.decisions)];
-    let all = caches.clone();
-    let on = |subscribe: fn(&Caches, &Queue)| {
-        let all = all.clone();
-        move |queue: &Queue| subscribe(&all, queue)
-    };
-    let with_chosen = |mut needs: Vec<Need>| {
-        needs.extend(chosen());
-        needs
-    };
+// What several of the controllers need to be allowed.
+const ADD_ON_STATUS: Right = Right::new(GROUP, "managedclusteraddons/status", "patch", "How add-ons are.");
+const OFFER_STATUS: Right = Right::new(
+    GROUP,
+    "clustermanagementaddons/status",
+    "patch",
+    "How far add-ons are rolled out.",
+);
+const OWNER_STAYS: Right = Right::new(
+    GROUP,
+    "clustermanagementaddons/finalizers",
+    "update",
+    "Owners that are kept while what they own goes; asked where OwnerReferencesPermissionEnforcement is on.",
+);
+const EVENTS: Right = Right::new("events.k8s.io", "events", "create", "What happened, in words.");
+
+// Why a status field has several authors.
+const HASHES: &str = "the add-on's manager writes the hashes, nobody else does";
+const PROGRESSIONS: &str = "one names the configurations, the rollout has conditions and what was applied, the add-on's manager the \
+                            hashes";
+const REFERENCES: &str = "one says what is desired, one what was applied, and the add-on's manager the hashes of own configurations";
+
+/// The hub's controllers for add-ons but those of [`of_clusters`] and [`of_templates`].
+pub fn controllers(caches: &Caches) -> Vec<Controller> {
     vec![
-        start.go(
-            vec![addons(), offers()],
-            owner::Owner::new(caches),
-            on(owner::subscribe),
-        ),
-        start.go(
-            with_chosen(vec![addons(), offers(), clusters()]),
-            install::Install::new(caches),
-            on(install::subscribe),
-        ),
-        start.go(
-            vec![addons(), offers(), clusters()],
-            annotation::Annotation::new(caches),
-            on(annotation::subscribe),
-        ),
-        start.go(
-            vec![offers()],
-            progression::Progression::new(caches),
-            on(progression::subscribe),
-        ),
-        start.go(
-            with_chosen(vec![addons(), offers()]),
-            configuration::Configuration::new(caches),
-            on(configuration::subscribe),
-        ),
-        start.go(
-            vec![addons(), offers(), Need::of(&caches.works)],
-            progressing::Progressing::new(caches),
-            on(progressing::subscribe),
-        ),
-        start.go(
-            vec![
-                addons(),
-                // Without it every cluster would be taken for one that is gone.
-                clusters(),
-                Need::of(&caches.service_accounts),
-                Need::of(&caches.roles),
-                Need::of(&caches.role_bindings),
-            ],
-            token_infrastructure::TokenInfrastructure::new(caches),
-            on(token_infrastructure::subscribe),
-        ),
+        Controller::new(owner::Owner::new(caches)),
+        Controller::new(install::Install::new(caches)),
+        Controller::new(annotation::Annotation::new(caches)),
+        Controller::new(progression::Progression::new(caches)),
+        Controller::new(configuration::Configuration::new(caches)),
+        Controller::new(progressing::Progressing::new(caches)),
+        Controller::new(token_infrastructure::TokenInfrastructure::new(caches)),
     ]
 }
 
-/// Starts what runs the add-ons that are made of a template; without it nobody does. It stops with `cancel`.
-pub fn template_starts(
-    client: Client,
-    caches: &Caches,
-    templates: Arc<dyn Templates>,
-    cancel: CancellationToken,
-) -> Running {
-    let (all, strangers) = (caches.clone(), templates.strangers());
-    let needs = vec![Need::of(&caches.addons), Need::of(&caches.cluster_management_addons)];
-    let reconciler = templates::TemplateStarts::new(caches, templates);
-    Start { client, cancel }.go(needs, reconciler, move |queue| {
-        templates::subscribe(&all, &strangers, queue);
-    })
+/// What starts and stops the managers of add-ons that are made of a template; without it nobody does.
+pub fn of_templates(caches: &Caches, templates: Arc<dyn Templates>) -> Controller {
+    Controller::new(templates::TemplateStarts::new(caches, templates))
 }
 
-/// Starts what registration says of add-ons and has add-ons say of clusters, when the caches have arrived: upstream runs these in its
-/// registration controller, with that one's rights, and not in its add-on manager. They stop with `cancel`.
-pub fn of_clusters(client: Client, caches: &OfClusters, cancel: CancellationToken) -> Vec<Running> {
-    let start = Start { client, cancel };
-    let needs = || vec![Need::of(&caches.clusters), Need::of(&caches.addons)];
-    let (available, features) = (caches.clone(), caches.clone());
+/// What registration says of add-ons and has add-ons say of clusters: upstream runs these in its registration controller, with
+/// that one's rights, and not in its add-on manager.
+pub fn of_clusters(caches: &Caches) -> Vec<Controller> {
     vec![
-        start.go(needs(), availability::Availability::new(caches), move |queue| {
-            availability::subscribe(&available, queue);
-        }),
-        start.go(needs(), feature::Feature::new(caches), move |queue| {
-            feature::subscribe(&features, queue);
-        }),
+        Controller::new(availability::Availability::new(caches)),
+        Controller::new(feature::Feature::new(caches)),
     ]
-}
-
-struct Start {
-    client: Client,
-    cancel: CancellationToken,
-}
-
-impl Start {
-    fn go<R: Reconciler>(
-        &self,
-        needs: Vec<Need>,
-        reconciler: R,
-        subscribe: impl FnOnce(&Queue) + Send + 'static,
-    ) -> Running {
-        let clients = Clients::hub(self.client.clone());
-        spawn_when(
-            needs,
-            reconciler,
-            subscribe,
-            clients,
-            Queue::awaiting(),
-            WORKERS,
-            self.cancel.clone(),
-        )
-    }
 }

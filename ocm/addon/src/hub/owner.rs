@@ -16,13 +16,19 @@ use ocm_api::addon::{
     v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     v1beta1,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait, cache};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
 
-use super::{Caches, facts};
+use super::{facts, indexes::AddOnsByName};
 
 /// The reconciler.
 pub struct Owner {
-    caches: Caches,
+    addons: Cache<ManagedClusterAddOn>,
+    addons_by_name: AddOnsByName,
+    cluster_management_addons: Cache<ClusterManagementAddOn>,
 }
 
 /// What a plan is made from.
@@ -33,63 +39,35 @@ pub struct Seen {
     pub cluster_management_addon: Option<Arc<ClusterManagementAddOn>>,
 }
 
-impl Owner {
-    /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
-    }
-}
-
-/// Add-ons that come or change their owners; ClusterManagementAddOns that come or change hands.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.addons.subscribe(queue, |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|it| it.metadata.owner_references == new.metadata.owner_references);
-        (!same).then(|| cache::key_of(new))
-    });
-    let all = caches.clone();
-    caches
-        .cluster_management_addons
-        .subscribe(queue, move |old, new| match new {
-            Some(new) if !old.is_some_and(|it| it.metadata.uid == new.metadata.uid && same_hands(it, new)) => {
-                all.addon_keys(&new.name_any())
-            }
-            _ => Vec::new(),
-        });
-}
-
-fn same_hands(one: &ClusterManagementAddOn, other: &ClusterManagementAddOn) -> bool {
-    facts::is_managed(one) == facts::is_managed(other)
-}
-
-/// The reference that says so. Its version is upstream's, who serve both.
-pub fn reference(addon: &ClusterManagementAddOn) -> OwnerReference {
-    OwnerReference {
-        api_version: v1beta1::ClusterManagementAddOn::API_VERSION.to_owned(),
-        kind: ClusterManagementAddOn::KIND.to_owned(),
-        name: addon.name_any(),
-        uid: addon.metadata.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
-}
-
-/// Whether a reference is to a ClusterManagementAddOn, in whatever version.
-pub fn is_to_cluster_management_addon(reference: &OwnerReference) -> bool {
-    let group = reference.api_version.split_once('/').map(|(group, _)| group);
-    group == Some(GROUP) && reference.kind == ClusterManagementAddOn::KIND
-}
-
 #[async_trait]
 impl Reconciler for Owner {
     const NAME: &'static str = "addon-owner";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[
+        Right::new(GROUP, "managedclusteraddons", "patch", "An add-on belongs to what the hub offers."),
+        super::OWNER_STAYS,
+    ];
     type Seen = Seen;
 
+    /// Add-ons that come or change their owners; ClusterManagementAddOns that come or change hands.
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.addons, |old, new| {
+            let concern = |it: &ManagedClusterAddOn| it.metadata.owner_references.clone();
+            new.filter(|it| old.map(concern) != Some(concern(it))).map(key_of)
+        });
+        let by_name = self.addons_by_name.clone();
+        watches.wakes(&self.cluster_management_addons, move |old, new| {
+            let concern = |it: &ClusterManagementAddOn| (it.metadata.uid.clone(), facts::is_managed(it));
+            let changed = new.filter(|it| old.map(concern) != Some(concern(it)));
+            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+        });
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let (cluster, name) = cache::split_key(key);
+        let (cluster, name) = split_key(key);
         Ok(Seen {
-            addon: self.caches.addons.get(cluster, name),
-            cluster_management_addon: self.caches.cluster_management_addons.named(name),
+            addon: self.addons.get(cluster, name),
+            cluster_management_addon: self.cluster_management_addons.named(name),
         })
     }
 
@@ -130,6 +108,35 @@ impl Reconciler for Owner {
         plan.change(Site::Hub, addon, &new);
         plan
     }
+}
+
+impl Owner {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self {
+            addons: caches.of(),
+            addons_by_name: AddOnsByName::of(caches),
+            cluster_management_addons: caches.of(),
+        }
+    }
+}
+
+/// The reference that says so. Its version is upstream's, who serve both.
+pub fn reference(addon: &ClusterManagementAddOn) -> OwnerReference {
+    OwnerReference {
+        api_version: v1beta1::ClusterManagementAddOn::API_VERSION.to_owned(),
+        kind: ClusterManagementAddOn::KIND.to_owned(),
+        name: addon.name_any(),
+        uid: addon.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Whether a reference is to a ClusterManagementAddOn, in whatever version.
+pub fn is_to_cluster_management_addon(reference: &OwnerReference) -> bool {
+    let group = reference.api_version.split_once('/').map(|(group, _)| group);
+    group == Some(GROUP) && reference.kind == ClusterManagementAddOn::KIND
 }
 
 #[cfg(test)]

@@ -6,28 +6,35 @@
 //! Upstream: ocm `pkg/addon/controllers/addonprogressing`. Its reason `Failed` stands for a cache that could not be read, which
 //! ours always can.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{
-    addon::v1alpha1::{ClusterManagementAddOn, ConfigReference, ManagedClusterAddOn},
-    annotations,
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     condition::{self, wanted},
-    conditions::{
-        managed_cluster_add_on::{self, progressing_reason as reason},
-        manifest_work,
-    },
-    labels,
+    conditions::managed_cluster_add_on::{self, progressing_reason as reason},
     work::ManifestWork,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, async_trait, cache};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, StatusField, Watches, async_trait,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
 
-use super::{Caches, caches, facts};
+use super::{
+    arrival::judge,
+    facts,
+    indexes::{AddOnsByName, WorksByAddOn, add_on_of},
+};
 
 /// The reconciler.
 pub struct Progressing {
-    caches: Caches,
+    addons: Cache<ManagedClusterAddOn>,
+    addons_by_name: AddOnsByName,
+    cluster_management_addons: Cache<ClusterManagementAddOn>,
+    works: Cache<ManifestWork>,
+    works_by_add_on: WorksByAddOn,
 }
 
 /// What a plan is made from.
@@ -42,61 +49,38 @@ pub struct Seen {
     pub works: Vec<Arc<ManifestWork>>,
 }
 
-impl Progressing {
-    /// Over these caches.
-    pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
-    }
-}
-
-/// Add-ons, their works, and offers that change hands.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.addons.subscribe(queue, |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|old| concerns(old) == concerns(new));
-        (!same).then(|| cache::key_of(new))
-    });
-    caches
-        .works
-        .subscribe(queue, |old, new| new.or(old).and_then(caches::addon_of));
-    let all = caches.clone();
-    caches
-        .cluster_management_addons
-        .subscribe(queue, move |old, new| match new {
-            Some(new) if old.is_none_or(|it| facts::is_managed(it) != facts::is_managed(new)) => {
-                all.addon_keys(&new.name_any())
-            }
-            _ => Vec::new(),
-        });
-}
-
-/// All that matters here of an add-on.
-fn concerns(addon: &ManagedClusterAddOn) -> impl PartialEq + '_ {
-    let conditions = facts::conditions(addon);
-    let is_there = |r#type: &str| condition::find(conditions, r#type).is_some();
-    let progressing = condition::find(conditions, managed_cluster_add_on::PROGRESSING);
-    (
-        (&addon.metadata.uid, &addon.spec.configs, facts::references(addon)),
-        facts::hosting_cluster(addon),
-        addon.status.as_ref().map(|it| &it.supported_configs),
-        is_there(managed_cluster_add_on::MANIFEST_APPLIED),
-        is_there(managed_cluster_add_on::HOSTING_MANIFEST_APPLIED),
-        progressing,
-    )
-}
-
 #[async_trait]
 impl Reconciler for Progressing {
     const NAME: &'static str = "addon-progressing";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[
+        StatusField::condition(ManagedClusterAddOn::KIND, managed_cluster_add_on::PROGRESSING),
+        StatusField::new(ManagedClusterAddOn::KIND, "configReferences").shared(super::REFERENCES),
+    ];
+    const RIGHTS: &'static [Right] = &[super::ADD_ON_STATUS];
     type Seen = Seen;
 
+    /// Add-ons, their works, and offers that change hands.
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.addons, |old, new| {
+            let same = matches!((old, new), (Some(old), Some(new)) if concerns(old) == concerns(new));
+            new.filter(|_| !same).map(key_of)
+        });
+        watches.wakes(&self.works, |old, new| new.or(old).and_then(add_on_of));
+        let by_name = self.addons_by_name.clone();
+        watches.wakes(&self.cluster_management_addons, move |old, new| {
+            let changed = new.filter(|it| old.map(facts::is_managed) != Some(facts::is_managed(it)));
+            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+        });
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let (cluster, name) = cache::split_key(key);
+        let (cluster, name) = split_key(key);
         Ok(Seen {
             now: Timestamp::now(),
-            addon: self.caches.addons.get(cluster, name),
-            cluster_management_addon: self.caches.cluster_management_addons.named(name),
-            works: self.caches.works_of(cluster, name),
+            addon: self.addons.get(cluster, name),
+            cluster_management_addon: self.cluster_management_addons.named(name),
+            works: self.works_by_add_on.objects(cluster, name),
         })
     }
 
@@ -122,97 +106,32 @@ impl Reconciler for Progressing {
     }
 }
 
-fn judge(addon: &ManagedClusterAddOn, works: &[Arc<ManifestWork>]) -> (bool, &'static str, String) {
-    if let Some((group, resource)) = unsupported(addon) {
-        let message = format!("Configuration with gvr {group}/{resource} is not supported for this addon");
-        return (false, reason::UNSUPPORTED, message);
-    }
-    let lacks = |r#type: &str| condition::find(facts::conditions(addon), r#type).is_none();
-    if lacks(managed_cluster_add_on::MANIFEST_APPLIED) {
-        let message = "Waiting for ManagedClusterAddOn ManifestApplied condition".to_owned();
-        return (false, reason::WAITING_FOR_MANIFEST_APPLIED, message);
-    }
-    let host = facts::hosting_cluster(addon);
-    if host.is_some() && lacks(managed_cluster_add_on::HOSTING_MANIFEST_APPLIED) {
-        let message = "Waiting for ManagedClusterAddOn HostingManifestApplied condition".to_owned();
-        return (false, reason::WAITING_FOR_HOSTING_MANIFEST_APPLIED, message);
-    }
-    let under_way = |what: &str| (true, reason::PROGRESSING, format!("progressing... {what}"));
-    let works: Vec<&ManifestWork> = works
-        .iter()
-        .map(|it| &**it)
-        .filter(|it| is_of(it, addon, host))
-        .collect();
-    if works.is_empty() {
-        return under_way("no addon works");
-    }
-    let hook = format!("addon-{}-pre-delete", addon.name_any());
-    for work in works.iter().filter(|it| !it.name_any().starts_with(&hook)) {
-        if !is_configured(work, facts::references(addon)) {
-            return under_way("mca and work configs mismatch");
-        }
-        if !is_ready(work) {
-            return under_way("work is not ready");
+impl Progressing {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        Self {
+            addons: caches.of(),
+            addons_by_name: AddOnsByName::of(caches),
+            cluster_management_addons: caches.of(),
+            works: caches.of(),
+            works_by_add_on: WorksByAddOn::of(caches),
         }
     }
-    (false, reason::COMPLETED, "completed with no errors.".to_owned())
 }
 
-/// A configuration of the add-on's own that its manager does not understand.
-fn unsupported(addon: &ManagedClusterAddOn) -> Option<(&str, &str)> {
-    let supported = addon.status.as_ref().map_or(&[][..], |it| &it.supported_configs);
-    let strange = addon.spec.configs.iter().find(|it| {
-        !supported
-            .iter()
-            .any(|known| known.group == it.group && known.resource == it.resource)
-    })?;
-    Some((&strange.group, &strange.resource))
-}
-
-/// Whether a work labelled with the add-on belongs to it where its agent runs now.
-fn is_of(work: &ManifestWork, addon: &ManagedClusterAddOn, host: Option<&str>) -> bool {
-    let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
-    match work.labels().contains_key(labels::ADDON_NAMESPACE) {
-        true => host == Some(namespace),
-        false => namespace == facts::cluster(addon),
-    }
-}
-
-/// Whether a work was made from the configurations that are desired.
-fn is_configured(work: &ManifestWork, references: &[ConfigReference]) -> bool {
-    let Some(text) = work.annotations().get(annotations::CONFIG_SPEC_HASH) else {
-        return references.is_empty();
-    };
-    let Ok(used) = serde_json::from_str::<BTreeMap<String, String>>(text) else {
-        return false;
-    };
-    used.values().all(|it| !it.is_empty()) && used == hashes(references)
-}
-
-/// `<resource>.<group>/<namespace>/<name>` and the hash of each configuration that is desired.
-fn hashes(references: &[ConfigReference]) -> BTreeMap<String, String> {
-    let one = |it: &ConfigReference| {
-        let config = it.desired_config.as_ref()?;
-        let group = if it.group.is_empty() {
-            String::new()
-        } else {
-            format!(".{}", it.group)
-        };
-        let key = format!("{}{group}/{}/{}", it.resource, config.namespace, config.name);
-        Some((key, config.spec_hash.clone()))
-    };
-    references.iter().filter_map(one).collect()
-}
-
-/// Whether the agent has applied the work as it is now, and found its objects.
-fn is_ready(work: &ManifestWork) -> bool {
-    let conditions = work.status.as_ref().map_or(&[][..], |it| &it.conditions);
-    [manifest_work::APPLIED, manifest_work::AVAILABLE]
-        .into_iter()
-        .all(|it| {
-            condition::find(conditions, it)
-                .is_some_and(|it| it.status == "True" && it.observed_generation == work.metadata.generation)
-        })
+/// All that matters here of an add-on.
+fn concerns(addon: &ManagedClusterAddOn) -> impl PartialEq + '_ {
+    let conditions = facts::conditions(addon);
+    let is_there = |r#type: &str| condition::find(conditions, r#type).is_some();
+    let progressing = condition::find(conditions, managed_cluster_add_on::PROGRESSING);
+    (
+        (&addon.metadata.uid, &addon.spec.configs, facts::references(addon)),
+        facts::hosting_cluster(addon),
+        addon.status.as_ref().map(|it| &it.supported_configs),
+        is_there(managed_cluster_add_on::MANIFEST_APPLIED),
+        is_there(managed_cluster_add_on::HOSTING_MANIFEST_APPLIED),
+        progressing,
+    )
 }
 
 #[cfg(test)]

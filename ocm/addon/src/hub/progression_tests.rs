@@ -1,3 +1,4 @@
+use ocm_api::addon::v1alpha1::ClusterManagementAddOnStatus;
 use serde_json::{Value, json};
 
 use super::*;

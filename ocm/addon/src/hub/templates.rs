@@ -2,7 +2,7 @@
 //! is gone.
 //!
 //! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to the API but
-//! an Event when a template is used that names another add-on; it starts and stops what runs add-ons.
+//! an Event when a template is used that names another add-on; it starts and stops the managers of such add-ons.
 //! Never: stops while the add-on is on a cluster, where its hooks may still have to run.
 //! Upstream: ocm `pkg/addon/controllers/addontemplate`.
 
@@ -15,13 +15,12 @@ use ocm_api::addon::{
     v1alpha1::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn},
 };
 use ocm_reconcile::{
-    EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, async_trait, cache::split_key,
+    Cache, Caches, Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, StepError, Watches, async_trait, rbac::Right,
 };
 use parking_lot::Mutex;
-use serde_json::json;
 
-use super::Caches;
-use crate::template::strangers::Strangers;
+use super::{events, indexes::AddOnsByName};
+use crate::template::name_mismatches::NameMismatches;
 
 /// What runs the add-ons that are made of a template. Both are called once per change, and both are quick.
 pub trait Templates: Send + Sync + 'static {
@@ -32,16 +31,18 @@ pub trait Templates: Send + Sync + 'static {
     fn stop(&self, addon: &str);
 
     /// The templates that are used for an add-on other than the one that they name.
-    fn strangers(&self) -> Strangers {
-        Strangers::default()
+    fn name_mismatches(&self) -> NameMismatches {
+        NameMismatches::default()
     }
 }
 
 /// The reconciler.
 pub struct TemplateStarts {
-    caches: Caches,
+    cluster_management_addons: Cache<ClusterManagementAddOn>,
+    addons: Cache<ManagedClusterAddOn>,
+    addons_by_name: AddOnsByName,
     templates: Arc<dyn Templates>,
-    strangers: Strangers,
+    mismatches: NameMismatches,
     running: Mutex<BTreeSet<String>>,
 }
 
@@ -51,44 +52,100 @@ pub struct Seen {
     pub name: String,
     /// What the hub offers under this name.
     pub cluster_management_addon: Option<Arc<ClusterManagementAddOn>>,
-    /// Whether it is on any cluster.
-    pub is_installed: bool,
-    /// Whether it is on any cluster as a template says it.
-    pub is_installed_from_template: bool,
-    /// Whether it runs.
+    /// Where it is, by cluster.
+    pub addons: Vec<Arc<ManagedClusterAddOn>>,
+    /// Whether its manager runs.
     pub runs: bool,
     /// Templates that have just been found to name another add-on, and which.
-    pub strangers: Vec<(String, String)>,
+    pub mismatches: Vec<(String, String)>,
     /// The time.
     pub now: Timestamp,
 }
+
+#[async_trait]
+impl Reconciler for TemplateStarts {
+    const NAME: &'static str = "addon-template";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[super::EVENTS];
+    type Seen = Seen;
+
+    /// Offers that come, go or change what configures them; add-ons that come and go; templates that name another add-on.
+    fn watches(&self, watches: &mut Watches) {
+        let mismatches = self.mismatches.clone();
+        watches.signal("a template that names another add-on", move |queue| mismatches.subscribe(queue));
+        watches.wakes(&self.cluster_management_addons, |old, new| {
+            let same = matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
+            new.or(old).filter(|_| !same).map(|it| it.name_any())
+        });
+        watches.wakes(&self.addons, |old, new| match (old, new) {
+            (Some(old), None) => Some(old.name_any()),
+            // After a restart there may be no offer left to tell of an add-on whose hooks have still to run.
+            (None, Some(new)) if uses_template(new) => Some(new.name_any()),
+            _ => None,
+        });
+    }
+
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
+        Ok(Seen {
+            name: name.to_owned(),
+            cluster_management_addon: self.cluster_management_addons.named(name),
+            addons: self.addons_by_name.objects(name),
+            runs: self.running.lock().contains(name),
+            mismatches: self.mismatches.news(name),
+            now: Timestamp::now(),
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        let offer = seen.cluster_management_addon.as_deref();
+        let is_installed_from_template = seen.addons.iter().any(|it| uses_template(it));
+        let is_to_run =
+            offer.is_some_and(is_of_template) || is_installed_from_template || seen.runs && !seen.addons.is_empty();
+        if is_to_run != seen.runs {
+            let verb = if is_to_run { START } else { STOP };
+            plan.perform(verb, format!("manager of add-on {}", seen.name));
+        }
+        if let Some(offer) = offer {
+            for (template, named) in &seen.mismatches {
+                plan.push(events::name_mismatch(offer, template, named, seen.now));
+            }
+        }
+        plan
+    }
+
+    async fn perform(&self, seen: &Seen, own: &OwnStep) -> Result<Done, StepError> {
+        let mut running = self.running.lock();
+        if own.verb == START {
+            running.insert(seen.name.clone());
+            self.templates.start(&seen.name);
+        } else {
+            running.remove(&seen.name);
+            self.templates.stop(&seen.name);
+        }
+        Ok(Done::Performed)
+    }
+
+    fn remember(&self, seen: &Seen, _: &Outcome) {
+        self.mismatches.were_told(&seen.name, &seen.mismatches);
+    }
+}
+
+const START: &str = "start";
+const STOP: &str = "stop";
 
 impl TemplateStarts {
     /// Over these caches; `templates` does the running.
     pub fn new(caches: &Caches, templates: Arc<dyn Templates>) -> Self {
         Self {
-            caches: caches.clone(),
-            strangers: templates.strangers(),
+            cluster_management_addons: caches.of(),
+            addons: caches.of(),
+            addons_by_name: AddOnsByName::of(caches),
+            mismatches: templates.name_mismatches(),
             templates,
             running: Mutex::default(),
         }
     }
-}
-
-/// Offers that come, go or change what configures them; add-ons that come and go; templates that name another add-on.
-pub fn subscribe(caches: &Caches, strangers: &Strangers, queue: &Queue) {
-    strangers.subscribe(queue);
-    caches.cluster_management_addons.subscribe(queue, |old, new| {
-        let same =
-            matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
-        new.or(old).filter(|_| !same).map(|it| it.name_any())
-    });
-    caches.addons.subscribe(queue, |old, new| match (old, new) {
-        (Some(old), None) => Some(old.name_any()),
-        // After a restart there may be no offer left to tell of an add-on whose hooks have still to run.
-        (None, Some(new)) if uses_template(new) => Some(new.name_any()),
-        _ => None,
-    });
 }
 
 /// Whether an add-on is made of a template.
@@ -103,146 +160,95 @@ fn uses_template(addon: &ManagedClusterAddOn) -> bool {
     configs.any(|it| it.group == GROUP && it.resource == AddOnTemplate::PLURAL)
 }
 
-/// Whether the add-on is to run, given what was seen.
-fn is_to_run(seen: &Seen) -> bool {
-    let offered = seen.cluster_management_addon.as_deref().is_some_and(is_of_template);
-    offered || seen.is_installed_from_template || seen.runs && seen.is_installed
-}
-
-fn mismatch(offer: &ClusterManagementAddOn, template: &str, named: &str, now: Timestamp) -> EventStep {
-    EventStep {
-        site: Site::Hub,
-        // Where Kubernetes files events about what has no namespace.
-        namespace: "default".to_owned(),
-        regarding: json!({
-            "apiVersion": ClusterManagementAddOn::API_VERSION,
-            "kind": ClusterManagementAddOn::KIND,
-            "name": offer.metadata.name,
-            "uid": offer.metadata.uid,
-        }),
-        related: Some(json!({
-            "apiVersion": AddOnTemplate::API_VERSION,
-            "kind": AddOnTemplate::KIND,
-            "name": template,
-        })),
-        kind: EventKind::Warning,
-        reason: "AddOnNameMismatch".to_owned(),
-        action: "Render".to_owned(),
-        note: format!(
-            "The AddOnTemplate {template} has addonName {named:?} and is used for add-on {}; write the add-on's name into it, or \
-             another template into the add-on's configuration.",
-            offer.name_any()
-        ),
-        reporting_controller: "addon-manager".to_owned(),
-        at: now,
-    }
-}
-
-#[async_trait]
-impl Reconciler for TemplateStarts {
-    const NAME: &'static str = "addon-template";
-    type Seen = Seen;
-
-    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let keys = self.caches.addon_keys(name);
-        let from_template = |key: &String| {
-            let (cluster, name) = split_key(key);
-            self.caches
-                .addons
-                .get(cluster, name)
-                .is_some_and(|it| uses_template(&it))
-        };
-        Ok(Seen {
-            name: name.to_owned(),
-            cluster_management_addon: self.caches.cluster_management_addons.named(name),
-            is_installed: !keys.is_empty(),
-            is_installed_from_template: keys.iter().any(from_template),
-            runs: self.running.lock().contains(name),
-            strangers: self.strangers.take(name),
-            now: Timestamp::now(),
-        })
-    }
-
-    fn plan(seen: &Seen) -> Plan {
-        let mut plan = Plan::new();
-        match (seen.runs, is_to_run(seen)) {
-            (false, true) => plan.remark("starts to run"),
-            (true, false) => plan.remark("runs no longer"),
-            _ => &mut plan,
-        };
-        if let Some(offer) = seen.cluster_management_addon.as_deref() {
-            for (template, named) in &seen.strangers {
-                plan.push(Step::Event(mismatch(offer, template, named, seen.now)));
-            }
-        }
-        plan
-    }
-
-    fn remember(&self, seen: &Seen, _: &Outcome) {
-        let wanted = is_to_run(seen);
-        if wanted == seen.runs {
-            return;
-        }
-        if wanted {
-            self.running.lock().insert(seen.name.clone());
-            self.templates.start(&seen.name);
-        } else {
-            self.running.lock().remove(&seen.name);
-            self.templates.stop(&seen.name);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn check(kinds: Option<&[&str]>, is_installed: bool, runs: bool, printed: &str) {
-        check_from(kinds, is_installed, false, runs, printed);
-    }
-
-    fn check_from(kinds: Option<&[&str]>, is_installed: bool, from_template: bool, runs: bool, printed: &str) {
+    fn seen(kinds: Option<&[&str]>, addons: &[Value], runs: bool) -> Seen {
         let offer = kinds.map(|kinds| {
             let kinds: Vec<_> = kinds.iter().map(|it| json!({"group": GROUP, "resource": it})).collect();
             let offer = json!({"metadata": {"name": "a"}, "spec": {"supportedConfigs": kinds}});
             Arc::new(serde_json::from_value(offer).unwrap())
         });
-        let seen = Seen {
+        let addons = addons.iter().map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap()));
+        Seen {
             name: "a".to_owned(),
             cluster_management_addon: offer,
-            is_installed,
-            is_installed_from_template: from_template,
+            addons: addons.collect(),
             runs,
-            strangers: Vec::new(),
+            mismatches: Vec::new(),
             now: Timestamp::UNIX_EPOCH,
-        };
-        assert_eq!(
-            TemplateStarts::plan(&seen)
-                .to_string()
-                .replace("nothing to do", "")
-                .trim(),
-            printed
-        );
+        }
     }
+
+    fn addon(configs: &[&str]) -> Value {
+        let references: Vec<_> = configs.iter().map(|it| json!({"group": GROUP, "resource": it})).collect();
+        json!({"metadata": {"name": "a", "namespace": "c1"}, "spec": {}, "status": {"configReferences": references}})
+    }
+
+    fn check(kinds: Option<&[&str]>, addons: &[Value], runs: bool, printed: &str) {
+        let plan = TemplateStarts::plan(&seen(kinds, addons, runs)).to_string();
+        assert_eq!(plan.replace("nothing to do", "").trim(), printed);
+    }
+
+    const OF_TEMPLATE: Option<&[&str]> = Some(&["addontemplates"]);
+    const OF_OTHER: Option<&[&str]> = Some(&["addondeploymentconfigs"]);
 
     #[test]
     fn a_template_add_on_runs_from_its_offer_until_the_last_cluster_is_rid_of_it() {
-        let of_template: &[&str] = &["addontemplates"];
-        let of_other: &[&str] = &["addondeploymentconfigs"];
-        check(Some(of_template), false, false, "note: starts to run");
-        check(Some(of_template), true, true, "");
-        check(Some(of_other), true, false, "");
-        check(Some(of_other), true, true, "");
-        check(None, true, true, "");
-        check(None, false, true, "note: runs no longer");
-        check(Some(of_other), false, true, "note: runs no longer");
+        let other = [addon(&["addondeploymentconfigs"])];
+        check(OF_TEMPLATE, &[], false, "start manager of add-on a");
+        check(OF_TEMPLATE, &other, true, "");
+        check(OF_OTHER, &other, false, "");
+        check(OF_OTHER, &other, true, "");
+        check(None, &other, true, "");
+        check(None, &[], true, "stop manager of add-on a");
+        check(OF_OTHER, &[], true, "stop manager of add-on a");
     }
 
     #[test]
     fn a_restarted_hub_runs_what_is_still_installed_though_nobody_offers_it() {
-        check_from(None, true, true, false, "note: starts to run");
-        check_from(None, true, true, true, "");
+        let of_template = [addon(&["addontemplates"])];
+        check(None, &of_template, false, "start manager of add-on a");
+        check(None, &of_template, true, "");
+    }
+
+    #[test]
+    fn a_template_that_names_another_add_on_is_told_where_somebody_offers_the_add_on() {
+        let mut seen = seen(OF_OTHER, &[], false);
+        seen.mismatches = vec![("t".to_owned(), "b".to_owned())];
+        let told = "hub: event Warning AddOnNameMismatch in default";
+        assert_eq!(TemplateStarts::plan(&seen).to_string().trim(), told);
+        seen.cluster_management_addon = None;
+        assert!(TemplateStarts::plan(&seen).is_empty());
+    }
+
+    #[derive(Default)]
+    struct Calls(Mutex<Vec<String>>);
+
+    impl Templates for Calls {
+        fn start(&self, addon: &str) {
+            self.0.lock().push(format!("start {addon}"));
+        }
+
+        fn stop(&self, addon: &str) {
+            self.0.lock().push(format!("stop {addon}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_manager_is_started_once_and_stopped_once() {
+        let (caches, calls) = (Caches::unfed(), Arc::new(Calls::default()));
+        let reconciler = TemplateStarts::new(&caches, calls.clone());
+        let clients = ocm_reconcile::Clients::default();
+        let offer = seen(OF_TEMPLATE, &[], false).cluster_management_addon.unwrap();
+        caches.of::<ClusterManagementAddOn>().fill([(*offer).clone()]);
+        let begun = ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2).await.unwrap();
+        assert_eq!(begun, ["start manager of add-on a\n"]);
+        caches.of::<ClusterManagementAddOn>().fill([]);
+        ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2).await.unwrap();
+        assert_eq!(*calls.0.lock(), ["start a", "stop a"]);
     }
 }

@@ -4,13 +4,13 @@
 //! registration to health, is the SDK's. Upstream: ocm `pkg/addon/templateagent`. Where that fails silently we refuse with a
 //! sentence, and what it leaves half done for some kinds we do for all that bear pods.
 
+pub mod name_mismatches;
 mod namespaces;
 mod pods;
 mod read;
 mod render;
 mod run;
 mod staying;
-pub mod strangers;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -35,7 +35,7 @@ use serde_json::Value;
 
 use read::Read;
 use render::Rendering;
-use strangers::Strangers;
+use name_mismatches::NameMismatches;
 
 pub use run::InManager;
 
@@ -46,7 +46,7 @@ pub struct TemplateAddOn {
     configs: Read<AddOnDeploymentConfigSpec>,
     /// What the hub offers.
     offers: Cache<ClusterManagementAddOn>,
-    strangers: Strangers,
+    mismatches: NameMismatches,
 }
 
 impl TemplateAddOn {
@@ -57,16 +57,16 @@ impl TemplateAddOn {
             templates: Read::default(),
             configs: Read::default(),
             offers: Cache::empty(),
-            strangers: Strangers::default(),
+            mismatches: NameMismatches::default(),
         }
     }
 
     /// The same where the hub offers these: a template that they name is used even if it is made for an add-on of another name,
-    /// and `strangers` is told so.
-    pub fn offered_by(self, offers: Cache<ClusterManagementAddOn>, strangers: Strangers) -> Self {
+    /// and `mismatches` is told so.
+    pub fn offered_by(self, offers: Cache<ClusterManagementAddOn>, mismatches: NameMismatches) -> Self {
         Self {
             offers,
-            strangers,
+            mismatches,
             ..self
         }
     }
@@ -97,13 +97,13 @@ impl TemplateAddOn {
         let config = configs.find(|it| of_templates(&it.kind.group, &it.kind.resource));
         let name = config.map(|it| it.name.as_str()).unwrap_or_default();
         if template.addon_name == self.name {
-            self.strangers.forget(&self.name, name);
+            self.mismatches.forget(&self.name, name);
             return Ok(template);
         }
         let is_it = |it: &AddOnConfig| of_templates(&it.group, &it.resource) && it.name == name;
         let is_installed = || place.addon.spec.configs.iter().any(is_it);
         if is_installed() || self.offers.named(&self.name).is_some_and(|it| offers(&it, name)) {
-            self.strangers.note(&self.name, name, &template.addon_name);
+            self.mismatches.note(&self.name, name, &template.addon_name);
             return Ok(template);
         }
         Err(UserError::new(format!(

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ocm_addon_sdk::hub::Manager;
 use tracing::warn;
 
-use super::{TemplateAddOn, strangers::Strangers};
+use super::{TemplateAddOn, name_mismatches::NameMismatches};
 use crate::hub::Templates;
 
 /// Runs them in the SDK's manager.
 pub struct InManager {
     manager: Manager,
-    strangers: Strangers,
+    mismatches: NameMismatches,
 }
 
 impl InManager {
@@ -19,7 +19,7 @@ impl InManager {
     pub fn new(manager: Manager) -> Self {
         Self {
             manager,
-            strangers: Strangers::default(),
+            mismatches: NameMismatches::default(),
         }
     }
 }
@@ -27,7 +27,7 @@ impl InManager {
 impl Templates for InManager {
     fn start(&self, addon: &str) {
         let offers = self.manager.context().caches.cluster_management_addons.clone();
-        let add_on = TemplateAddOn::new(addon).offered_by(offers, self.strangers.clone());
+        let add_on = TemplateAddOn::new(addon).offered_by(offers, self.mismatches.clone());
         // An add-on that runs in this process already keeps its name: it understands templates in a way of its own.
         if let Err(error) = self.manager.add_template(Arc::new(add_on)) {
             warn!(%addon, %error, "the template add-on does not run");
@@ -47,7 +47,7 @@ impl Templates for InManager {
         }
     }
 
-    fn strangers(&self) -> Strangers {
-        self.strangers.clone()
+    fn name_mismatches(&self) -> NameMismatches {
+        self.mismatches.clone()
     }
 }

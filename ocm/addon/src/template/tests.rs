@@ -223,23 +223,24 @@ fn offer(name: &str, template: &str) -> Cache<ClusterManagementAddOn> {
 
 #[test]
 fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_once() {
-    let strangers = Strangers::default();
-    let other = TemplateAddOn::new("other").offered_by(offer("other", "hello-template"), strangers.clone());
+    let mismatches = NameMismatches::default();
+    let other = TemplateAddOn::new("other").offered_by(offer("other", "hello-template"), mismatches.clone());
     let place = AddOnContext::new("cluster1", "other")
         .with_config(&read::<AddOnTemplate>(TEMPLATE))
         .with_config(&read::<AddOnDeploymentConfig>(CONFIG));
     assert!(!other.manifests(&place).unwrap().is_empty());
     assert!(!other.registrations(&place).unwrap().is_empty());
-    let told = strangers.take("other");
-    assert_eq!(told, [("hello-template".to_owned(), "hello".to_owned())]);
+    let news = mismatches.news("other");
+    assert_eq!(news, [("hello-template".to_owned(), "hello".to_owned())]);
+    mismatches.were_told("other", &news);
     other.manifests(&place).unwrap();
-    assert!(strangers.take("other").is_empty());
+    assert!(mismatches.news("other").is_empty());
 }
 
 #[test]
 fn a_template_of_another_add_on_that_only_the_status_names_gives_nothing() {
     // The status is written by the cluster's agent, too.
-    let other = TemplateAddOn::new("other").offered_by(offer("other", "other-v1"), Strangers::default());
+    let other = TemplateAddOn::new("other").offered_by(offer("other", "other-v1"), NameMismatches::default());
     let place = AddOnContext::new("cluster1", "other")
         .with_config(&read::<AddOnTemplate>(TEMPLATE))
         .with_config(&read::<AddOnDeploymentConfig>(CONFIG));

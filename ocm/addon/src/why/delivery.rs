@@ -18,8 +18,10 @@ use placement::rollout::{Turn, Wait};
 
 use super::{Seen, find, says};
 use crate::hub::{
-    configuration::graph::{Chosen, Graph, Inherited},
-    facts, progression,
+    config_references,
+    configuration::graph::{Graph, Inherited},
+    facts,
+    placements::InstallPlacement,
 };
 
 /// What keeps the configuration.
@@ -58,7 +60,7 @@ pub fn configuration(seen: &Seen, addon: &ManagedClusterAddOn, offer: &ClusterMa
 
 /// Its turn in a rollout, if it waits for one.
 fn turn(seen: &Seen, offer: &ClusterManagementAddOn) -> Option<String> {
-    if !progression::is_told(offer) {
+    if !config_references::is_told(offer) {
         return Some(format!(
             "The hub has not worked out the configurations of ClusterManagementAddOn {} yet; is the hub process running?",
             seen.name
@@ -69,7 +71,7 @@ fn turn(seen: &Seen, offer: &ClusterManagementAddOn) -> Option<String> {
     } else {
         &[]
     };
-    let chosen: Vec<Chosen> = strategies
+    let chosen: Vec<InstallPlacement> = strategies
         .iter()
         .map(|strategy| {
             let of = |namespace: Option<String>| namespace.as_deref() == Some(&strategy.namespace);
@@ -81,7 +83,8 @@ fn turn(seen: &Seen, offer: &ClusterManagementAddOn) -> Option<String> {
                 .decisions
                 .iter()
                 .filter(|it| of(it.namespace()) && it.labels().get(labels::PLACEMENT) == Some(&strategy.name));
-            Chosen {
+            InstallPlacement {
+                name: format!("{}/{}", strategy.namespace, strategy.name),
                 placement: placement.cloned().map(Arc::new),
                 decisions: decisions.cloned().map(Arc::new).collect(),
             }
@@ -93,8 +96,8 @@ fn turn(seen: &Seen, offer: &ClusterManagementAddOn) -> Option<String> {
         .iter()
         .filter(|it| it.name_any() == seen.name && facts::cluster(it) != seen.cluster_name);
     let graph = Graph::of(offer, &inherited, &chosen, others.chain(&seen.addon), seen.now);
-    let place = graph.places.get(seen.cluster_name.as_str())?;
-    let node = place.node?;
+    let add_on = graph.add_ons.get(seen.cluster_name.as_str())?;
+    let node = add_on.node?;
     let strategy = &strategies[node];
     let placement = format!("{}/{}", strategy.namespace, strategy.name);
     let rollout = match &graph.nodes[node].rollout {
@@ -176,7 +179,7 @@ fn works<'a>(
     let key = format!("{}/{}", facts::cluster(addon), seen.name);
     let works = seen.works.iter();
     works.filter(move |it| {
-        crate::hub::caches::addon_of(it).as_deref() == Some(&key) && it.name_any().starts_with(&hook) == hooks
+        crate::hub::indexes::add_on_of(it).as_deref() == Some(&key) && it.name_any().starts_with(&hook) == hooks
     })
 }
 

@@ -4,10 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use addon::{
-    hub::{Caches, Shared, Templates},
-    template::InManager,
-};
+use addon::{hub::Templates, template::InManager};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -21,7 +18,7 @@ use ocm_api::{
     condition,
     work::ManifestWork,
 };
-use ocm_reconcile::{Cache, Reconciler, cache::key_of, install};
+use ocm_reconcile::{Cache, Caches, Clients, Reconciler, cache::key_of, controller::start_all, install};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::Site;
@@ -29,10 +26,18 @@ use tokio_util::sync::CancellationToken;
 
 pub struct World {
     pub site: Site,
-    pub shared: Shared,
+    pub watched: Watched,
     pub caches: Caches,
     pub manager: Manager,
     pub stop: CancellationToken,
+}
+
+/// What tests look at.
+pub struct Watched {
+    pub clusters: Cache<ManagedCluster>,
+    pub addons: Cache<ManagedClusterAddOn>,
+    pub cluster_management_addons: Cache<ClusterManagementAddOn>,
+    pub works: Cache<ManifestWork>,
 }
 
 /// Longer than anything takes that works, even on a loaded machine.
@@ -44,37 +49,37 @@ impl World {
         let client = site.client();
         install::install_crds(&client, ocm_api::crds::hub()).await.unwrap();
         let stop = CancellationToken::new();
-        let shared = Shared {
-            clusters: Cache::start(Api::all(client.clone()), stop.clone()),
-            addons: Cache::start(Api::all(client.clone()), stop.clone()),
-            cluster_management_addons: Cache::start(Api::all(client.clone()), stop.clone()),
-            works: Cache::start(Api::all(client.clone()), stop.clone()),
-            placements: Cache::start(Api::all(client.clone()), stop.clone()),
-            decisions: Cache::start(Api::all(client.clone()), stop.clone()),
+        let caches = Caches::new(client.clone(), stop.clone());
+        let watched = Watched {
+            clusters: caches.of(),
+            addons: caches.of(),
+            cluster_management_addons: caches.of(),
+            works: caches.of(),
         };
-        let of_sdk = ocm_addon_sdk::hub::Caches::start_with(&client, shared.of_sdk(), &stop);
+        let of_sdk = ocm_addon_sdk::hub::Shared {
+            clusters: Some(caches.of()),
+            addons: Some(caches.of()),
+            cluster_management_addons: Some(caches.of()),
+            works: Some(caches.of()),
+        };
+        let of_sdk = ocm_addon_sdk::hub::Caches::start_with(&client, of_sdk, &stop);
         let manager = Manager::start(client.clone(), of_sdk, Default::default(), stop.clone())
             .await
             .unwrap();
         for it in addons {
             manager.add(it).unwrap();
         }
-        let caches = Caches::start(shared.clone(), &client, &stop);
         let templates: Arc<dyn Templates> = Arc::new(InManager::new(manager.clone()));
-        let mut running = addon::hub::controllers(client.clone(), &caches, stop.clone());
-        running.push(addon::hub::template_starts(
-            client.clone(),
-            &caches,
-            templates,
-            stop.clone(),
-        ));
-        running.extend(addon::hub::of_clusters(client, &shared.of_clusters(), stop.clone()));
+        let mut controllers = addon::hub::controllers(&caches);
+        controllers.push(addon::hub::of_templates(&caches, templates));
+        controllers.extend(addon::hub::of_clusters(&caches));
+        let running = start_all(controllers, &Clients::hub(client), &stop);
         for it in &running {
             it.queue.begun().await;
         }
         Self {
             site,
-            shared,
+            watched,
             caches,
             manager,
             stop,
@@ -137,7 +142,7 @@ impl World {
 
     /// Agents of all clusters, which find every work applied and available as soon as they see it.
     pub fn agents(&self) {
-        let (client, works, stop) = (self.site.client(), self.shared.works.clone(), self.stop.clone());
+        let (client, works, stop) = (self.site.client(), self.watched.works.clone(), self.stop.clone());
         let seen = Arc::new(tokio::sync::Semaphore::new(16));
         works.listen(move |_, new| {
             let Some(work) = new.filter(|it| !is_well(it)).cloned() else {
@@ -164,21 +169,21 @@ impl World {
         });
     }
 
-    pub async fn until<T>(&self, what: &str, mut state: impl FnMut(&Shared) -> Option<T>) -> T {
-        let shared = &self.shared;
+    pub async fn until<T>(&self, what: &str, mut state: impl FnMut(&Watched) -> Option<T>) -> T {
+        let watched = &self.watched;
         let found = async {
             let mut changes = (
-                shared.addons.changes(),
-                shared.cluster_management_addons.changes(),
-                shared.works.changes(),
-                shared.clusters.changes(),
+                watched.addons.changes(),
+                watched.cluster_management_addons.changes(),
+                watched.works.changes(),
+                watched.clusters.changes(),
             );
             loop {
                 changes.0.borrow_and_update();
                 changes.1.borrow_and_update();
                 changes.2.borrow_and_update();
                 changes.3.borrow_and_update();
-                if let Some(found) = state(shared) {
+                if let Some(found) = state(watched) {
                     return found;
                 }
                 tokio::select! {
@@ -193,15 +198,15 @@ impl World {
             Ok(found) => found,
             Err(_) => panic!(
                 "\"{what}\" did not come about; now:\n{:#?}\n{:#?}",
-                shared.cluster_management_addons.list().first(),
-                shared.addons.list().first()
+                watched.cluster_management_addons.list().first(),
+                watched.addons.list().first()
             ),
         }
     }
 
     /// The clusters that have the add-on.
-    pub fn clusters_with(shared: &Shared, addon: &str) -> Vec<String> {
-        let all = shared.addons.list();
+    pub fn clusters_with(watched: &Watched, addon: &str) -> Vec<String> {
+        let all = watched.addons.list();
         let named = all.iter().filter(|it| it.metadata.name.as_deref() == Some(addon));
         named.filter_map(|it| it.metadata.namespace.clone()).collect()
     }
@@ -213,15 +218,15 @@ impl World {
             token_infrastructure,
         };
         let caches = &self.caches;
-        self.until("all pages are empty", |shared| {
-            let offers: Vec<String> = shared
+        self.until("all pages are empty", |watched| {
+            let offers: Vec<String> = watched
                 .cluster_management_addons
                 .list()
                 .iter()
                 .map(|it| it.name_any())
                 .collect();
-            let addons: Vec<String> = shared.addons.list().iter().map(|it| key_of(&**it)).collect();
-            let clusters: Vec<String> = shared.clusters.list().iter().map(|it| it.name_any()).collect();
+            let addons: Vec<String> = watched.addons.list().iter().map(|it| key_of(&**it)).collect();
+            let clusters: Vec<String> = watched.clusters.list().iter().map(|it| it.name_any()).collect();
             let pages = [
                 page(&install::Install::new(caches), &offers),
                 page(&progression::Progression::new(caches), &offers),
@@ -229,9 +234,9 @@ impl World {
                 page(&owner::Owner::new(caches), &addons),
                 page(&annotation::Annotation::new(caches), &addons),
                 page(&progressing::Progressing::new(caches), &addons),
-                page(&availability::Availability::new(&self.shared.of_clusters()), &addons),
+                page(&availability::Availability::new(caches), &addons),
                 page(&token_infrastructure::TokenInfrastructure::new(caches), &addons),
-                page(&feature::Feature::new(&self.shared.of_clusters()), &clusters),
+                page(&feature::Feature::new(caches), &clusters),
             ];
             pages.concat().is_empty().then_some(())
         })

@@ -11,10 +11,10 @@ use ocm_api::addon::{
 use crate::hub::facts;
 
 /// Group and resource of a kind of configuration.
-pub type Kind = (String, String);
+pub type GroupResource = (String, String);
 
 /// Configurations by kind. Those of one kind are in the order in which they were named.
-pub type Desired = BTreeMap<Kind, Vec<ConfigSpecHash>>;
+pub type Desired = BTreeMap<GroupResource, Vec<ConfigSpecHash>>;
 
 /// The defaults.
 pub fn defaults(offer: &ClusterManagementAddOn) -> Desired {

@@ -7,8 +7,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -19,33 +18,25 @@ use ocm_api::{
         InstallProgression, PlacementStrategy,
         v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     },
-    cluster::{Placement, PlacementDecision, RolloutStrategy, RolloutType},
+    cluster::{Placement, RolloutStrategy, RolloutType},
     condition,
     conditions::managed_cluster_add_on::{self, progressing_reason},
 };
 use placement::rollout::{self, ClusterRollout, Existing, Group, Rollout, Status, Turn};
 
 use super::desired::{self, Desired};
-use crate::hub::facts;
-
-/// A placement and its decisions.
-pub struct Chosen {
-    /// The placement; `None` when there is none.
-    pub placement: Option<Arc<Placement>>,
-    /// Its decisions.
-    pub decisions: Vec<Arc<PlacementDecision>>,
-}
+use crate::hub::{facts, placements::InstallPlacement};
 
 /// Everything that is decided for one add-on at one moment.
 pub struct Graph<'a> {
     /// One for each placement, in the order of the spec.
-    pub nodes: Vec<Node<'a>>,
+    pub nodes: Vec<PlacementNode<'a>>,
     /// One for each add-on, by cluster.
-    pub places: BTreeMap<&'a str, Place<'a>>,
+    pub add_ons: BTreeMap<&'a str, InstalledAddOn<'a>>,
 }
 
 /// One placement.
-pub struct Node<'a> {
+pub struct PlacementNode<'a> {
     /// How many clusters it chose.
     pub selected: usize,
     /// How many of them no later placement takes over.
@@ -55,7 +46,7 @@ pub struct Node<'a> {
 }
 
 /// One add-on on a cluster.
-pub struct Place<'a> {
+pub struct InstalledAddOn<'a> {
     /// The add-on.
     pub addon: &'a ManagedClusterAddOn,
     /// The position of its placement; none when it has none.
@@ -63,7 +54,7 @@ pub struct Place<'a> {
     /// The configuration that is meant for it.
     pub desired: Cow<'a, Desired>,
     /// How far it is.
-    pub standing: Existing,
+    pub progress: Existing,
 }
 
 /// What holds on the clusters of each placement, and on clusters without one.
@@ -92,7 +83,7 @@ impl<'a> Graph<'a> {
     pub fn of(
         offer: &'a ClusterManagementAddOn,
         inherited: &'a Inherited,
-        chosen: &'a [Chosen],
+        chosen: &'a [InstallPlacement],
         addons: impl IntoIterator<Item = &'a ManagedClusterAddOn>,
         now: Timestamp,
     ) -> Self {
@@ -102,26 +93,26 @@ impl<'a> Graph<'a> {
         for (position, groups) in groups.iter().enumerate() {
             owner.extend(groups.clusters.iter().map(|it| (*it, position)));
         }
-        let mut places = BTreeMap::new();
+        let mut add_ons = BTreeMap::new();
         for addon in addons {
             let node = owner.get(facts::cluster(addon)).copied();
             let of_node = node.map_or(&inherited.defaults, |it| &inherited.placements[it]);
             let desired = desired::of_addon(of_node, addon);
-            let standing = standing(addon, &desired);
-            let place = Place {
+            let progress = progress(addon, &desired);
+            let add_on = InstalledAddOn {
                 addon,
                 node,
                 desired,
-                standing,
+                progress,
             };
-            places.insert(facts::cluster(addon), place);
+            add_ons.insert(facts::cluster(addon), add_on);
         }
         let mut existing: Vec<Vec<(&'a str, Existing)>> = vec![Vec::new(); groups.len()];
-        for (cluster, place) in &places {
+        for (cluster, add_on) in &add_ons {
             existing[..]
-                .get_mut(place.node.unwrap_or(usize::MAX))
+                .get_mut(add_on.node.unwrap_or(usize::MAX))
                 .into_iter()
-                .for_each(|it| it.push((*cluster, place.standing)));
+                .for_each(|it| it.push((*cluster, add_on.progress)));
         }
         let strategies = &offer.spec.install_strategy.placements;
         let nodes = groups.into_iter().zip(existing).zip(strategies).zip(chosen).enumerate();
@@ -134,7 +125,7 @@ impl<'a> Graph<'a> {
                 let strategy = strategy_of(strategy, chosen.placement.as_deref());
                 rollout::admit(&strategy, &groups, existing, now).map_err(|it| it.to_string())
             });
-            Node {
+            PlacementNode {
                 selected,
                 effective,
                 rollout,
@@ -142,27 +133,27 @@ impl<'a> Graph<'a> {
         });
         Self {
             nodes: nodes.collect(),
-            places,
+            add_ons,
         }
     }
 
     /// What an add-on may do. Clusters without placement take everything at once.
-    pub fn turn(&self, place: &Place<'a>) -> Option<Turn> {
-        match place.node {
-            None if place.standing.status == Status::Succeeded => Some(Turn::Done),
-            None if place.standing.status == Status::ToApply => Some(Turn::Start),
+    pub fn turn(&self, add_on: &InstalledAddOn<'a>) -> Option<Turn> {
+        match add_on.node {
+            None if add_on.progress.status == Status::Succeeded => Some(Turn::Done),
+            None if add_on.progress.status == Status::ToApply => Some(Turn::Start),
             None => Some(Turn::InFlight { until: None }),
-            Some(_) => self.verdict(place).map(|it| it.turn),
+            Some(_) => self.verdict(add_on).map(|it| it.turn),
         }
     }
 
     /// What its placement says about an add-on.
-    pub fn verdict(&self, place: &Place<'a>) -> Option<&ClusterRollout<'a>> {
-        self.nodes[place.node?]
+    pub fn verdict(&self, add_on: &InstalledAddOn<'a>) -> Option<&ClusterRollout<'a>> {
+        self.nodes[add_on.node?]
             .rollout
             .as_ref()
             .ok()?
-            .of(facts::cluster(place.addon))
+            .of(facts::cluster(add_on.addon))
     }
 
     /// When to decide again even if nothing happens.
@@ -174,7 +165,7 @@ impl<'a> Graph<'a> {
 
 /// How many add-ons of a placement are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RolloutCounts {
     /// In the rollout.
     pub progressing: usize,
     /// Done with it.
@@ -187,14 +178,14 @@ pub struct Counts {
 
 impl Graph<'_> {
     /// The counts of each placement, in one pass.
-    pub fn counts(&self) -> Vec<Counts> {
-        let mut counts = vec![Counts::default(); self.nodes.len()];
-        for place in self.places.values() {
-            let (Some(node), Some(turn)) = (place.node, self.turn(place)) else {
+    pub fn counts(&self) -> Vec<RolloutCounts> {
+        let mut counts = vec![RolloutCounts::default(); self.nodes.len()];
+        for add_on in self.add_ons.values() {
+            let (Some(node), Some(turn)) = (add_on.node, self.turn(add_on)) else {
                 continue;
             };
             let count = &mut counts[node];
-            match (turn, place.standing.status) {
+            match (turn, add_on.progress.status) {
                 (Turn::TimesOut | Turn::GaveUp, _) => count.timed_out += 1,
                 (turn, _) if turn.is_in_rollout() => count.progressing += 1,
                 (_, Status::Succeeded) => count.done += 1,
@@ -207,26 +198,16 @@ impl Graph<'_> {
 }
 
 struct Groups<'a> {
-    clusters: std::collections::BTreeSet<&'a str>,
+    clusters: BTreeSet<&'a str>,
     groups: Result<Vec<Group<'a>>, String>,
 }
 
-fn groups(chosen: &Chosen) -> Groups<'_> {
-    if chosen.placement.is_none() {
-        return Groups {
-            clusters: Default::default(),
-            groups: Ok(Vec::new()),
-        };
-    }
-    let decisions = chosen.decisions.iter().map(|it| &**it);
+fn groups(chosen: &InstallPlacement) -> Groups<'_> {
+    let decisions = chosen.placement.iter().flat_map(|_| &chosen.decisions);
     Groups {
         // Also of decisions that cannot be read: their clusters wait, rather than fall back to the defaults.
-        clusters: decisions
-            .clone()
-            .flat_map(crate::hub::install::chosen)
-            .map(String::as_str)
-            .collect(),
-        groups: rollout::groups(decisions).map_err(|it| it.to_string()),
+        clusters: chosen.chosen(),
+        groups: rollout::groups(decisions.map(|it| &**it)).map_err(|it| it.to_string()),
     }
 }
 
@@ -255,7 +236,7 @@ fn strategy_of<'a>(strategy: &'a PlacementStrategy, placement: Option<&Placement
 }
 
 /// How far an add-on is with the configuration that is meant for it.
-fn standing(addon: &ManagedClusterAddOn, desired: &Desired) -> Existing {
+fn progress(addon: &ManagedClusterAddOn, desired: &Desired) -> Existing {
     let references = facts::references(addon);
     if !desired::is_told(desired, references) {
         return Existing {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{AddOns, home::home};
+use super::{AddOns, location::location};
 
 /// A cache that ends with this.
 struct Watched<K> {
@@ -24,7 +24,7 @@ struct Watched<K> {
 }
 
 /// The watches of one side: the clients, and where to tell of changes.
-pub(super) struct Watches {
+pub(super) struct TemporaryWatches {
     hub: Client,
     here: Client,
     addons: AddOns,
@@ -42,7 +42,7 @@ struct Requests {
     waiting: usize,
 }
 
-impl Watches {
+impl TemporaryWatches {
     pub fn new(hub: Client, here: Client, addons: AddOns, queue: Queue, stop: CancellationToken) -> Self {
         Self {
             hub,
@@ -86,7 +86,7 @@ impl Watches {
         // Other leases of the namespace, such as those of leader elections, change every few seconds and are nobody's here.
         cache.subscribe(&self.queue, move |old, new| {
             let name = new.or(old)?.name_any();
-            (home(&*addons.get(&name)?).namespace == at).then_some(name)
+            (location(&*addons.get(&name)?).namespace == at).then_some(name)
         });
         let (arriving, addons, queue) = (cache.clone(), self.addons.clone(), self.queue.clone());
         let stop = self.stop.clone();

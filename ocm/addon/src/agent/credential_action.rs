@@ -17,7 +17,7 @@ use ocm_api::{
 };
 
 use super::{
-    registration::Registration,
+    registration::AddOnRegistration,
     token::{self, Claims},
 };
 
@@ -25,13 +25,13 @@ use super::{
 #[derive(Clone)]
 pub struct CredentialState {
     /// What it is to be.
-    pub registration: Registration,
+    pub registration: AddOnRegistration,
     /// The Secret it is in.
     pub secret: Option<Arc<Secret>>,
     /// What the Secret must hold besides the proof itself.
     pub additional: Data,
     /// The request under way.
-    pub pending: Option<Asked>,
+    pub pending: Option<RequestUnderWay>,
     /// How many requests of this add-on are on the hub; `None` when nobody has looked.
     pub requests: Option<usize>,
     /// A key that nothing uses yet, should one be needed.
@@ -40,24 +40,42 @@ pub struct CredentialState {
     pub account: Option<String>,
     /// A token that was asked for because it is needed, or why there is none.
     pub token: Option<Result<String, String>>,
-    /// Whether the Secret's namespace is known to be missing.
-    pub homeless: bool,
+    /// Whether the Secret's namespace is missing; `None` when nobody has looked.
+    pub namespace_is_missing: Option<bool>,
+    /// What was decided when it was last found good.
+    pub known_good: Option<Arc<GoodCredential>>,
     /// What could not be looked at, though it has to be known before anything is done.
     pub hindrance: Option<String>,
 }
 
-/// A credential, and what to do about it.
-#[derive(Clone)]
-pub struct CredentialDecision {
-    /// What is known.
-    pub right: CredentialState,
-    /// What follows.
-    pub next: CredentialAction,
+/// A credential that was found good. Most runs of an add-on are about something else, and parse no certificate.
+pub struct GoodCredential {
+    /// The Secret it is in.
+    pub secret: Arc<Secret>,
+    /// What it is to be.
+    pub registration: AddOnRegistration,
+    /// The uid of the ServiceAccount.
+    pub account: Option<String>,
+    /// That it is to be kept.
+    pub action: CredentialAction,
+}
+
+impl GoodCredential {
+    // The decision, if it was made of the same and its time is not over.
+    fn still(&self, credential: &CredentialState, now: Timestamp) -> Option<CredentialAction> {
+        let same = credential.secret.as_ref().is_some_and(|it| Arc::ptr_eq(it, &self.secret))
+            && credential.registration == self.registration
+            && credential.account == self.account;
+        let CredentialAction::Keep { until, .. } = &self.action else {
+            return None;
+        };
+        (same && now < *until).then(|| self.action.clone())
+    }
 }
 
 /// A request under way, and for what it was made.
 #[derive(Clone)]
-pub struct Asked {
+pub struct RequestUnderWay {
     /// The request and its key.
     pub pending: Pending,
     /// For whom.
@@ -76,12 +94,18 @@ pub enum CredentialAction {
         /// What to say about it.
         said: ConditionUpdate,
     },
+    /// See which requests are on the hub, then decide again.
+    LookAtRequests,
+    /// See whether the Secret's namespace is there, then decide again.
+    LookForNamespace,
+    /// Make a key to ask with, then decide again.
+    MakeKey,
     /// Ask the hub for a certificate.
     Ask {
         /// Why.
         why: String,
     },
-    /// Ask the hub for a token.
+    /// Ask the hub for a token, then decide again.
     AskToken {
         /// Why.
         why: String,
@@ -119,17 +143,23 @@ pub enum CredentialAction {
     },
 }
 
-impl CredentialState {
-    /// Itself with the decision, which costs too much (certificates are parsed and keys compared) to be made twice.
-    pub fn decided(self, threshold: f64, now: Timestamp) -> CredentialDecision {
-        CredentialDecision {
-            next: self.next(threshold, now),
-            right: self,
-        }
+impl CredentialAction {
+    /// Whether it only finds out what has to be known to decide.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Self::LookAtRequests | Self::LookForNamespace | Self::MakeKey | Self::AskToken { .. }
+        )
     }
+}
 
+impl CredentialState {
     /// Decides. `threshold` is the fraction of its life that a certificate has left when it is renewed.
     pub fn next(&self, threshold: f64, now: Timestamp) -> CredentialAction {
+        let good = self.known_good.as_ref();
+        if let Some(keep) = good.and_then(|it| it.still(self, now)) {
+            return keep;
+        }
         let next = match self.registration.driver {
             KubeClientDriver::Csr => self.next_certificate(threshold, now),
             KubeClientDriver::Token => self.next_token(now),
@@ -137,15 +167,29 @@ impl CredentialState {
         match (next, &self.hindrance) {
             (CredentialAction::Keep { until, said }, _) => CredentialAction::Keep { until, said },
             (_, Some(why)) => CredentialAction::Hindered { why: why.clone() },
-            (next, None) => self.at_home(next),
+            (next, None) => self.question_before(&next).unwrap_or(next),
         }
     }
 
-    fn at_home(&self, next: CredentialAction) -> CredentialAction {
-        match next {
-            CredentialAction::Save { .. } if self.homeless => CredentialAction::WaitForNamespace,
-            next => next,
+    // What has to be known before this is done: a credential that is as it should be costs no request.
+    fn question_before(&self, next: &CredentialAction) -> Option<CredentialAction> {
+        let is_certificate = self.registration.driver == KubeClientDriver::Csr;
+        let asks = matches!(next, CredentialAction::Ask { .. });
+        if is_certificate && self.requests.is_none() && (asks || self.pending.is_some()) {
+            return Some(CredentialAction::LookAtRequests);
         }
+        // A token that could not be kept would be asked for in vain.
+        let writes = matches!(next, CredentialAction::Save { .. } | CredentialAction::AskToken { .. });
+        match self.namespace_is_missing {
+            None if writes && self.secret.is_none() => Some(CredentialAction::LookForNamespace),
+            Some(true) if writes => Some(CredentialAction::WaitForNamespace),
+            _ => (asks && self.fresh.is_none()).then_some(CredentialAction::MakeKey),
+        }
+    }
+
+    /// What the step that makes its key is on.
+    pub fn key_to_make(&self) -> String {
+        format!("key for Secret {}", self.registration.secret)
     }
 
     fn next_certificate(&self, threshold: f64, now: Timestamp) -> CredentialAction {
@@ -202,34 +246,34 @@ impl CredentialState {
         };
         let data = self.data();
         let held = data.get(TOKEN).map(Vec::as_slice);
-        let changed = self
+        let has_changed = self
             .additional
             .iter()
-            .find(|(key, value)| data.get(*key) != Some(value))
-            .map(|(key, _)| format!("{key} of the credential has changed"));
-        match (token::reason_to_ask(held, uid, now), &self.token) {
-            (None, _) => {
-                let token = held.unwrap_or_default().to_vec();
-                match (Claims::parse(&token), changed) {
-                    (Some(claims), None) => CredentialAction::Keep {
-                        until: claims.renew_at(),
-                        said: refreshed(claims.expires_at),
-                    },
-                    (Some(claims), Some(_)) => self.save_token(token, claims.expires_at),
-                    (None, _) => CredentialAction::AskToken {
-                        why: "the token cannot be read".to_owned(),
-                    },
-                }
-            }
-            (Some(why), None) => CredentialAction::AskToken { why },
-            (Some(_), Some(Ok(token))) => match Claims::parse(token.as_bytes()) {
+            .any(|(key, value)| data.get(key) != Some(value));
+        let reason = token::reason_to_ask(held, uid, now);
+        if let (None, Some(token)) = (&reason, held)
+            && let Some(claims) = Claims::parse(token)
+        {
+            return match has_changed {
+                false => CredentialAction::Keep {
+                    until: claims.renew_at(),
+                    said: refreshed(claims.expires_at),
+                },
+                true => self.save_token(token.to_vec(), claims.expires_at),
+            };
+        }
+        match &self.token {
+            None => CredentialAction::AskToken {
+                why: reason.unwrap_or_default(),
+            },
+            Some(Ok(token)) => match Claims::parse(token.as_bytes()) {
                 Some(claims) => self.save_token(token.clone().into_bytes(), claims.expires_at),
                 None => CredentialAction::Fail {
                     said: no_token("the hub has issued a token that is none of a ServiceAccount"),
                     again: true,
                 },
             },
-            (Some(_), Some(Err(error))) => CredentialAction::Fail {
+            Some(Err(error)) => CredentialAction::Fail {
                 said: no_token(error),
                 again: true,
             },

@@ -1,6 +1,11 @@
+use futures::FutureExt;
+use ocm_reconcile::{Clients, Done, execute};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    objects::{binding, metadata, role},
+    *,
+};
 
 fn addon(driver: Option<&str>, conditions: Value) -> ManagedClusterAddOn {
     let mut status = json!({
@@ -128,8 +133,9 @@ fn everything_goes_when_the_agent_comes_with_a_certificate_or_not_at_all() {
 fn an_account_that_is_somebody_elses_is_told_and_not_taken() {
     let addon = addon(Some("token"), json!([]));
     let mut seen = seen(Some(addon));
-    let mut outcome = Outcome::default();
-    outcome.stages.push(vec![Ok(Done::AlreadyExists)]);
+    let plan = TokenInfrastructure::plan(&seen);
+    let mut outcome = execute(&Clients::default(), &plan).now_or_never().unwrap();
+    outcome.stages = vec![vec![Ok(Done::AlreadyExists), Ok(Done::Performed), Ok(Done::Performed)]];
     // At first the watch may just be late.
     let first = TokenInfrastructure::conclude(&seen, &outcome);
     assert!(first.is_empty() && first.again == Some(UNSEEN_AGAIN), "{first}");

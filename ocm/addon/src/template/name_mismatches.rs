@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// What was found. Cloning shares it.
 #[derive(Clone, Default)]
-pub struct Strangers {
+pub struct NameMismatches {
     found: Arc<Mutex<Found>>,
 }
 
@@ -23,7 +23,7 @@ struct Found {
     queues: Vec<Queue>,
 }
 
-impl Strangers {
+impl NameMismatches {
     /// Notes that this template, which names the add-on `named`, is used for `addon`.
     pub fn note(&self, addon: &str, template: &str, named: &str) {
         let mut found = self.found.lock();
@@ -54,17 +54,23 @@ impl Strangers {
         found.queues.push(queue.clone());
     }
 
-    /// What is new of an add-on, each once: the templates, and the add-ons that they name.
-    pub fn take(&self, addon: &str) -> Vec<(String, String)> {
-        let mut found = self.found.lock();
-        let of_it: Vec<_> = found.news.iter().filter(|it| it.0 == addon).cloned().collect();
+    /// What is new of an add-on: the templates, and the add-ons that they name.
+    pub fn news(&self, addon: &str) -> Vec<(String, String)> {
+        let found = self.found.lock();
+        let of_it = found.news.iter().filter(|it| it.0 == addon);
         of_it
-            .into_iter()
-            .filter_map(|key| {
-                found.news.remove(&key);
-                let named = found.known.get(&key)?.clone();
-                Some((key.1, named))
-            })
+            .filter_map(|key| Some((key.1.clone(), found.known.get(key)?.clone())))
             .collect()
+    }
+
+    /// Notes that these were told of, so that they are news no more.
+    pub fn were_told(&self, addon: &str, told: &[(String, String)]) {
+        let mut found = self.found.lock();
+        for (template, named) in told {
+            let key = (addon.to_owned(), template.clone());
+            if found.known.get(&key) == Some(named) {
+                found.news.remove(&key);
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use ocm_api::{
 
 /// A namespace, and the cluster it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct AgentLocation {
     /// The namespace of the agent, its lease and its Secrets.
     pub namespace: String,
     /// The name of the cluster that hosts it in place of the managed one.
@@ -15,7 +15,7 @@ pub struct Home {
 }
 
 /// The namespace that the hub has decided on, else the one the user named, else upstream's default.
-pub fn home(addon: &ManagedClusterAddOn) -> Home {
+pub fn location(addon: &ManagedClusterAddOn) -> AgentLocation {
     let decided = addon.status.as_ref().map_or("", |it| it.namespace.as_str());
     let annotation = |key: &str| addon.annotations().get(key).map_or("", String::as_str);
     let namespace = [
@@ -29,7 +29,7 @@ pub fn home(addon: &ManagedClusterAddOn) -> Home {
     .unwrap_or_default();
     let hosted_by = Some(annotation(annotations::ADDON_HOSTING_CLUSTER));
     let hosted_by = hosted_by.filter(|it| !it.is_empty() && !is_never_hosted(addon));
-    Home {
+    AgentLocation {
         namespace: namespace.to_owned(),
         hosted_by: hosted_by.map(str::to_owned),
     }
@@ -49,24 +49,24 @@ mod tests {
 
     use super::*;
 
-    fn home_of(object: serde_json::Value) -> (String, Option<String>) {
-        let home = home(&serde_json::from_value(object).unwrap());
-        (home.namespace, home.hosted_by)
+    fn location_of(object: serde_json::Value) -> (String, Option<String>) {
+        let it = location(&serde_json::from_value(object).unwrap());
+        (it.namespace, it.hosted_by)
     }
 
     #[test]
     fn the_hubs_decision_goes_before_the_users_wish_and_that_before_the_default() {
         let at = |namespace: &str| (namespace.to_owned(), None);
         assert_eq!(
-            home_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}, "status": {"namespace": "word"}})),
+            location_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}, "status": {"namespace": "word"}})),
             at("word")
         );
         assert_eq!(
-            home_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}})),
+            location_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}})),
             at("wish")
         );
         assert_eq!(
-            home_of(json!({"metadata": {}, "spec": {}})),
+            location_of(json!({"metadata": {}, "spec": {}})),
             at("open-cluster-management-agent-addon")
         );
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_hosted_add_on_names_its_host() {
         let key = "addon.open-cluster-management.io/hosting-cluster-name";
-        let hosted = |by: &str| home_of(json!({"metadata": {"annotations": {key: by}}, "spec": {}})).1;
+        let hosted = |by: &str| location_of(json!({"metadata": {"annotations": {key: by}}, "spec": {}})).1;
         assert_eq!(hosted("host"), Some("host".to_owned()));
         assert_eq!(hosted(""), None);
     }
@@ -88,7 +88,7 @@ mod tests {
             });
             let said: Vec<_> = said.collect();
             let metadata = json!({"annotations": {key: "host"}});
-            home_of(json!({"metadata": metadata, "spec": {}, "status": {"conditions": said}})).1
+            location_of(json!({"metadata": metadata, "spec": {}, "status": {"conditions": said}})).1
         };
         assert_eq!(told(&["HostingManifestApplied"]), None);
         assert_eq!(

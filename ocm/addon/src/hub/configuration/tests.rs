@@ -90,7 +90,8 @@ fn one_placement(strategy: Value, hash: &str, clusters: &[&str], addons: Vec<Val
 impl World {
     fn seen(&self, now: &str) -> Seen {
         let offer = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": self.spec, "status": self.status});
-        let chosen = self.chosen.iter().enumerate().map(|(position, groups)| Chosen {
+        let chosen = self.chosen.iter().enumerate().map(|(position, groups)| InstallPlacement {
+            name: format!("default/{}", self.spec["installStrategy"]["placements"][position]["name"].as_str().unwrap()),
             placement: groups.as_ref().map(|_| {
                 let it = json!({
                     "metadata": {"name": format!("p{position}"), "namespace": "default"},
@@ -121,7 +122,8 @@ impl World {
         Seen {
             now: now.parse().unwrap(),
             cluster_management_addon: Some(Arc::new(serde_json::from_value(offer).unwrap())),
-            chosen: chosen.collect(),
+            name: "a".to_owned(),
+            placements: chosen.collect(),
             addons: self
                 .addons
                 .iter()
@@ -384,26 +386,6 @@ fn what_is_known_of_a_configuration_that_stays_is_kept() {
         ),
         "{page}"
     );
-}
-
-#[test]
-fn a_pass_sees_what_the_one_before_wrote_until_the_watch_has_told() {
-    let version = |it: Value, version: &str| {
-        let mut addon: ManagedClusterAddOn = serde_json::from_value(it).unwrap();
-        addon.metadata.resource_version = Some(version.to_owned());
-        Arc::new(addon)
-    };
-    let mine = version(under_way("c1", "x", "h2"), "5");
-    let other = version(under_way("c9", "x", "h2"), "5");
-    let mut written: Written = [("c1".to_owned(), mine.clone()), ("c9".to_owned(), other)].into();
-    let mut addons = [version(done("c1", "x", "h1"), "4"), version(fresh("c2"), "9")];
-    catch_up(&mut addons, &mut written);
-    assert_eq!(addons[0], mine);
-    assert_eq!(written.keys().collect::<Vec<_>>(), ["c1"]);
-    let told = version(done("c1", "x", "h2"), "6");
-    let mut addons = [told.clone()];
-    catch_up(&mut addons, &mut written);
-    assert_eq!((addons[0].clone(), written.len()), (told, 0));
 }
 
 #[test]

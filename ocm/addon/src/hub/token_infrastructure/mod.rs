@@ -1,0 +1,194 @@
+//! What an add-on's agent needs on the hub when it comes with a token: a ServiceAccount, and the cluster's right to ask for
+//! its tokens.
+//!
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and RoleBinding, which
+//! belong to the add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
+//! Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under the name: the cluster would
+//! be handed whatever that may do.
+//! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being deleted. The
+//! agent still needs its access to the hub to clean up after itself, so ours outlives the deletion timestamp. Where the cluster is
+//! denied or deleted, all of it goes at once, and with the account every token of it ends.
+
+mod condition;
+mod eligibility;
+mod objects;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::ResourceExt;
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster,
+    conditions::managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY, labels,
+};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
+use parking_lot::Mutex;
+
+use super::facts;
+use eligibility::{is_concerned, is_let_in, wants_token};
+use objects::{RBAC_GROUP, addon_of, keep_all, remove_all, role_name, service_account_name};
+
+/// How soon to look again for an object that was there when it was to be made: mostly the watch is about to bring it.
+const UNSEEN_AGAIN: Duration = Duration::from_millis(200);
+
+/// How soon to try again when it is somebody else's. Nothing tells when it goes.
+const STRANGERS_AGAIN: Duration = Duration::from_secs(30);
+
+/// The reconciler.
+pub struct TokenInfrastructure {
+    addons: Cache<ManagedClusterAddOn>,
+    clusters: Cache<ManagedCluster>,
+    service_accounts: Cache<ServiceAccount>,
+    roles: Cache<Role>,
+    role_bindings: Cache<RoleBinding>,
+    // The add-ons of which an object was there already in the last run.
+    met: Mutex<BTreeSet<String>>,
+}
+
+/// What a plan is made from.
+pub struct Seen {
+    /// The time.
+    pub now: Timestamp,
+    /// The add-on on a cluster; `None` when it is gone.
+    pub addon: Option<Arc<ManagedClusterAddOn>>,
+    /// Whether its cluster is accepted, and stays.
+    pub is_let_in: bool,
+    /// Its ServiceAccount.
+    pub service_account: Option<Arc<ServiceAccount>>,
+    /// The right to ask for its tokens.
+    pub role: Option<Arc<Role>>,
+    /// Whose right that is.
+    pub role_binding: Option<Arc<RoleBinding>>,
+    /// Whether an object was there already when it was to be made in the last run.
+    pub met: bool,
+}
+
+#[async_trait]
+impl Reconciler for TokenInfrastructure {
+    const NAME: &'static str = "addon-token-infrastructure";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] =
+        &[StatusField::condition(ManagedClusterAddOn::KIND, TOKEN_INFRASTRUCTURE_READY)];
+    const RIGHTS: &'static [Right] = &[
+        super::ADD_ON_STATUS,
+        Right::new("", "serviceaccounts", "create patch delete", "What agents with a token are."),
+        Right::new(RBAC_GROUP, "roles rolebindings", "create patch delete", "Who may ask for their tokens."),
+        Right::new(RBAC_GROUP, "roles", "escalate bind", "The hub itself may not ask for tokens."),
+    ];
+    type Seen = Seen;
+
+    /// Add-ons, the clusters that are accepted, denied or deleted, and the objects when somebody changes them.
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.addons, |old, new| new.or(old).filter(|_| is_concerned(old, new)).map(key_of));
+        let addons = self.addons.clone();
+        // Without the clusters each would be taken for one that is gone.
+        watches.wakes(&self.clusters, move |old, new| {
+            let changed = new.or(old).filter(|_| is_let_in(old) != is_let_in(new));
+            let there = changed.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
+            let has_driver = |it: &&Arc<ManagedClusterAddOn>| it.status.as_ref().is_some_and(|it| it.kube_client_driver.is_some());
+            there.iter().filter(has_driver).map(|it| key_of(&**it)).collect::<Vec<_>>()
+        });
+        watches.wakes(&self.service_accounts, |old, new| new.or(old).and_then(addon_of));
+        watches.wakes(&self.roles, |old, new| new.or(old).and_then(addon_of));
+        watches.wakes(&self.role_bindings, |old, new| new.or(old).and_then(addon_of));
+    }
+
+    async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
+        let (cluster, name) = split_key(key);
+        Ok(Seen {
+            now: Timestamp::now(),
+            addon: self.addons.get(cluster, name),
+            is_let_in: is_let_in(self.clusters.named(cluster).as_deref()),
+            service_account: self.service_accounts.get(cluster, &service_account_name(name)),
+            role: self.roles.get(cluster, &role_name(name)),
+            role_binding: self.role_bindings.get(cluster, &role_name(name)),
+            met: self.met.lock().contains(key),
+        })
+    }
+
+    fn plan(seen: &Seen) -> Plan {
+        let mut plan = Plan::new();
+        let Some(addon) = seen.addon_with_token() else {
+            remove_all(&mut plan, seen);
+            if let Some(addon) = seen.addon.as_deref() {
+                plan.stage();
+                facts::tell(&mut plan, addon, &facts::saying_nothing_of(addon, TOKEN_INFRASTRUCTURE_READY));
+            }
+            return plan;
+        };
+        keep_all(&mut plan, seen, addon);
+        let uid = seen.service_account.as_ref().and_then(|it| it.metadata.uid.as_deref());
+        match uid.filter(|_| plan.is_empty()) {
+            Some(uid) => facts::tell(&mut plan, addon, &facts::saying(addon, condition::ready(addon, uid), seen.now)),
+            None => {
+                plan.wait("the objects are being made");
+            }
+        }
+        plan
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        let Some(addon) = seen.addon.as_deref() else { return };
+        let mut met = self.met.lock();
+        if condition::objects_in_the_way(outcome).is_empty() {
+            met.remove(&key_of(addon));
+        } else {
+            met.insert(key_of(addon));
+        }
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        let mut plan = Plan::new();
+        let Some(addon) = seen.addon_with_token() else {
+            return plan;
+        };
+        let in_the_way = condition::objects_in_the_way(outcome);
+        if !in_the_way.is_empty() {
+            plan.look_again(if seen.met { STRANGERS_AGAIN } else { UNSEEN_AGAIN });
+        }
+        // Somebody who was faster is no failure worth telling.
+        let failed = if outcome.errors().any(|(_, it)| !it.is_conflict()) {
+            Some(condition::failed(&outcome.error_text()))
+        } else {
+            let is_strange = seen.met && !in_the_way.is_empty();
+            is_strange.then(|| condition::in_the_way(addon, &in_the_way))
+        };
+        if let Some(failed) = failed {
+            facts::tell(&mut plan, addon, &facts::saying(addon, failed, seen.now));
+        }
+        plan
+    }
+}
+
+impl TokenInfrastructure {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        let ours = format!("{}=true", labels::ADDON_TOKEN_INFRASTRUCTURE);
+        Self {
+            addons: caches.of(),
+            clusters: caches.of(),
+            service_accounts: caches.labelled(&ours),
+            roles: caches.labelled(&ours),
+            role_bindings: caches.labelled(&ours),
+            met: Mutex::default(),
+        }
+    }
+}
+
+impl Seen {
+    /// The add-on, if its agent is to come with a token.
+    fn addon_with_token(&self) -> Option<&ManagedClusterAddOn> {
+        self.addon.as_deref().filter(|it| wants_token(it) && self.is_let_in)
+    }
+}
+
+#[cfg(test)]
+mod tests;
