@@ -257,8 +257,7 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
         "spec": {"template": {"spec": {"containers": []}}},
     });
     let world = hosted(&[deployment]).await;
-    let namespace =
-        |watched: &world::Watched| watched.addons.get("c1", "hello")?.status.clone().map(|it| it.namespace);
+    let namespace = |watched: &world::Watched| watched.addons.get("c1", "hello")?.status.clone().map(|it| it.namespace);
     assert_eq!(namespace(&world.watched).as_deref(), Some("greetings"));
     // Nobody looks after the template's configurations any more, so that this cluster is not told that there is none.
     let offers: Api<ocm_api::addon::v1alpha1::ClusterManagementAddOn> = Api::all(world.site.client());

@@ -112,12 +112,7 @@ fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
 
 /// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None` when
 /// the hub stops before it has said who it is.
-async fn manager(
-    client: &Client,
-    caches: &Caches,
-    options: &Options,
-    cancel: &CancellationToken,
-) -> Option<Manager> {
+async fn manager(client: &Client, caches: &Caches, options: &Options, cancel: &CancellationToken) -> Option<Manager> {
     let shared = sdk::Shared {
         clusters: Some(caches.of()),
         addons: Some(caches.of()),

@@ -63,7 +63,10 @@ pub struct GoodCredential {
 impl GoodCredential {
     // The decision, if it was made of the same and its time is not over.
     fn still(&self, credential: &CredentialState, now: Timestamp) -> Option<CredentialAction> {
-        let same = credential.secret.as_ref().is_some_and(|it| Arc::ptr_eq(it, &self.secret))
+        let same = credential
+            .secret
+            .as_ref()
+            .is_some_and(|it| Arc::ptr_eq(it, &self.secret))
             && credential.registration == self.registration
             && credential.account == self.account;
         let CredentialAction::Keep { until, .. } = &self.action else {
@@ -246,10 +249,7 @@ impl CredentialState {
         };
         let data = self.data();
         let held = data.get(TOKEN).map(Vec::as_slice);
-        let has_changed = self
-            .additional
-            .iter()
-            .any(|(key, value)| data.get(key) != Some(value));
+        let has_changed = self.additional.iter().any(|(key, value)| data.get(key) != Some(value));
         let reason = token::reason_to_ask(held, uid, now);
         if let (None, Some(token)) = (&reason, held)
             && let Some(claims) = Claims::parse(token)

@@ -128,7 +128,13 @@ impl Lookup {
         let key = (addon.name_any(), registration.secret.clone());
         let secret = match self.secrets.get(&namespace, &registration.secret) {
             Some(secret) => Ok(Some(secret)),
-            None if memory.lock().absent.contains(&(namespace.clone(), registration.secret.clone())) => Ok(None),
+            None if memory
+                .lock()
+                .absent
+                .contains(&(namespace.clone(), registration.secret.clone())) =>
+            {
+                Ok(None)
+            }
             // One that upstream's agent has written carries no label and is not watched until we have put ours on it.
             None => {
                 let api: Api<Secret> = Api::namespaced(self.here.clone(), &encoded(&namespace));
@@ -185,7 +191,9 @@ impl Lookup {
                 }
             }
             CredentialAction::AskToken { .. } => {
-                let token = outcome.object_of(&secret).and_then(|it| it.data.pointer("/status/token"));
+                let token = outcome
+                    .object_of(&secret)
+                    .and_then(|it| it.data.pointer("/status/token"));
                 let failure = outcome.named(&secret).and_then(|it| it.as_ref().err());
                 credential.token = Some(match failure {
                     Some(error) => Err(sentence(error)),
@@ -198,10 +206,7 @@ impl Lookup {
     }
 
     fn additional(&self, registration: &AddOnRegistration) -> Data {
-        let mut data = Data::from([(
-            hub_secret::CLUSTER_NAME.to_owned(),
-            self.cluster.clone().into_bytes(),
-        )]);
+        let mut data = Data::from([(hub_secret::CLUSTER_NAME.to_owned(), self.cluster.clone().into_bytes())]);
         if registration.is_kube_client() {
             let [certificate, token] = &self.kubeconfigs;
             let kubeconfig = match registration.driver {

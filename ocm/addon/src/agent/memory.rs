@@ -42,7 +42,14 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Keeps what came of a run.
-    pub fn remember(&mut self, seen: &Seen, actions: &[CredentialAction], outcome: &Outcome, lookup: &Lookup, queue: &Queue) {
+    pub fn remember(
+        &mut self,
+        seen: &Seen,
+        actions: &[CredentialAction],
+        outcome: &Outcome,
+        lookup: &Lookup,
+        queue: &Queue,
+    ) {
         self.keep_namespaces(seen, outcome);
         // What is under way for a registration that is gone is nobody's.
         let is_gone = |(addon, secret): &CredentialKey| {
@@ -55,8 +62,13 @@ impl Memory {
         }
         // Who has looked at the requests and got no further, because there are too many or the hub took none, is told of
         // their changes. Were the watch ended here and started again in the next run, its beginning would cause that run.
-        let is_done = |it: &CredentialAction| matches!(it, CredentialAction::Save { .. } | CredentialAction::Keep { .. });
-        let mut looked = seen.credentials.iter().zip(actions).filter(|(it, _)| it.requests.is_some());
+        let is_done =
+            |it: &CredentialAction| matches!(it, CredentialAction::Save { .. } | CredentialAction::Keep { .. });
+        let mut looked = seen
+            .credentials
+            .iter()
+            .zip(actions)
+            .filter(|(it, _)| it.requests.is_some());
         if looked.any(|(_, action)| !is_done(action)) {
             self.looking.insert(seen.name.clone());
         } else {
@@ -130,7 +142,8 @@ impl Memory {
         }
         match (action, outcome.object_of(secret).cloned()) {
             (CredentialAction::Ask { .. }, Some(object)) => {
-                let (Some(fresh), Ok(request)) = (&credential.fresh, object.try_parse::<CertificateSigningRequest>()) else {
+                let (Some(fresh), Ok(request)) = (&credential.fresh, object.try_parse::<CertificateSigningRequest>())
+                else {
                     return;
                 };
                 let pending = Pending {

@@ -37,12 +37,37 @@ use reconcile::AddOnAgents;
 
 /// What it needs to be allowed besides looking at the add-ons on the hub and their Secrets here.
 const RIGHTS: &[Right] = &[
-    Right::new("addon.open-cluster-management.io", "managedclusteraddons/status", "patch", "On the hub: how add-ons are."),
-    Right::new("certificates.k8s.io", "certificatesigningrequests", "create list watch", "On the hub: their certificates."),
+    Right::new(
+        "addon.open-cluster-management.io",
+        "managedclusteraddons/status",
+        "patch",
+        "On the hub: how add-ons are.",
+    ),
+    Right::new(
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        "create list watch",
+        "On the hub: their certificates.",
+    ),
     Right::new("", "serviceaccounts/token", "create", "On the hub: their tokens."),
-    Right::new("", "secrets", "create delete get patch", "Here: what their agents prove themselves with."),
-    Right::new("", "namespaces", "list watch", "Here: whether a Secret has a place to be."),
-    Right::new("coordination.k8s.io", "leases", "delete get list watch", "Here: signs of life of add-ons' agents."),
+    Right::new(
+        "",
+        "secrets",
+        "create delete get patch",
+        "Here: what their agents prove themselves with.",
+    ),
+    Right::new(
+        "",
+        "namespaces",
+        "list watch",
+        "Here: whether a Secret has a place to be.",
+    ),
+    Right::new(
+        "coordination.k8s.io",
+        "leases",
+        "delete get list watch",
+        "Here: signs of life of add-ons' agents.",
+    ),
 ];
 
 /// How long at most until a watch that the hub refused is tried again.
@@ -174,7 +199,9 @@ async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
             memory: Mutex::<Memory>::default(),
         };
         let clients = Clients::both(options.hub.clone(), here);
-        Controller::with_queue(agents, queue).start(clients, stop.clone()).finished
+        Controller::with_queue(agents, queue)
+            .start(clients, stop.clone())
+            .finished
     });
     // They end by the token; a panic in one of them was reported when it happened.
     join_all(running.collect::<Vec<_>>()).await;

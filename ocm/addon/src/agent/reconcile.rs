@@ -94,9 +94,14 @@ impl Reconciler for AddOnAgents {
             if same { Vec::new() } else { addons.names() }
         });
         watches.not_awaited();
-        watches.wakes(&self.lookup.secrets, |old, new| new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned());
+        watches.wakes(&self.lookup.secrets, |old, new| {
+            new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned()
+        });
         watches.not_awaited();
-        watches.signal("the first list of Secrets", self.lookup.when_secrets_arrive(&self.addons));
+        watches.signal(
+            "the first list of Secrets",
+            self.lookup.when_secrets_arrive(&self.addons),
+        );
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
@@ -109,7 +114,9 @@ impl Reconciler for AddOnAgents {
             name: name.to_owned(),
             is_here: addon.as_deref().is_some_and(|it| self.side.is_home_of(it)),
             driver: addon.as_deref().map(|it| registration::driver(self.options.driver, it)),
-            token_seconds: addon.as_deref().map_or(0, |it| registration::token_seconds(self.options.token_seconds, it)),
+            token_seconds: addon
+                .as_deref()
+                .map_or(0, |it| registration::token_seconds(self.options.token_seconds, it)),
             lease: SeenLease::Unread,
             secrets: self.lookup.secrets_of(name),
             former: Vec::new(),
@@ -126,7 +133,8 @@ impl Reconciler for AddOnAgents {
         }
         if !seen.is_leaving() && self.lookup.secrets.is_synced() {
             for registration in registrations(&addon, name, &seen.cluster, driver) {
-                seen.credentials.push(self.lookup.credential(&addon, registration, &self.memory).await);
+                seen.credentials
+                    .push(self.lookup.credential(&addon, registration, &self.memory).await);
             }
         }
         Ok(seen)
@@ -168,8 +176,15 @@ impl Reconciler for AddOnAgents {
 
     async fn observe_again(&self, _: &str, mut seen: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
         for (credential, action) in seen.credentials.iter_mut().zip(actions(outcome)) {
-            let addon = seen.addon.as_deref().ok_or("an add-on that is gone has no credentials")?;
-            if let Err(error) = self.lookup.answer(addon, credential, action, outcome, &self.memory).await {
+            let addon = seen
+                .addon
+                .as_deref()
+                .ok_or("an add-on that is gone has no credentials")?;
+            if let Err(error) = self
+                .lookup
+                .answer(addon, credential, action, outcome, &self.memory)
+                .await
+            {
                 credential.hindrance = Some(error.to_string());
             }
         }
@@ -178,7 +193,9 @@ impl Reconciler for AddOnAgents {
 
     /// That a question has no answer is told in the conditions, and asked again after a while.
     fn failure(_: &Seen, outcome: &Outcome) -> Option<String> {
-        let writes = outcome.results().filter(|(step, _)| !matches!(step, Step::CreateSubresource { .. } | Step::Own(_)));
+        let writes = outcome
+            .results()
+            .filter(|(step, _)| !matches!(step, Step::CreateSubresource { .. } | Step::Own(_)));
         let errors: Vec<String> = writes.filter_map(|(_, it)| it.as_ref().err().map(sentence)).collect();
         (!errors.is_empty()).then(|| errors.join("; "))
     }
@@ -202,7 +219,10 @@ impl Reconciler for AddOnAgents {
         }
         let mut new = addon.clone();
         let status = new.status.get_or_insert_default();
-        for said in available.into_iter().chain(status::of_credentials(seen, actions(outcome), outcome)) {
+        for said in available
+            .into_iter()
+            .chain(status::of_credentials(seen, actions(outcome), outcome))
+        {
             condition::set(&mut status.conditions, said, seen.now);
         }
         if !seen.is_leaving() {

@@ -1,11 +1,14 @@
 use credential::{enrol::Pending, hub_secret::Data};
 use futures::FutureExt;
-use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, coordination::v1::Lease};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::identity;
 use ocm_reconcile::{Clients, execute};
 use serde_json::{Value, json};
 
-use super::{super::{credential_action::RequestUnderWay, lookup::account}, *};
+use super::{
+    super::{credential_action::RequestUnderWay, lookup::account},
+    *,
+};
 
 fn now() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
@@ -28,6 +31,15 @@ fn addon(extra: &Value) -> ManagedClusterAddOn {
     serde_json::from_value(object).unwrap()
 }
 
+/// One for which the hub has made a ServiceAccount.
+fn with_account() -> ManagedClusterAddOn {
+    addon(&json!({"status": {"conditions": [{
+        "type": "TokenInfrastructureReady", "status": "True", "reason": "TokenInfrastructureReady",
+        "message": "ServiceAccount cluster1/helloworld-agent (UID: u1) is ready",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}}))
+}
+
 fn json_patch_merge(target: &mut Value, patch: &Value) {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => {
@@ -44,7 +56,7 @@ fn secret(namespace: &str, name: &str) -> Arc<Secret> {
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
-fn right(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> CredentialState {
+fn credential(addon: &ManagedClusterAddOn, driver: KubeClientDriver) -> CredentialState {
     let registration = registrations(addon, "helloworld", "cluster1", driver).remove(0);
     CredentialState {
         additional: Data::from([("cluster-name".to_owned(), b"cluster1".to_vec())]),
@@ -97,6 +109,12 @@ fn outcome(seen: &Seen, stages: Vec<Vec<Result<Done, StepError>>>) -> Outcome {
     outcome
 }
 
+fn forbidden() -> Result<Done, StepError> {
+    let status = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
+    let status: Box<kube::core::Status> = serde_json::from_value(status).unwrap();
+    Err(kube::Error::Api(status).into())
+}
+
 fn conclusion(seen: &Seen) -> String {
     let plan = AddOnAgents::conclude(seen, &outcome(seen, Vec::new()));
     format!("{plan:#}").trim().to_owned()
@@ -106,7 +124,7 @@ fn conclusion(seen: &Seen) -> String {
 fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.credentials = vec![right(&addon, KubeClientDriver::Csr)];
+    seen.credentials = vec![credential(&addon, KubeClientDriver::Csr)];
     assert_eq!(
         plan(&seen),
         "hub: create CertificateSigningRequest (generated)\nnote: there is no client certificate"
@@ -141,7 +159,7 @@ fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
     let mut seen = seen(Some(addon.clone()));
     seen.credentials = vec![CredentialState {
         requests: Some(10),
-        ..right(&addon, KubeClientDriver::Csr)
+        ..credential(&addon, KubeClientDriver::Csr)
     }];
     assert!(
         plan(&seen).starts_with("nothing to do\nrefuses: Stop creating csr"),
@@ -192,7 +210,7 @@ fn the_first_word_names_the_driver() {
 fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
     let fresh = addon(&json!({"status": {"kubeClientDriver": null}}));
     let mut waiting = seen(Some(fresh.clone()));
-    waiting.credentials = vec![right(&fresh, KubeClientDriver::Csr)];
+    waiting.credentials = vec![credential(&fresh, KubeClientDriver::Csr)];
     assert_eq!(conclusion(&waiting), "nothing to do");
     waiting.lease = lease("2026-01-02T03:04:00.000000Z");
     assert!(conclusion(&waiting).contains("\"kubeClientDriver\":\"csr\""));
@@ -201,12 +219,12 @@ fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
         "kubeClientDriver": null, "registrations": [{"signerName": identity::CLIENT_SIGNER, "subject": {}}],
     }}));
     let mut asking = seen(Some(anybody.clone()));
-    asking.credentials = vec![right(&anybody, KubeClientDriver::Csr)];
+    asking.credentials = vec![credential(&anybody, KubeClientDriver::Csr)];
     assert!(conclusion(&asking).contains("\"kubeClientDriver\":\"csr\""));
     // The hub has to hear of a change, or it would not say whom the certificate is for.
     let changed = addon(&json!({"status": {"kubeClientDriver": "token"}}));
     let mut seen = seen(Some(changed.clone()));
-    seen.credentials = vec![right(&changed, KubeClientDriver::Csr)];
+    seen.credentials = vec![credential(&changed, KubeClientDriver::Csr)];
     assert!(conclusion(&seen).contains("\"kubeClientDriver\":\"csr\""));
 }
 
@@ -228,7 +246,10 @@ fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
-    gone.former = vec![("home".to_owned(), SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())))];
+    gone.former = vec![(
+        "home".to_owned(),
+        SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())),
+    )];
     assert_eq!(
         plan(&gone),
         "cluster: delete Lease home/helloworld\ncluster: delete Secret home/helloworld-hub-kubeconfig"
@@ -245,12 +266,10 @@ fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
-    gone.former = vec![("home".to_owned(), SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())))];
-    let forbidden = || {
-        let status = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
-        let status: Box<kube::core::Status> = serde_json::from_value(status).unwrap();
-        Err(kube::Error::Api(status).into())
-    };
+    gone.former = vec![(
+        "home".to_owned(),
+        SeenLease::Found(Arc::new(serde_json::from_value(lease).unwrap())),
+    )];
     let both = outcome(&gone, vec![vec![forbidden(), forbidden()]]);
     assert_eq!(secrets::leases_not_ours(&both), ["home"]);
     let one = outcome(&gone, vec![vec![Ok(Done::Gone), forbidden()]]);
@@ -261,10 +280,10 @@ fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
 fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
-    seen.credentials = vec![decided(CredentialState {
+    seen.credentials = vec![CredentialState {
         hindrance: Some("the hub is away".to_owned()),
-        ..right(&addon, KubeClientDriver::Csr)
-    })];
+        ..credential(&addon, KubeClientDriver::Csr)
+    }];
     seen.secrets = vec![
         secret("home", "helloworld-hub-kubeconfig"),
         secret("before", "helloworld-hub-kubeconfig"),
@@ -286,7 +305,7 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
     let waiting = addon(&json!({}));
     let mut seen = seen(Some(waiting.clone()));
     seen.driver = Some(KubeClientDriver::Token);
-    seen.credentials = vec![right(&waiting, KubeClientDriver::Token)];
+    seen.credentials = vec![credential(&waiting, KubeClientDriver::Token)];
     assert_eq!(
         plan(&seen),
         "nothing to do\nwaits: the hub has not made the add-on's ServiceAccount yet"
@@ -298,18 +317,14 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
     );
     assert!(said.contains("\"kubeClientDriver\":\"token\""), "{said}");
 
-    let ready = addon(&json!({"status": {"conditions": [{
-        "type": "TokenInfrastructureReady", "status": "True", "reason": "TokenInfrastructureReady",
-        "message": "ServiceAccount cluster1/helloworld-agent (UID: u1) is ready",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }]}}));
+    let ready = with_account();
     let claims = json!({"iat": now().as_second(), "exp": now().as_second() + 600,
         "kubernetes.io": {"serviceaccount": {"uid": "u1"}}});
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()));
     let with_token = CredentialState {
         token: Some(Ok(token)),
-        ..right(&ready, KubeClientDriver::Token)
+        ..credential(&ready, KubeClientDriver::Token)
     };
     seen.addon = Some(Arc::new(ready));
     seen.credentials = vec![CredentialState {
@@ -327,15 +342,61 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
 #[test]
 fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
     let addon = addon(&json!({}));
-    let mut right = right(&addon, KubeClientDriver::Csr);
-    right.pending = Some(RequestUnderWay {
+    let mut it = credential(&addon, KubeClientDriver::Csr);
+    it.pending = Some(RequestUnderWay {
         pending: Pending {
             name: "addon-cluster1-helloworld-x".to_owned(),
             key_pem: String::new(),
             request: None,
         },
         subject: credential::csr::Subject::agent("cluster1", "other"),
-        signer: right.registration.signer.clone(),
+        signer: it.registration.signer.clone(),
     });
-    assert!(matches!(right.next(0.2, now()), CredentialAction::Forget { .. }));
+    assert!(matches!(it.next(0.2, now()), CredentialAction::Forget { .. }));
+}
+
+#[test]
+fn what_has_to_be_known_is_found_out_before_anything_is_written() {
+    let addon = addon(&json!({}));
+    let mut seen = seen(Some(addon.clone()));
+    seen.secrets = vec![secret("before", "helloworld-hub-kubeconfig")];
+    let mut round = |it: CredentialState| {
+        seen.credentials = vec![it];
+        let goes_on = AddOnAgents::goes_on(&seen, &outcome(&seen, Vec::new()));
+        (plan(&seen), goes_on)
+    };
+    let all_known = credential(&addon, KubeClientDriver::Csr);
+    let unlooked = CredentialState {
+        requests: None,
+        fresh: None,
+        ..all_known.clone()
+    };
+    assert_eq!(round(unlooked.clone()), ("nothing to do".to_owned(), true));
+    let keyless = CredentialState {
+        requests: Some(0),
+        ..unlooked
+    };
+    let makes = "make key for Secret helloworld-hub-kubeconfig";
+    assert_eq!(round(keyless), (makes.to_owned(), true));
+    let writes = "hub: create CertificateSigningRequest (generated)\n\
+                  cluster: delete Secret before/helloworld-hub-kubeconfig\nnote: there is no client certificate";
+    assert_eq!(round(all_known), (writes.to_owned(), false));
+}
+
+#[test]
+fn a_token_that_the_hub_does_not_give_is_told_and_fails_no_run() {
+    let addon = with_account();
+    let mut seen = seen(Some(addon.clone()));
+    seen.driver = Some(KubeClientDriver::Token);
+    seen.credentials = vec![credential(&addon, KubeClientDriver::Token)];
+    assert_eq!(
+        plan(&seen),
+        "hub: create token of ServiceAccount cluster1/helloworld-agent\nnote: there is no token"
+    );
+    let refused = outcome(&seen, vec![vec![forbidden()]]);
+    assert!(AddOnAgents::goes_on(&seen, &refused));
+    assert_eq!(AddOnAgents::failure(&seen, &refused), None);
+    seen.credentials[0].token = Some(Err("no".to_owned()));
+    assert_eq!(plan(&seen), "nothing to do\nrefuses: no\nagain in 10s");
+    assert!(conclusion(&seen).contains("\"reason\":\"TokenCreationFailed\""));
 }

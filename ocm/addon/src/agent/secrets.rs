@@ -36,9 +36,7 @@ pub(super) const MAKE: &str = "make";
 pub(super) fn ask(plan: &mut Plan, seen: &Seen, credential: &CredentialState, action: &CredentialAction) {
     let step = match action {
         CredentialAction::MakeKey => plan.perform(MAKE, credential.key_to_make()),
-        CredentialAction::AskToken { why } => {
-            plan.remark(why).push(request_token(seen))
-        }
+        CredentialAction::AskToken { why } => plan.remark(why).push(request_token(seen)),
         _ => return,
     };
     plan.name(&credential.registration.secret, step);
@@ -67,7 +65,11 @@ pub(super) fn keep(plan: &mut Plan, seen: &Seen, credential: &CredentialState, a
         CredentialAction::Keep { until, .. } => {
             let left = until.duration_since(seen.now);
             // A moment already past means that another clock has ticked since: at once, but not in a circle.
-            let left = if left.is_positive() { left.unsigned_abs() } else { FORGOTTEN_AGAIN };
+            let left = if left.is_positive() {
+                left.unsigned_abs()
+            } else {
+                FORGOTTEN_AGAIN
+            };
             plan.look_again(left.min(LOOK_AT_CLOCK));
             label(plan, seen, credential)
         }
@@ -168,8 +170,8 @@ pub(super) fn clean(plan: &mut Plan, seen: &Seen) {
     let namespace = seen.namespace();
     for secret in &seen.secrets {
         let mut credentials = seen.credentials.iter();
-        let is_wanted = secret.metadata.namespace == namespace
-            && credentials.any(|it| it.registration.secret == secret.name_any());
+        let is_wanted =
+            secret.metadata.namespace == namespace && credentials.any(|it| it.registration.secret == secret.name_any());
         if !is_wanted {
             plan.delete(Site::Cluster, &**secret);
         }

@@ -77,7 +77,10 @@ pub(super) fn say_driver(
     status: &mut ManagedClusterAddOnStatus,
     actions: &[CredentialAction],
 ) {
-    let is_alone = addon.status.as_ref().is_none_or(|it| it.conditions == status.conditions);
+    let is_alone = addon
+        .status
+        .as_ref()
+        .is_none_or(|it| it.conditions == status.conditions);
     let mut registrations = status.registrations.iter_mut();
     let Some(registration) = registrations.find(|it| it.signer_name == identity::CLIENT_SIGNER) else {
         return;

@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use ocm_api::{
-    addon::{
-        GROUP,
-        v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    },
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::ManagedCluster,
 };
 use ocm_reconcile::{
@@ -21,12 +18,11 @@ use ocm_reconcile::{
     rbac::Right,
 };
 
-use super::{facts, indexes::AddOnsByName, inherited};
+use super::{facts, indexes::AddOns, inherited, rights};
 
 /// The reconciler.
 pub struct Annotation {
-    addons: Cache<ManagedClusterAddOn>,
-    addons_by_name: AddOnsByName,
+    addons: AddOns,
     cluster_management_addons: Cache<ClusterManagementAddOn>,
     clusters: Cache<ManagedCluster>,
 }
@@ -45,39 +41,35 @@ pub struct Seen {
 impl Reconciler for Annotation {
     const NAME: &'static str = "addon-annotation";
     const WORKERS: usize = super::WORKERS;
-    const RIGHTS: &'static [Right] = &[Right::new(
-        GROUP,
-        "managedclusteraddons",
-        "patch",
-        "What a cluster's annotations say about its add-ons.",
-    )];
+    const RIGHTS: &'static [Right] = &[rights::PATCH_ADD_ONS];
     type Seen = Seen;
 
     /// Add-ons and clusters whose annotations change; ClusterManagementAddOns that change who installs them.
     fn watches(&self, watches: &mut Watches) {
-        watches.wakes(&self.addons, |old, new| {
-            let concern = |it: &ManagedClusterAddOn| (it.metadata.annotations.clone(), it.spec.install_namespace.clone());
+        watches.wakes(&self.addons.cache, |old, new| {
+            let concern =
+                |it: &ManagedClusterAddOn| (it.metadata.annotations.clone(), it.spec.install_namespace.clone());
             new.filter(|it| old.map(concern) != Some(concern(it))).map(key_of)
         });
-        let addons = self.addons.clone();
+        let addons = self.addons.cache.clone();
         watches.wakes(&self.clusters, move |old, new| {
             let before: Vec<_> = old.into_iter().flat_map(inherited::of).collect();
             let changed = new.filter(|it| !inherited::of(it).eq(before.iter().copied()));
             let there = changed.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
             there.iter().map(|it| key_of(&**it)).collect::<Vec<_>>()
         });
-        let by_name = self.addons_by_name.clone();
+        let addons = self.addons.clone();
         watches.wakes(&self.cluster_management_addons, move |old, new| {
             let concern = |it: &ClusterManagementAddOn| facts::is_managed(it) && facts::follows_placements(it);
             let changed = new.filter(|it| concern(it) && !old.is_some_and(concern));
-            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+            changed.map_or(Vec::new(), |it| addons.keys(&it.name_any()))
         });
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (cluster, name) = split_key(key);
         Ok(Seen {
-            addon: self.addons.get(cluster, name),
+            addon: self.addons.cache.get(cluster, name),
             cluster_management_addon: self.cluster_management_addons.named(name),
             cluster: self.clusters.named(cluster),
         })
@@ -103,8 +95,7 @@ impl Annotation {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
         Self {
-            addons: caches.of(),
-            addons_by_name: AddOnsByName::of(caches),
+            addons: AddOns::of(caches),
             cluster_management_addons: caches.of(),
             clusters: caches.of(),
         }

@@ -22,7 +22,7 @@ use ocm_reconcile::{
     rbac::Right,
 };
 
-use super::facts;
+use super::{facts, rights};
 
 /// The reconciler.
 pub struct Availability {
@@ -48,8 +48,10 @@ impl Reconciler for Availability {
         ManagedClusterAddOn::KIND,
         managed_cluster_add_on::AVAILABLE,
     )
-    .shared("Unknown while the hub does not hear of the cluster; the cluster's agent or the add-on's manager says the rest")];
-    const RIGHTS: &'static [Right] = &[super::ADD_ON_STATUS];
+    .shared(
+        "Unknown while the hub does not hear of the cluster; the cluster's agent or the add-on's manager says the rest",
+    )];
+    const RIGHTS: &'static [Right] = &[rights::ADD_ON_STATUS];
     type Seen = Seen;
 
     /// Clusters that fall silent, and add-ons of clusters that are.
@@ -64,7 +66,9 @@ impl Reconciler for Availability {
         watches.wakes(&self.addons, move |old, new| {
             let changed = new.filter(|it| old.map(available) != Some(available(it)));
             let cluster = changed.and_then(|it| clusters.named(facts::cluster(it)));
-            changed.filter(|_| cluster.is_some_and(|it| silence(&it).is_some())).map(key_of)
+            changed
+                .filter(|_| cluster.is_some_and(|it| silence(&it).is_some()))
+                .map(key_of)
         });
     }
 
@@ -89,7 +93,7 @@ impl Reconciler for Availability {
                 &silence.reason,
                 &silence.message,
             );
-            facts::tell(&mut plan, addon, &facts::saying(addon, condition, seen.now));
+            facts::say(&mut plan, addon, condition, seen.now);
         }
         plan
     }

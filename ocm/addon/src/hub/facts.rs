@@ -23,11 +23,26 @@ pub fn is_managed(addon: &ClusterManagementAddOn) -> bool {
         .is_none_or(|it| it == "addon-manager")
 }
 
+/// The new object, if what concerns somebody of it is another than of the old one.
+pub fn changed<'a, K, T: PartialEq>(old: Option<&K>, new: Option<&'a K>, concern: impl Fn(&K) -> T) -> Option<&'a K> {
+    new.filter(|it| old.map(&concern) != Some(concern(it)))
+}
+
+/// Which ClusterManagementAddOn it is, and whether it is looked after: what else it says matters to fewer.
+pub fn identity(addon: &ClusterManagementAddOn) -> (Option<String>, bool) {
+    (addon.metadata.uid.clone(), is_managed(addon))
+}
+
 /// The ClusterManagementAddOn, if there is one to look after.
 pub fn looked_after(addon: &Option<Arc<ClusterManagementAddOn>>) -> Option<&ClusterManagementAddOn> {
     addon
         .as_deref()
         .filter(|it| it.metadata.deletion_timestamp.is_none() && is_managed(it))
+}
+
+/// The ClusterManagementAddOn, if it is to be looked after and goes where placements say.
+pub fn installed_by_placements(addon: &Option<Arc<ClusterManagementAddOn>>) -> Option<&ClusterManagementAddOn> {
+    looked_after(addon).filter(|it| follows_placements(it))
 }
 
 /// Whether the add-on goes where placements say.
@@ -84,6 +99,11 @@ pub fn named(config: &ConfigSpecHash) -> String {
     } else {
         format!("{}/{}", config.namespace, config.name)
     }
+}
+
+/// Writes this down about an add-on, if it is anything new.
+pub fn say(plan: &mut Plan, addon: &ManagedClusterAddOn, wanted: ConditionUpdate, now: Timestamp) {
+    tell(plan, addon, &saying(addon, wanted, now));
 }
 
 /// Writes down what is said about an add-on now, if that is anything new. Most of the time it is not, and comparing is cheaper

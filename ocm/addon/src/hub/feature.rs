@@ -10,14 +10,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
-    cluster::{self, ManagedCluster},
+    cluster::ManagedCluster,
     condition::{self, Status},
     conditions::{managed_cluster, managed_cluster_add_on},
     labels,
 };
 use ocm_reconcile::{Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
-use super::facts;
+use super::{facts, rights};
 
 /// How long the part of a label's key behind the slash may be.
 const NAME_MAX: usize = 63;
@@ -40,19 +40,15 @@ pub struct Seen {
 impl Reconciler for Feature {
     const NAME: &'static str = "addon-feature-discovery";
     const WORKERS: usize = super::WORKERS;
-    const RIGHTS: &'static [Right] = &[Right::new(
-        cluster::GROUP,
-        "managedclusters",
-        "patch",
-        "Labels that say which add-ons a cluster has.",
-    )];
+    const RIGHTS: &'static [Right] = &[rights::LABEL_CLUSTERS];
     type Seen = Seen;
 
     /// Clusters whose labels change or that become known, and add-ons that come, go, or change their health.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.clusters, |old, new| {
             let concern = |it: &ManagedCluster| (it.metadata.labels.clone(), is_known(it));
-            new.filter(|it| old.map(concern) != Some(concern(it))).map(|it| it.name_any())
+            new.filter(|it| old.map(concern) != Some(concern(it)))
+                .map(|it| it.name_any())
         });
         watches.wakes(&self.addons, |old, new| {
             let concern = |it: &ManagedClusterAddOn| (facts::is_leaving(it), value(it));

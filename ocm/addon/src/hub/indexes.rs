@@ -4,70 +4,94 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use ocm_api::{
-    addon::v1alpha1::ManagedClusterAddOn, cluster::PlacementDecision, labels,
-    work::ManifestWork,
-};
-use ocm_reconcile::{Caches, Index};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::PlacementDecision, labels, work::ManifestWork};
+use ocm_reconcile::{Cache, Caches, Index};
 
-/// The ManagedClusterAddOns of one name, on whatever clusters.
+/// The ManagedClusterAddOns, also by their name: one add-on on all clusters.
 #[derive(Clone)]
-pub struct AddOnsByName(Index<ManagedClusterAddOn>);
+pub struct AddOns {
+    /// All of them.
+    pub cache: Cache<ManagedClusterAddOn>,
+    by_name: Index<ManagedClusterAddOn>,
+}
 
-impl AddOnsByName {
-    /// The one of these caches.
+impl AddOns {
+    /// Those of these caches.
     pub fn of(caches: &Caches) -> Self {
-        caches.beside(|it| Self(Index::over(&it.of(), |it: &ManagedClusterAddOn| it.metadata.name.clone())))
+        caches.beside(|it| {
+            let cache = it.of();
+            let by_name = Index::over(&cache, |it: &ManagedClusterAddOn| it.metadata.name.clone());
+            Self { cache, by_name }
+        })
     }
 
     /// The add-ons of a name, by cluster.
-    pub fn objects(&self, name: &str) -> Vec<Arc<ManagedClusterAddOn>> {
-        self.0.objects(name)
+    pub fn named(&self, name: &str) -> Vec<Arc<ManagedClusterAddOn>> {
+        self.by_name.objects(name)
     }
 
     /// Their keys.
     pub fn keys(&self, name: &str) -> Vec<String> {
-        let names = self.0.names(name).into_iter();
+        let names = self.by_name.names(name).into_iter();
         names.map(|(cluster, name)| format!("{cluster}/{name}")).collect()
     }
 }
 
-/// The works of each add-on on a cluster.
+/// The ManifestWorks, also by their add-on on a cluster.
 #[derive(Clone)]
-pub struct WorksByAddOn(Index<ManifestWork>);
+pub struct AddOnWorks {
+    /// All of them, those of nobody's add-on too.
+    pub cache: Cache<ManifestWork>,
+    by_add_on: Index<ManifestWork>,
+}
 
-impl WorksByAddOn {
-    /// The one of these caches.
+impl AddOnWorks {
+    /// Those of these caches.
     pub fn of(caches: &Caches) -> Self {
-        caches.beside(|it| Self(Index::over(&it.of(), add_on_of)))
+        caches.beside(|it| {
+            let cache = it.of();
+            let by_add_on = Index::over(&cache, add_on_of);
+            Self { cache, by_add_on }
+        })
     }
 
     /// The works of an add-on, hosted ones included, by namespace and name.
-    pub fn objects(&self, cluster: &str, add_on: &str) -> Vec<Arc<ManifestWork>> {
-        self.0.objects(&format!("{cluster}/{add_on}"))
+    pub fn of_add_on(&self, cluster: &str, add_on: &str) -> Vec<Arc<ManifestWork>> {
+        self.by_add_on.objects(&format!("{cluster}/{add_on}"))
     }
 }
 
 /// `cluster/add-on` of a work of an add-on.
 pub fn add_on_of(work: &ManifestWork) -> Option<String> {
     let add_on = work.labels().get(labels::ADDON_NAME)?;
-    let cluster = work.labels().get(labels::ADDON_NAMESPACE).or(work.metadata.namespace.as_ref())?;
+    let cluster = work
+        .labels()
+        .get(labels::ADDON_NAMESPACE)
+        .or(work.metadata.namespace.as_ref())?;
     Some(format!("{cluster}/{add_on}"))
 }
 
-/// The decisions of each placement.
+/// The PlacementDecisions, also by their placement.
 #[derive(Clone)]
-pub struct DecisionsByPlacement(Index<PlacementDecision>);
+pub struct Decisions {
+    /// All of them.
+    pub cache: Cache<PlacementDecision>,
+    by_placement: Index<PlacementDecision>,
+}
 
-impl DecisionsByPlacement {
-    /// The one of these caches.
+impl Decisions {
+    /// Those of these caches.
     pub fn of(caches: &Caches) -> Self {
-        caches.beside(|it| Self(Index::over(&it.of(), placement_of)))
+        caches.beside(|it| {
+            let cache = it.of();
+            let by_placement = Index::over(&cache, placement_of);
+            Self { cache, by_placement }
+        })
     }
 
     /// The decisions of a placement, by name.
-    pub fn objects(&self, namespace: &str, placement: &str) -> Vec<Arc<PlacementDecision>> {
-        self.0.objects(&format!("{namespace}/{placement}"))
+    pub fn of_placement(&self, namespace: &str, placement: &str) -> Vec<Arc<PlacementDecision>> {
+        self.by_placement.objects(&format!("{namespace}/{placement}"))
     }
 }
 
@@ -90,7 +114,7 @@ mod tests {
     #[test]
     fn works_are_found_by_cluster_and_add_on_wherever_they_are_hosted() {
         let caches = Caches::unfed();
-        let index = WorksByAddOn::of(&caches);
+        let index = AddOnWorks::of(&caches);
         caches.of().fill([
             work("cluster1", "addon-a-deploy-0", json!({labels::ADDON_NAME: "a"})),
             work("cluster10", "addon-a-deploy-0", json!({labels::ADDON_NAME: "a"})),
@@ -101,13 +125,13 @@ mod tests {
             ),
             work("cluster1", "mine", json!({})),
         ]);
-        let found = |index: &WorksByAddOn| {
-            let works = index.objects("cluster1", "a");
+        let found = |index: &AddOnWorks| {
+            let works = index.of_add_on("cluster1", "a");
             works.iter().map(|it| it.name_any()).collect::<Vec<_>>()
         };
         assert_eq!(found(&index), ["addon-a-deploy-0", "hosted"]);
         caches.of().put(work("cluster1", "addon-a-deploy-0", json!({})));
         // Who asks again has the same index.
-        assert_eq!(found(&WorksByAddOn::of(&caches)), ["hosted"]);
+        assert_eq!(found(&AddOnWorks::of(&caches)), ["hosted"]);
     }
 }

@@ -26,7 +26,10 @@ fn check(world: World, printed: &str) {
             let it = json!({"metadata": metadata, "spec": {}, "status": {"numberOfSelectedClusters": counted}});
             Arc::new(serde_json::from_value(it).unwrap())
         });
-        let named: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
+        let named: Vec<_> = clusters
+            .iter()
+            .map(|it| json!({"clusterName": it, "reason": ""}))
+            .collect();
         let decision = json!({"metadata": metadata, "status": {"decisions": named}});
         InstallPlacement {
             name: format!("default/{name}"),
@@ -77,7 +80,7 @@ fn a_new_add_on_has_its_owner_and_its_clusters_annotations() {
     }}))
     .unwrap();
     assert_eq!(
-        serde_json::to_value(new_addon(&offer, &cluster)).unwrap(),
+        serde_json::to_value(new_add_on::new_add_on(&offer, &cluster)).unwrap(),
         json!({
             "apiVersion": "addon.open-cluster-management.io/v1alpha1",
             "kind": "ManagedClusterAddOn",

@@ -16,41 +16,26 @@ pub mod owner;
 pub mod placements;
 pub mod progressing;
 pub mod progression;
+mod rights;
 pub mod templates;
 pub mod token_infrastructure;
 
 use std::sync::Arc;
 
-use ocm_api::addon::GROUP;
-use ocm_reconcile::{Caches, Controller, rbac::Right};
+use ocm_reconcile::{Caches, Controller};
 
+pub use crate::template::Templates;
 pub use facts::is_managed;
-pub use templates::Templates;
 
 /// How many keys one controller works on at a time. Upstream has 2; ours share nothing between keys.
 const WORKERS: usize = 4;
-
-// What several of the controllers need to be allowed.
-const ADD_ON_STATUS: Right = Right::new(GROUP, "managedclusteraddons/status", "patch", "How add-ons are.");
-const OFFER_STATUS: Right = Right::new(
-    GROUP,
-    "clustermanagementaddons/status",
-    "patch",
-    "How far add-ons are rolled out.",
-);
-const OWNER_STAYS: Right = Right::new(
-    GROUP,
-    "clustermanagementaddons/finalizers",
-    "update",
-    "Owners that are kept while what they own goes; asked where OwnerReferencesPermissionEnforcement is on.",
-);
-const EVENTS: Right = Right::new("events.k8s.io", "events", "create", "What happened, in words.");
 
 // Why a status field has several authors.
 const HASHES: &str = "the add-on's manager writes the hashes, nobody else does";
 const PROGRESSIONS: &str = "one names the configurations, the rollout has conditions and what was applied, the add-on's manager the \
                             hashes";
-const REFERENCES: &str = "one says what is desired, one what was applied, and the add-on's manager the hashes of own configurations";
+const REFERENCES: &str =
+    "one says what is desired, one what was applied, and the add-on's manager the hashes of own configurations";
 
 /// The hub's controllers for add-ons but those of [`of_clusters`] and [`of_templates`].
 pub fn controllers(caches: &Caches) -> Vec<Controller> {

@@ -1,5 +1,7 @@
 //! The add-on on a cluster as its placements have it made, and whether the cluster is ready for it.
 
+use std::time::Duration;
+
 use kube::api::ObjectMeta;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn, ManagedClusterAddOnSpec},
@@ -7,9 +9,28 @@ use ocm_api::{
     condition,
     conditions::managed_cluster,
 };
-use ocm_reconcile::{Outcome, StepError};
+use ocm_reconcile::{Outcome, Plan, Site, StepError};
 
 use super::{inherited, owner};
+
+/// How soon to look again for the namespace of a cluster that is chosen before it is accepted. The watch of the cluster tells
+/// when it is; somebody may also make the namespace by hand.
+pub const NAMESPACE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Plans that the add-on is made on a cluster that was chosen, or says why it cannot be yet.
+pub fn install(plan: &mut Plan, offer: &ClusterManagementAddOn, name: &str, cluster: Option<&ManagedCluster>) {
+    match cluster {
+        Some(it) if it.metadata.deletion_timestamp.is_none() => {
+            plan.create(Site::Hub, &new_add_on(offer, it));
+        }
+        Some(_) => {
+            plan.wait(format!("cluster {name} is being deleted"));
+        }
+        None => {
+            plan.wait(format!("there is no cluster {name}"));
+        }
+    }
+}
 
 /// The add-on on a cluster that was chosen.
 pub fn new_add_on(offer: &ClusterManagementAddOn, cluster: &ManagedCluster) -> ManagedClusterAddOn {

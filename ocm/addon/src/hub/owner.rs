@@ -22,12 +22,11 @@ use ocm_reconcile::{
     rbac::Right,
 };
 
-use super::{facts, indexes::AddOnsByName};
+use super::{facts, indexes::AddOns, rights};
 
 /// The reconciler.
 pub struct Owner {
-    addons: Cache<ManagedClusterAddOn>,
-    addons_by_name: AddOnsByName,
+    addons: AddOns,
     cluster_management_addons: Cache<ClusterManagementAddOn>,
 }
 
@@ -43,30 +42,25 @@ pub struct Seen {
 impl Reconciler for Owner {
     const NAME: &'static str = "addon-owner";
     const WORKERS: usize = super::WORKERS;
-    const RIGHTS: &'static [Right] = &[
-        Right::new(GROUP, "managedclusteraddons", "patch", "An add-on belongs to what the hub offers."),
-        super::OWNER_STAYS,
-    ];
+    const RIGHTS: &'static [Right] = &[rights::PATCH_ADD_ONS, rights::OWNERS_STAY];
     type Seen = Seen;
 
     /// Add-ons that come or change their owners; ClusterManagementAddOns that come or change hands.
     fn watches(&self, watches: &mut Watches) {
-        watches.wakes(&self.addons, |old, new| {
-            let concern = |it: &ManagedClusterAddOn| it.metadata.owner_references.clone();
-            new.filter(|it| old.map(concern) != Some(concern(it))).map(key_of)
+        watches.wakes(&self.addons.cache, |old, new| {
+            facts::changed(old, new, |it| it.metadata.owner_references.clone()).map(key_of)
         });
-        let by_name = self.addons_by_name.clone();
+        let addons = self.addons.clone();
         watches.wakes(&self.cluster_management_addons, move |old, new| {
-            let concern = |it: &ClusterManagementAddOn| (it.metadata.uid.clone(), facts::is_managed(it));
-            let changed = new.filter(|it| old.map(concern) != Some(concern(it)));
-            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+            let changed = facts::changed(old, new, facts::identity);
+            changed.map_or(Vec::new(), |it| addons.keys(&it.name_any()))
         });
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (cluster, name) = split_key(key);
         Ok(Seen {
-            addon: self.addons.get(cluster, name),
+            addon: self.addons.cache.get(cluster, name),
             cluster_management_addon: self.cluster_management_addons.named(name),
         })
     }
@@ -114,8 +108,7 @@ impl Owner {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
         Self {
-            addons: caches.of(),
-            addons_by_name: AddOnsByName::of(caches),
+            addons: AddOns::of(caches),
             cluster_management_addons: caches.of(),
         }
     }

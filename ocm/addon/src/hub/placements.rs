@@ -11,7 +11,7 @@ use ocm_reconcile::{Cache, Caches, Watches, cache::key_of};
 
 use super::{
     facts,
-    indexes::{DecisionsByPlacement, placement_of},
+    indexes::{Decisions, placement_of},
 };
 
 /// A placement that an add-on is installed through, and its decisions.
@@ -38,6 +38,12 @@ impl InstallPlacement {
     }
 }
 
+/// The names of those of which this is true, if there are any.
+pub fn names(placements: &[InstallPlacement], is: impl Fn(&InstallPlacement) -> bool) -> Option<String> {
+    let names = placements.iter().filter(|it| is(it)).map(|it| it.name.as_str());
+    Some(names.collect::<Vec<_>>().join(", ")).filter(|it| !it.is_empty())
+}
+
 /// The clusters that a decision names.
 fn clusters_of(decision: &PlacementDecision) -> impl Iterator<Item = &str> {
     let decisions = decision.status.iter().flat_map(|it| &it.decisions);
@@ -54,8 +60,7 @@ pub fn counted(placement: &Placement) -> i32 {
 pub struct PlacementLookup {
     cluster_management_addons: Cache<ClusterManagementAddOn>,
     placements: Cache<Placement>,
-    decisions: Cache<PlacementDecision>,
-    decisions_by_placement: DecisionsByPlacement,
+    decisions: Decisions,
 }
 
 impl PlacementLookup {
@@ -64,8 +69,7 @@ impl PlacementLookup {
         Self {
             cluster_management_addons: caches.of(),
             placements: caches.of(),
-            decisions: caches.of(),
-            decisions_by_placement: DecisionsByPlacement::of(caches),
+            decisions: Decisions::of(caches),
         }
     }
 
@@ -76,7 +80,7 @@ impl PlacementLookup {
         let look_up = placements.map(|it| InstallPlacement {
             name: format!("{}/{}", it.namespace, it.name),
             placement: self.placements.get(&it.namespace, &it.name),
-            decisions: self.decisions_by_placement.objects(&it.namespace, &it.name),
+            decisions: self.decisions.of_placement(&it.namespace, &it.name),
         });
         look_up.collect()
     }
@@ -98,21 +102,25 @@ impl PlacementLookup {
 
     /// The names of the add-ons of which some placement chose this cluster.
     pub fn choosing(&self, cluster: &str) -> Vec<String> {
-        let decisions = self.decisions.list();
+        let decisions = self.decisions.cache.list();
         let naming = decisions.iter().filter(|it| clusters_of(it).any(|it| it == cluster));
         naming.flat_map(|it| self.of_decision(it)).collect()
     }
 
     /// Wakes the add-ons whose placements choose otherwise: decisions that change, and placements that come, go, or have another
     /// `concern`.
-    pub fn watches<T: PartialEq>(&self, watches: &mut Watches, concern: impl Fn(&Placement) -> T + Send + Sync + 'static) {
+    pub fn watches<T: PartialEq>(
+        &self,
+        watches: &mut Watches,
+        concern: impl Fn(&Placement) -> T + Send + Sync + 'static,
+    ) {
         let of = self.clone();
         watches.wakes(&self.placements, move |old, new| match (old, new) {
             (Some(old), Some(new)) if concern(old) == concern(new) => Vec::new(),
             (old, new) => new.or(old).map_or(Vec::new(), |it| of.installed_through(&key_of(it))),
         });
         let of = self.clone();
-        watches.wakes(&self.decisions, move |old, new| {
+        watches.wakes(&self.decisions.cache, move |old, new| {
             let same = matches!((old, new), (Some(old), Some(new))
                 if old.metadata.labels == new.metadata.labels && old.status == new.status);
             let changed = [old, new].into_iter().flatten().filter(|_| !same);

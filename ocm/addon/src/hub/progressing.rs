@@ -25,16 +25,15 @@ use ocm_reconcile::{
 use super::{
     arrival::judge,
     facts,
-    indexes::{AddOnsByName, WorksByAddOn, add_on_of},
+    indexes::{AddOnWorks, AddOns, add_on_of},
+    rights,
 };
 
 /// The reconciler.
 pub struct Progressing {
-    addons: Cache<ManagedClusterAddOn>,
-    addons_by_name: AddOnsByName,
+    addons: AddOns,
     cluster_management_addons: Cache<ClusterManagementAddOn>,
-    works: Cache<ManifestWork>,
-    works_by_add_on: WorksByAddOn,
+    works: AddOnWorks,
 }
 
 /// What a plan is made from.
@@ -57,20 +56,20 @@ impl Reconciler for Progressing {
         StatusField::condition(ManagedClusterAddOn::KIND, managed_cluster_add_on::PROGRESSING),
         StatusField::new(ManagedClusterAddOn::KIND, "configReferences").shared(super::REFERENCES),
     ];
-    const RIGHTS: &'static [Right] = &[super::ADD_ON_STATUS];
+    const RIGHTS: &'static [Right] = &[rights::ADD_ON_STATUS];
     type Seen = Seen;
 
     /// Add-ons, their works, and offers that change hands.
     fn watches(&self, watches: &mut Watches) {
-        watches.wakes(&self.addons, |old, new| {
+        watches.wakes(&self.addons.cache, |old, new| {
             let same = matches!((old, new), (Some(old), Some(new)) if concerns(old) == concerns(new));
             new.filter(|_| !same).map(key_of)
         });
-        watches.wakes(&self.works, |old, new| new.or(old).and_then(add_on_of));
-        let by_name = self.addons_by_name.clone();
+        watches.wakes(&self.works.cache, |old, new| new.or(old).and_then(add_on_of));
+        let addons = self.addons.clone();
         watches.wakes(&self.cluster_management_addons, move |old, new| {
             let changed = new.filter(|it| old.map(facts::is_managed) != Some(facts::is_managed(it)));
-            changed.map_or(Vec::new(), |it| by_name.keys(&it.name_any()))
+            changed.map_or(Vec::new(), |it| addons.keys(&it.name_any()))
         });
     }
 
@@ -78,9 +77,9 @@ impl Reconciler for Progressing {
         let (cluster, name) = split_key(key);
         Ok(Seen {
             now: Timestamp::now(),
-            addon: self.addons.get(cluster, name),
+            addon: self.addons.cache.get(cluster, name),
             cluster_management_addon: self.cluster_management_addons.named(name),
-            works: self.works_by_add_on.objects(cluster, name),
+            works: self.works.of_add_on(cluster, name),
         })
     }
 
@@ -110,11 +109,9 @@ impl Progressing {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
         Self {
-            addons: caches.of(),
-            addons_by_name: AddOnsByName::of(caches),
+            addons: AddOns::of(caches),
             cluster_management_addons: caches.of(),
-            works: caches.of(),
-            works_by_add_on: WorksByAddOn::of(caches),
+            works: AddOnWorks::of(caches),
         }
     }
 }

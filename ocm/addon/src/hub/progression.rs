@@ -13,7 +13,10 @@ use ocm_reconcile::{
     Cache, Caches, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
 };
 
-use super::config_references::{defaults, is_told, progressions};
+use super::{
+    config_references::{defaults, is_told, progressions},
+    rights,
+};
 
 /// The reconciler.
 pub struct Progression {
@@ -28,7 +31,7 @@ impl Reconciler for Progression {
         StatusField::new(ClusterManagementAddOn::KIND, "defaultconfigReferences").shared(super::HASHES),
         StatusField::new(ClusterManagementAddOn::KIND, "installProgressions").shared(super::PROGRESSIONS),
     ];
-    const RIGHTS: &'static [Right] = &[super::OFFER_STATUS];
+    const RIGHTS: &'static [Right] = &[rights::OFFER_STATUS];
     type Seen = Option<Arc<ClusterManagementAddOn>>;
 
     fn watches(&self, watches: &mut Watches) {

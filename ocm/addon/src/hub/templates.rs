@@ -19,28 +19,13 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 
-use super::{events, indexes::AddOnsByName};
-use crate::template::name_mismatches::NameMismatches;
-
-/// What runs the add-ons that are made of a template. Both are called once per change, and both are quick.
-pub trait Templates: Send + Sync + 'static {
-    /// Runs the add-on of this name from now on, on all clusters that have it.
-    fn start(&self, addon: &str);
-
-    /// Runs it no longer.
-    fn stop(&self, addon: &str);
-
-    /// The templates that are used for an add-on other than the one that they name.
-    fn name_mismatches(&self) -> NameMismatches {
-        NameMismatches::default()
-    }
-}
+use super::{events, indexes::AddOns, rights};
+use crate::template::{Templates, name_mismatches::NameMismatches};
 
 /// The reconciler.
 pub struct TemplateStarts {
     cluster_management_addons: Cache<ClusterManagementAddOn>,
-    addons: Cache<ManagedClusterAddOn>,
-    addons_by_name: AddOnsByName,
+    addons: AddOns,
     templates: Arc<dyn Templates>,
     mismatches: NameMismatches,
     running: Mutex<BTreeSet<String>>,
@@ -66,18 +51,20 @@ pub struct Seen {
 impl Reconciler for TemplateStarts {
     const NAME: &'static str = "addon-template";
     const WORKERS: usize = super::WORKERS;
-    const RIGHTS: &'static [Right] = &[super::EVENTS];
+    const RIGHTS: &'static [Right] = &[rights::EVENTS];
     type Seen = Seen;
 
     /// Offers that come, go or change what configures them; add-ons that come and go; templates that name another add-on.
     fn watches(&self, watches: &mut Watches) {
         let mismatches = self.mismatches.clone();
-        watches.signal("a template that names another add-on", move |queue| mismatches.subscribe(queue));
+        watches.signal("a template that names another add-on", move |queue| {
+            mismatches.subscribe(queue)
+        });
         watches.wakes(&self.cluster_management_addons, |old, new| {
             let same = matches!((old, new), (Some(old), Some(new)) if old.spec.supported_configs == new.spec.supported_configs);
             new.or(old).filter(|_| !same).map(|it| it.name_any())
         });
-        watches.wakes(&self.addons, |old, new| match (old, new) {
+        watches.wakes(&self.addons.cache, |old, new| match (old, new) {
             (Some(old), None) => Some(old.name_any()),
             // After a restart there may be no offer left to tell of an add-on whose hooks have still to run.
             (None, Some(new)) if uses_template(new) => Some(new.name_any()),
@@ -89,7 +76,7 @@ impl Reconciler for TemplateStarts {
         Ok(Seen {
             name: name.to_owned(),
             cluster_management_addon: self.cluster_management_addons.named(name),
-            addons: self.addons_by_name.objects(name),
+            addons: self.addons.named(name),
             runs: self.running.lock().contains(name),
             mismatches: self.mismatches.news(name),
             now: Timestamp::now(),
@@ -139,8 +126,7 @@ impl TemplateStarts {
     pub fn new(caches: &Caches, templates: Arc<dyn Templates>) -> Self {
         Self {
             cluster_management_addons: caches.of(),
-            addons: caches.of(),
-            addons_by_name: AddOnsByName::of(caches),
+            addons: AddOns::of(caches),
             mismatches: templates.name_mismatches(),
             templates,
             running: Mutex::default(),
@@ -172,7 +158,9 @@ mod tests {
             let offer = json!({"metadata": {"name": "a"}, "spec": {"supportedConfigs": kinds}});
             Arc::new(serde_json::from_value(offer).unwrap())
         });
-        let addons = addons.iter().map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap()));
+        let addons = addons
+            .iter()
+            .map(|it| Arc::new(serde_json::from_value(it.clone()).unwrap()));
         Seen {
             name: "a".to_owned(),
             cluster_management_addon: offer,
@@ -184,7 +172,10 @@ mod tests {
     }
 
     fn addon(configs: &[&str]) -> Value {
-        let references: Vec<_> = configs.iter().map(|it| json!({"group": GROUP, "resource": it})).collect();
+        let references: Vec<_> = configs
+            .iter()
+            .map(|it| json!({"group": GROUP, "resource": it}))
+            .collect();
         json!({"metadata": {"name": "a", "namespace": "c1"}, "spec": {}, "status": {"configReferences": references}})
     }
 
@@ -245,10 +236,14 @@ mod tests {
         let clients = ocm_reconcile::Clients::default();
         let offer = seen(OF_TEMPLATE, &[], false).cluster_management_addon.unwrap();
         caches.of::<ClusterManagementAddOn>().fill([(*offer).clone()]);
-        let begun = ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2).await.unwrap();
+        let begun = ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2)
+            .await
+            .unwrap();
         assert_eq!(begun, ["start manager of add-on a\n"]);
         caches.of::<ClusterManagementAddOn>().fill([]);
-        ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2).await.unwrap();
+        ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2)
+            .await
+            .unwrap();
         assert_eq!(*calls.0.lock(), ["start a", "stop a"]);
     }
 }

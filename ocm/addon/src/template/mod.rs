@@ -33,11 +33,11 @@ use ocm_api::{
 use ocm_reconcile::Cache;
 use serde_json::Value;
 
+use name_mismatches::NameMismatches;
 use read::Read;
 use render::Rendering;
-use name_mismatches::NameMismatches;
 
-pub use run::InManager;
+pub use run::{InManager, Templates};
 
 /// An add-on made of AddOnTemplates. Which template is meant for a cluster is part of the cluster's configuration.
 pub struct TemplateAddOn {

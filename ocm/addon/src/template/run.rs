@@ -6,7 +6,20 @@ use ocm_addon_sdk::hub::Manager;
 use tracing::warn;
 
 use super::{TemplateAddOn, name_mismatches::NameMismatches};
-use crate::hub::Templates;
+
+/// What runs the add-ons that are made of a template. Both are called once per change, and both are quick.
+pub trait Templates: Send + Sync + 'static {
+    /// Runs the add-on of this name from now on, on all clusters that have it.
+    fn start(&self, addon: &str);
+
+    /// Runs it no longer.
+    fn stop(&self, addon: &str);
+
+    /// The templates that are used for an add-on other than the one that they name.
+    fn name_mismatches(&self) -> NameMismatches {
+        NameMismatches::default()
+    }
+}
 
 /// Runs them in the SDK's manager.
 pub struct InManager {

@@ -9,8 +9,23 @@ use ocm_api::{
 use ocm_reconcile::Plan;
 use placement::rollout::Status;
 
-use super::{desired, graph::{Graph, InstalledAddOn}};
+use super::{
+    desired,
+    graph::{Graph, InstalledAddOn},
+};
 use crate::hub::facts;
+
+/// All of an add-on that what it is told depends on.
+pub fn concern(addon: &ManagedClusterAddOn) -> impl PartialEq + '_ {
+    let said = |r#type: &str| condition::find(facts::conditions(addon), r#type).map(|it| (&it.status, &it.reason));
+    (
+        &addon.metadata.uid,
+        &addon.spec.configs,
+        facts::references(addon),
+        said(managed_cluster_add_on::PROGRESSING),
+        said(managed_cluster_add_on::CONFIGURED),
+    )
+}
 
 /// Plans what the add-ons of all clusters are told, where that is anything new.
 pub fn tell_all(plan: &mut Plan, graph: &Graph<'_>, now: Timestamp) {

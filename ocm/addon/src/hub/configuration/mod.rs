@@ -22,7 +22,6 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    condition,
     conditions::managed_cluster_add_on,
 };
 use ocm_reconcile::{
@@ -31,17 +30,18 @@ use ocm_reconcile::{
 
 use super::{
     config_references, facts,
-    indexes::AddOnsByName,
+    indexes::AddOns,
     placements::{InstallPlacement, PlacementLookup},
+    rights,
 };
+use add_on_status::{concern, tell_all};
 use graph::{Graph, Inherited};
 use last_pass::LastPass;
 
 /// The reconciler.
 pub struct Configuration {
     cluster_management_addons: Cache<ClusterManagementAddOn>,
-    addons: Cache<ManagedClusterAddOn>,
-    addons_by_name: AddOnsByName,
+    addons: AddOns,
     placements: PlacementLookup,
     last_pass: LastPass,
 }
@@ -71,21 +71,23 @@ impl Reconciler for Configuration {
         StatusField::condition(ManagedClusterAddOn::KIND, managed_cluster_add_on::CONFIGURED),
         StatusField::new(ClusterManagementAddOn::KIND, "installProgressions").shared(super::PROGRESSIONS),
     ];
-    const RIGHTS: &'static [Right] = &[super::ADD_ON_STATUS, super::OFFER_STATUS];
+    const RIGHTS: &'static [Right] = &[rights::ADD_ON_STATUS, rights::OFFER_STATUS];
     type Seen = Seen;
 
     /// Offers; what an add-on is told and how far it is with it; placements and decisions.
     fn watches(&self, watches: &mut Watches) {
-        watches.root(&self.cluster_management_addons).wakes(&self.addons, |old, new| {
-            let same = matches!((old, new), (Some(old), Some(new)) if concerns(old) == concerns(new));
-            new.or(old).filter(|_| !same).map(|it| it.name_any())
-        });
+        watches
+            .root(&self.cluster_management_addons)
+            .wakes(&self.addons.cache, |old, new| {
+                let same = matches!((old, new), (Some(old), Some(new)) if concern(old) == concern(new));
+                new.or(old).filter(|_| !same).map(|it| it.name_any())
+            });
         self.placements.watches(watches, |it| it.spec.decision_strategy.clone());
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let offer = self.cluster_management_addons.named(name);
-        let mut addons = self.addons_by_name.objects(name);
+        let mut addons = self.addons.named(name);
         self.last_pass.catch_up(name, &mut addons);
         Ok(Seen {
             now: Timestamp::now(),
@@ -109,7 +111,7 @@ impl Reconciler for Configuration {
         let inherited = Inherited::of(offer);
         let addons = seen.addons.iter().map(|it| &**it);
         let graph = Graph::of(offer, &inherited, &seen.placements, addons, seen.now);
-        add_on_status::tell_all(&mut plan, &graph, seen.now);
+        tell_all(&mut plan, &graph, seen.now);
         plan.status(Site::Hub, offer, &progression_status::saying(offer, &graph, seen.now));
         for (node, placement) in graph.nodes.iter().zip(&seen.placements) {
             if let Err(why) = &node.rollout {
@@ -132,24 +134,11 @@ impl Configuration {
     pub fn new(caches: &Caches) -> Self {
         Self {
             cluster_management_addons: caches.of(),
-            addons: caches.of(),
-            addons_by_name: AddOnsByName::of(caches),
+            addons: AddOns::of(caches),
             placements: PlacementLookup::new(caches),
             last_pass: LastPass::default(),
         }
     }
-}
-
-/// All that matters here of an add-on.
-fn concerns(addon: &ManagedClusterAddOn) -> impl PartialEq + '_ {
-    let said = |r#type: &str| condition::find(facts::conditions(addon), r#type).map(|it| (&it.status, &it.reason));
-    (
-        &addon.metadata.uid,
-        &addon.spec.configs,
-        facts::references(addon),
-        said(managed_cluster_add_on::PROGRESSING),
-        said(managed_cluster_add_on::CONFIGURED),
-    )
 }
 
 #[cfg(test)]

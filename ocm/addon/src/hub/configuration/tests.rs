@@ -90,35 +90,44 @@ fn one_placement(strategy: Value, hash: &str, clusters: &[&str], addons: Vec<Val
 impl World {
     fn seen(&self, now: &str) -> Seen {
         let offer = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": self.spec, "status": self.status});
-        let chosen = self.chosen.iter().enumerate().map(|(position, groups)| InstallPlacement {
-            name: format!("default/{}", self.spec["installStrategy"]["placements"][position]["name"].as_str().unwrap()),
-            placement: groups.as_ref().map(|_| {
-                let it = json!({
-                    "metadata": {"name": format!("p{position}"), "namespace": "default"},
-                    "spec": {"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 2}}},
-                });
-                Arc::new(serde_json::from_value(it).unwrap())
-            }),
-            decisions: groups
-                .iter()
-                .flatten()
-                .enumerate()
-                .map(|(index, clusters)| {
-                    let clusters: Vec<_> = clusters
-                        .iter()
-                        .map(|it| json!({"clusterName": it, "reason": ""}))
-                        .collect();
+        let chosen = self
+            .chosen
+            .iter()
+            .enumerate()
+            .map(|(position, groups)| InstallPlacement {
+                name: format!(
+                    "default/{}",
+                    self.spec["installStrategy"]["placements"][position]["name"]
+                        .as_str()
+                        .unwrap()
+                ),
+                placement: groups.as_ref().map(|_| {
                     let it = json!({
-                        "metadata": {"name": format!("p{position}-{index}"), "namespace": "default", "labels": {
-                            "cluster.open-cluster-management.io/placement": "p",
-                            "cluster.open-cluster-management.io/decision-group-index": index.to_string(),
-                        }},
-                        "status": {"decisions": clusters},
+                        "metadata": {"name": format!("p{position}"), "namespace": "default"},
+                        "spec": {"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 2}}},
                     });
                     Arc::new(serde_json::from_value(it).unwrap())
-                })
-                .collect(),
-        });
+                }),
+                decisions: groups
+                    .iter()
+                    .flatten()
+                    .enumerate()
+                    .map(|(index, clusters)| {
+                        let clusters: Vec<_> = clusters
+                            .iter()
+                            .map(|it| json!({"clusterName": it, "reason": ""}))
+                            .collect();
+                        let it = json!({
+                            "metadata": {"name": format!("p{position}-{index}"), "namespace": "default", "labels": {
+                                "cluster.open-cluster-management.io/placement": "p",
+                                "cluster.open-cluster-management.io/decision-group-index": index.to_string(),
+                            }},
+                            "status": {"decisions": clusters},
+                        });
+                        Arc::new(serde_json::from_value(it).unwrap())
+                    })
+                    .collect(),
+            });
         Seen {
             now: now.parse().unwrap(),
             cluster_management_addon: Some(Arc::new(serde_json::from_value(offer).unwrap())),

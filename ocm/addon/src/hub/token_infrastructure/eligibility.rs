@@ -26,6 +26,11 @@ pub fn wants_token(addon: &ManagedClusterAddOn) -> bool {
     })
 }
 
+/// Whether there may be a token of its agent: that has said how it proves who it is.
+pub fn may_have_token(addon: &ManagedClusterAddOn) -> bool {
+    addon.status.as_ref().is_some_and(|it| it.kube_client_driver.is_some())
+}
+
 /// Whether anything is to be done or undone for the add-on after a change of it. Most add-ons have nothing to do with tokens.
 pub fn is_concerned(old: Option<&ManagedClusterAddOn>, new: Option<&ManagedClusterAddOn>) -> bool {
     let concerns = |it: &ManagedClusterAddOn| {

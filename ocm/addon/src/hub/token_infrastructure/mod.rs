@@ -16,15 +16,8 @@ mod objects;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::{
-    core::v1::ServiceAccount,
-    rbac::v1::{Role, RoleBinding},
-};
 use kube::ResourceExt;
-use ocm_api::{
-    addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster,
-    conditions::managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY, labels,
-};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster};
 use ocm_reconcile::{
     Cache, Caches, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait,
     cache::{key_of, split_key},
@@ -32,9 +25,9 @@ use ocm_reconcile::{
 };
 use parking_lot::Mutex;
 
-use super::facts;
-use eligibility::{is_concerned, is_let_in, wants_token};
-use objects::{RBAC_GROUP, addon_of, keep_all, remove_all, role_name, service_account_name};
+use super::{facts, rights};
+use eligibility::{is_concerned, is_let_in, may_have_token, wants_token};
+use objects::{ObjectCaches, TokenObjects, keep_all, remove_all};
 
 /// How soon to look again for an object that was there when it was to be made: mostly the watch is about to bring it.
 const UNSEEN_AGAIN: Duration = Duration::from_millis(200);
@@ -46,9 +39,7 @@ const STRANGERS_AGAIN: Duration = Duration::from_secs(30);
 pub struct TokenInfrastructure {
     addons: Cache<ManagedClusterAddOn>,
     clusters: Cache<ManagedCluster>,
-    service_accounts: Cache<ServiceAccount>,
-    roles: Cache<Role>,
-    role_bindings: Cache<RoleBinding>,
+    objects: ObjectCaches,
     // The add-ons of which an object was there already in the last run.
     met: Mutex<BTreeSet<String>>,
 }
@@ -61,12 +52,8 @@ pub struct Seen {
     pub addon: Option<Arc<ManagedClusterAddOn>>,
     /// Whether its cluster is accepted, and stays.
     pub is_let_in: bool,
-    /// Its ServiceAccount.
-    pub service_account: Option<Arc<ServiceAccount>>,
-    /// The right to ask for its tokens.
-    pub role: Option<Arc<Role>>,
-    /// Whose right that is.
-    pub role_binding: Option<Arc<RoleBinding>>,
+    /// What there is for it.
+    pub objects: TokenObjects,
     /// Whether an object was there already when it was to be made in the last run.
     pub met: bool,
 }
@@ -75,30 +62,24 @@ pub struct Seen {
 impl Reconciler for TokenInfrastructure {
     const NAME: &'static str = "addon-token-infrastructure";
     const WORKERS: usize = super::WORKERS;
-    const STATUS: &'static [StatusField] =
-        &[StatusField::condition(ManagedClusterAddOn::KIND, TOKEN_INFRASTRUCTURE_READY)];
-    const RIGHTS: &'static [Right] = &[
-        super::ADD_ON_STATUS,
-        Right::new("", "serviceaccounts", "create patch delete", "What agents with a token are."),
-        Right::new(RBAC_GROUP, "roles rolebindings", "create patch delete", "Who may ask for their tokens."),
-        Right::new(RBAC_GROUP, "roles", "escalate bind", "The hub itself may not ask for tokens."),
-    ];
+    const STATUS: &'static [StatusField] = condition::FIELDS;
+    const RIGHTS: &'static [Right] = rights::TOKENS;
     type Seen = Seen;
 
     /// Add-ons, the clusters that are accepted, denied or deleted, and the objects when somebody changes them.
     fn watches(&self, watches: &mut Watches) {
-        watches.wakes(&self.addons, |old, new| new.or(old).filter(|_| is_concerned(old, new)).map(key_of));
+        watches.wakes(&self.addons, |old, new| {
+            new.or(old).filter(|_| is_concerned(old, new)).map(key_of)
+        });
         let addons = self.addons.clone();
         // Without the clusters each would be taken for one that is gone.
         watches.wakes(&self.clusters, move |old, new| {
             let changed = new.or(old).filter(|_| is_let_in(old) != is_let_in(new));
             let there = changed.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
-            let has_driver = |it: &&Arc<ManagedClusterAddOn>| it.status.as_ref().is_some_and(|it| it.kube_client_driver.is_some());
-            there.iter().filter(has_driver).map(|it| key_of(&**it)).collect::<Vec<_>>()
+            let concerned = there.iter().filter(|it| may_have_token(it));
+            concerned.map(|it| key_of(&**it)).collect::<Vec<_>>()
         });
-        watches.wakes(&self.service_accounts, |old, new| new.or(old).and_then(addon_of));
-        watches.wakes(&self.roles, |old, new| new.or(old).and_then(addon_of));
-        watches.wakes(&self.role_bindings, |old, new| new.or(old).and_then(addon_of));
+        self.objects.watches(watches);
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
@@ -107,9 +88,7 @@ impl Reconciler for TokenInfrastructure {
             now: Timestamp::now(),
             addon: self.addons.get(cluster, name),
             is_let_in: is_let_in(self.clusters.named(cluster).as_deref()),
-            service_account: self.service_accounts.get(cluster, &service_account_name(name)),
-            role: self.roles.get(cluster, &role_name(name)),
-            role_binding: self.role_bindings.get(cluster, &role_name(name)),
+            objects: self.objects.of(cluster, name),
             met: self.met.lock().contains(key),
         })
     }
@@ -118,16 +97,11 @@ impl Reconciler for TokenInfrastructure {
         let mut plan = Plan::new();
         let Some(addon) = seen.addon_with_token() else {
             remove_all(&mut plan, seen);
-            if let Some(addon) = seen.addon.as_deref() {
-                plan.stage();
-                facts::tell(&mut plan, addon, &facts::saying_nothing_of(addon, TOKEN_INFRASTRUCTURE_READY));
-            }
             return plan;
         };
-        keep_all(&mut plan, seen, addon);
-        let uid = seen.service_account.as_ref().and_then(|it| it.metadata.uid.as_deref());
-        match uid.filter(|_| plan.is_empty()) {
-            Some(uid) => facts::tell(&mut plan, addon, &facts::saying(addon, condition::ready(addon, uid), seen.now)),
+        keep_all(&mut plan, &seen.objects, addon);
+        match seen.objects.uid().filter(|_| plan.is_empty()) {
+            Some(uid) => facts::say(&mut plan, addon, condition::ready(addon, uid), seen.now),
             None => {
                 plan.wait("the objects are being made");
             }
@@ -150,19 +124,11 @@ impl Reconciler for TokenInfrastructure {
         let Some(addon) = seen.addon_with_token() else {
             return plan;
         };
-        let in_the_way = condition::objects_in_the_way(outcome);
-        if !in_the_way.is_empty() {
+        if !condition::objects_in_the_way(outcome).is_empty() {
             plan.look_again(if seen.met { STRANGERS_AGAIN } else { UNSEEN_AGAIN });
         }
-        // Somebody who was faster is no failure worth telling.
-        let failed = if outcome.errors().any(|(_, it)| !it.is_conflict()) {
-            Some(condition::failed(&outcome.error_text()))
-        } else {
-            let is_strange = seen.met && !in_the_way.is_empty();
-            is_strange.then(|| condition::in_the_way(addon, &in_the_way))
-        };
-        if let Some(failed) = failed {
-            facts::tell(&mut plan, addon, &facts::saying(addon, failed, seen.now));
+        if let Some(failed) = condition::after(addon, outcome, seen.met) {
+            facts::say(&mut plan, addon, failed, seen.now);
         }
         plan
     }
@@ -171,13 +137,10 @@ impl Reconciler for TokenInfrastructure {
 impl TokenInfrastructure {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        let ours = format!("{}=true", labels::ADDON_TOKEN_INFRASTRUCTURE);
         Self {
             addons: caches.of(),
             clusters: caches.of(),
-            service_accounts: caches.labelled(&ours),
-            roles: caches.labelled(&ours),
-            role_bindings: caches.labelled(&ours),
+            objects: ObjectCaches::new(caches),
             met: Mutex::default(),
         }
     }

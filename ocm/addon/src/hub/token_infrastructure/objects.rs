@@ -1,6 +1,8 @@
 //! The three objects that an agent with a token needs on the hub: its ServiceAccount, and the cluster's right to ask for tokens of
 //! it. They belong to the add-on, by owner reference and label.
 
+use std::sync::Arc;
+
 use k8s_openapi::{
     api::{
         core::v1::ServiceAccount,
@@ -11,16 +13,16 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use ocm_api::{
     addon::{v1alpha1::ManagedClusterAddOn, v1beta1},
+    conditions::managed_cluster_add_on::TOKEN_INFRASTRUCTURE_READY,
     identity, labels,
 };
-use ocm_reconcile::{Plan, Site};
+use ocm_reconcile::{Cache, Caches, Plan, Site, Watches};
 use serde::Serialize;
 
 use super::Seen;
 use crate::hub::facts;
 
-/// The API group of roles.
-pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The name of an add-on's ServiceAccount, in the cluster's namespace.
 pub fn service_account_name(addon: &str) -> String {
@@ -28,18 +30,71 @@ pub fn service_account_name(addon: &str) -> String {
 }
 
 /// The name of its Role and RoleBinding.
-pub fn role_name(addon: &str) -> String {
+fn role_name(addon: &str) -> String {
     format!("{addon}-token-role")
 }
 
 /// The key of the add-on that an object was made for.
-pub fn addon_of<K: Resource>(object: &K) -> Option<String> {
+fn addon_of<K: Resource>(object: &K) -> Option<String> {
     let name = object.meta().labels.as_ref()?.get(labels::ADDON_TOKEN_NAME)?;
     Some(format!("{}/{name}", object.meta().namespace.as_deref()?))
 }
 
+/// The three objects as they are.
+#[derive(Clone, Default)]
+pub struct TokenObjects {
+    /// The add-on's ServiceAccount.
+    pub service_account: Option<Arc<ServiceAccount>>,
+    /// The right to ask for its tokens.
+    pub role: Option<Arc<Role>>,
+    /// Whose right that is.
+    pub role_binding: Option<Arc<RoleBinding>>,
+}
+
+impl TokenObjects {
+    /// The UID of the ServiceAccount.
+    pub fn uid(&self) -> Option<&str> {
+        self.service_account.as_ref()?.metadata.uid.as_deref()
+    }
+}
+
+/// Where they are looked up.
+pub struct ObjectCaches {
+    service_accounts: Cache<ServiceAccount>,
+    roles: Cache<Role>,
+    role_bindings: Cache<RoleBinding>,
+}
+
+impl ObjectCaches {
+    /// Those that have the label of token infrastructure.
+    pub fn new(caches: &Caches) -> Self {
+        let ours = format!("{}=true", labels::ADDON_TOKEN_INFRASTRUCTURE);
+        Self {
+            service_accounts: caches.labelled(&ours),
+            roles: caches.labelled(&ours),
+            role_bindings: caches.labelled(&ours),
+        }
+    }
+
+    /// The objects wake the add-on that they were made for.
+    pub fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.service_accounts, |old, new| new.or(old).and_then(addon_of));
+        watches.wakes(&self.roles, |old, new| new.or(old).and_then(addon_of));
+        watches.wakes(&self.role_bindings, |old, new| new.or(old).and_then(addon_of));
+    }
+
+    /// What there is for an add-on.
+    pub fn of(&self, cluster: &str, addon: &str) -> TokenObjects {
+        TokenObjects {
+            service_account: self.service_accounts.get(cluster, &service_account_name(addon)),
+            role: self.roles.get(cluster, &role_name(addon)),
+            role_binding: self.role_bindings.get(cluster, &role_name(addon)),
+        }
+    }
+}
+
 /// Plans that all three are there, and say what they have to.
-pub fn keep_all(plan: &mut Plan, seen: &Seen, addon: &ManagedClusterAddOn) {
+pub fn keep_all(plan: &mut Plan, seen: &TokenObjects, addon: &ManagedClusterAddOn) {
     let account = ServiceAccount {
         metadata: metadata(addon, service_account_name(&addon.name_any())),
         ..ServiceAccount::default()
@@ -61,16 +116,25 @@ pub fn keep_all(plan: &mut Plan, seen: &Seen, addon: &ManagedClusterAddOn) {
     }
 }
 
-/// Plans that none of them is there.
+/// Plans that none of them is there, and then that nothing is said of them.
 pub fn remove_all(plan: &mut Plan, seen: &Seen) {
-    if let Some(it) = seen.role_binding.as_deref() {
+    let objects = &seen.objects;
+    if let Some(it) = objects.role_binding.as_deref() {
         plan.delete(Site::Hub, it);
     }
-    if let Some(it) = seen.role.as_deref() {
+    if let Some(it) = objects.role.as_deref() {
         plan.delete(Site::Hub, it);
     }
-    if let Some(it) = seen.service_account.as_deref() {
+    if let Some(it) = objects.service_account.as_deref() {
         plan.delete(Site::Hub, it);
+    }
+    if let Some(addon) = seen.addon.as_deref() {
+        plan.stage();
+        facts::tell(
+            plan,
+            addon,
+            &facts::saying_nothing_of(addon, TOKEN_INFRASTRUCTURE_READY),
+        );
     }
 }
 

@@ -1,4 +1,5 @@
 use futures::FutureExt;
+use k8s_openapi::api::core::v1::ServiceAccount;
 use ocm_reconcile::{Clients, Done, execute};
 use serde_json::{Value, json};
 
@@ -23,9 +24,7 @@ fn seen(addon: Option<ManagedClusterAddOn>) -> Seen {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         addon: addon.map(Arc::new),
         is_let_in: true,
-        service_account: None,
-        role: None,
-        role_binding: None,
+        objects: TokenObjects::default(),
         met: false,
     }
 }
@@ -37,9 +36,11 @@ fn with_objects(addon: &ManagedClusterAddOn) -> Seen {
     };
     account.metadata.uid = Some("u2".to_owned());
     Seen {
-        service_account: Some(Arc::new(account)),
-        role: Some(Arc::new(role(addon))),
-        role_binding: Some(Arc::new(binding(addon))),
+        objects: TokenObjects {
+            service_account: Some(Arc::new(account)),
+            role: Some(Arc::new(role(addon))),
+            role_binding: Some(Arc::new(binding(addon))),
+        },
         ..seen(Some(addon.clone()))
     }
 }
@@ -105,7 +106,7 @@ fn a_right_too_many_is_taken_away() {
     let mut seen = with_objects(&addon);
     let mut wide = role(&addon);
     wide.rules.as_mut().unwrap()[0].resource_names = None;
-    seen.role = Some(Arc::new(wide));
+    seen.objects.role = Some(Arc::new(wide));
     assert_eq!(
         printed(&seen),
         "hub: patch Role cluster1/a-token-role\nwaits: the objects are being made"
