@@ -3,15 +3,12 @@
 //! Upstream runs each part as a program of its own, and so may we: the parts meet only through the API. What they share in one
 //! process is a watch per kind, and nothing else.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use addon::template::InManager;
 use kube::Client;
 use ocm_addon_sdk::hub::{self as sdk, Manager};
-use ocm_reconcile::{Caches, Queue, Running};
+use ocm_reconcile::{Caches, Clients, Queue, Running, controller::start_all};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -44,8 +41,8 @@ pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<
     match component {
         Component::Registration => {
             let of_add_ons = addon::hub::of_clusters(client.clone(), &watches.of_clusters(), cancel.clone());
-            let registration = options.registration.clone();
-            let mut running = registration::hub::controllers(client, watches.registration(), registration, cancel);
+            let registration = registration::hub::controllers(&watches.caches, options.registration.clone());
+            let mut running = start_all(registration, &Clients::hub(client), &cancel);
             running.extend(of_add_ons);
             running
         }
@@ -149,7 +146,6 @@ pub struct Watches {
     client: Client,
     cancel: CancellationToken,
     caches: Caches,
-    registration: OnceLock<registration::hub::Caches>,
 }
 
 impl Watches {
@@ -160,20 +156,12 @@ impl Watches {
             client,
             cancel,
             caches: caches.shaped(work::hub::replica_set::sharing::shape()),
-            registration: OnceLock::new(),
         }
     }
 
-    /// Those of registration.
-    pub fn registration(&self) -> &registration::hub::Caches {
-        self.registration.get_or_init(|| {
-            let shared = registration::hub::Shared {
-                clusters: self.caches.of(),
-                sets: self.caches.of(),
-                set_bindings: self.caches.of(),
-            };
-            registration::hub::Caches::start_with(shared, &self.client, &self.cancel)
-        })
+    /// All of them.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
     }
 
     fn of_works(&self) -> work::hub::Shared {

@@ -7,4 +7,5 @@ pub mod admission;
 pub mod agent;
 pub mod hub;
 
+mod api_reader;
 mod status;

@@ -14,6 +14,8 @@ mod joining;
 mod lease;
 mod namespaces;
 mod node;
+mod own_cluster;
+mod permissions;
 mod phase;
 mod quantity;
 mod session;

@@ -123,7 +123,7 @@ fn only_the_exact_subject_is_recognised() {
     };
     assert_eq!(
         with(|_| ()),
-        Ok(Agent {
+        Ok(request::AgentIdentity {
             cluster: "cluster1".to_owned(),
             id: "a1".to_owned()
         })
