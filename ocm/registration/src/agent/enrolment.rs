@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use credential::{
     Loaded,
-    csr::{self, KeyAndRequest},
+    csr::KeyAndRequest,
     enrol::{self, Decision},
     hub_secret,
 };
@@ -122,10 +122,8 @@ impl Reconciler for Enrolment {
 
     /// Makes the request with the key that the Secret keeps for it, or with a new one.
     async fn perform(&self, seen: &Seen, _: &OwnStep) -> Result<Done, StepError> {
-        let (data, subject) = (&seen.rules.data, &seen.rules.subject);
-        let kept = hub_secret::text(data, hub_secret::PENDING_KEY).and_then(|it| csr::request_with_key(it, subject));
-        let made = kept.unwrap_or_else(|| csr::new_key_and_request(subject));
-        *self.made.lock() = Some(made.map_err(|error| StepError::Own(error.to_string()))?);
+        let made = requests::make(&seen.rules).map_err(|error| StepError::Own(error.to_string()))?;
+        *self.made.lock() = Some(made);
         Ok(Done::Performed)
     }
 

@@ -14,15 +14,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use ocm_api::{
     cluster::{ClusterClaim, ManagedCluster},
-    condition::{self, ConditionUpdate},
-    conditions::managed_cluster,
+    condition::ConditionUpdate,
 };
 use ocm_reconcile::{
-    Cache, Caches, Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, Site, StatusField, StepError, Watches,
+    Cache, Caches, Done, Note, ObserveError, Outcome, OwnStep, Plan, Reconciler, StatusField, StepError, Watches,
     async_trait, rbac::Right,
 };
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use self::cluster::ClusterWatches;
 use super::{
@@ -34,16 +32,13 @@ use super::{
     own_cluster::{self, is_accepted},
     permissions,
 };
-use crate::status;
 
 /// The reconciler.
 pub(super) struct StatusReporter {
     agent: Arc<RegistrationAgent>,
-    label: String,
     clusters: Cache<ManagedCluster>,
     cluster: ClusterWatches,
     failing_since: Mutex<Option<Timestamp>>,
-    stop: CancellationToken,
 }
 
 /// What a plan is made from. What is `None` is not known.
@@ -70,11 +65,9 @@ impl StatusReporter {
     pub fn new(agent: &Arc<RegistrationAgent>, server: &str, hub: &Caches, cluster: &Caches) -> Self {
         Self {
             agent: agent.clone(),
-            label: namespaces::label(server),
             clusters: own_cluster::watch(hub, agent),
-            cluster: ClusterWatches::new(&agent.options, cluster),
+            cluster: ClusterWatches::new(&agent.options, server, cluster),
             failing_since: Mutex::new(None),
-            stop: hub.cancel_token().clone(),
         }
     }
 }
@@ -88,11 +81,7 @@ impl Reconciler for StatusReporter {
 
     fn watches(&self, watches: &mut Watches) {
         watches.root(&self.clusters).not_awaited();
-        self.cluster.watches(watches, &self.agent.cluster);
-        let (agent, stop) = (self.agent.clone(), self.stop.clone());
-        watches.signal("the renewal of the certificate", |queue| {
-            tokio::spawn(agent.wake_after_rotation(queue.clone(), stop));
-        });
+        self.cluster.watches(watches, &self.agent);
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
@@ -109,7 +98,7 @@ impl Reconciler for StatusReporter {
             claim_limits: ClaimLimits::of(options),
             namespaces: Present::default(),
             is_watching_namespaces: self.cluster.is_watching_namespaces(),
-            label: self.label.clone(),
+            label: self.cluster.label.clone(),
             period: options.healthcheck_period,
         };
         let Some(cluster) = seen.cluster.as_deref().filter(|it| is_accepted(it)) else {
@@ -127,15 +116,13 @@ impl Reconciler for StatusReporter {
     }
 
     fn plan(seen: &Seen) -> Plan {
-        let mut plan = Plan::new();
         let Some(cluster) = seen.cluster.as_deref() else {
-            plan.wait("the hub has not told us about our cluster");
-            return plan;
+            return Plan::only(Note::Wait("the hub has not told us about our cluster".to_owned()));
         };
         if !is_accepted(cluster) {
-            plan.wait("the cluster is not accepted");
-            return plan;
+            return Plan::only(Note::Wait("the cluster is not accepted".to_owned()));
         }
+        let mut plan = Plan::new();
         if seen.health == ApiServerHealth::Ok {
             if !seen.is_watching_namespaces && !namespaces::wanted(cluster).is_empty() {
                 plan.perform("watch", "the namespaces that this hub manages");
@@ -145,8 +132,8 @@ impl Reconciler for StatusReporter {
         plan
     }
 
-    async fn perform(&self, seen: &Seen, _: &OwnStep) -> Result<Done, StepError> {
-        self.cluster.watch_namespaces(&self.agent.options, &seen.label);
+    async fn perform(&self, _: &Seen, _: &OwnStep) -> Result<Done, StepError> {
+        self.cluster.watch_namespaces(&self.agent.options);
         Ok(Done::Performed)
     }
 
@@ -157,22 +144,7 @@ impl Reconciler for StatusReporter {
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        let mut plan = Plan::new();
-        let Some(cluster) = seen.cluster.as_deref().filter(|it| is_accepted(it)) else {
-            return plan;
-        };
-        plan.look_again(seen.period);
-        if condition::is_false(status::conditions(cluster), managed_cluster::CLOCK_SYNCED) {
-            plan.refuse("the hub says that this cluster's clock is off: set it");
-            return plan;
-        }
-        let new = summary::told(seen, cluster, outcome);
-        if summary::is_unsettled(seen) {
-            plan.look_again(availability::AGAIN);
-        }
-        plan.status(Site::Hub, cluster, &new);
-        announcement::announce(cluster, &new, seen.now, &mut plan);
-        plan
+        summary::tell(seen, outcome)
     }
 }
 

@@ -1,9 +1,14 @@
 use kube::{Api, Client, client::Body};
-use ocm_api::{condition::wanted, conditions::managed_cluster::reason};
+use ocm_api::{
+    condition::wanted,
+    conditions::managed_cluster::{self, reason},
+};
 use ocm_reconcile::{Clients, execute};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{cluster::arrived, *};
+use crate::status;
 
 fn cluster(conditions: &[(&str, &str)]) -> Value {
     let conditions: Vec<_> = conditions

@@ -1,8 +1,7 @@
-//! Noticing that an agent has fallen silent.
+//! Noticing that an agent has fallen silent. Upstream: ocm `pkg/registration/hub/lease/controller.go`.
 //!
 //! Root: ManagedCluster. Reads: its lease. Writes: the lease, once; condition `ManagedClusterConditionAvailable`, and of its
 //! three answers only Unknown (the agent says True and False). Never: looks before the lease can have run out.
-//! Upstream: ocm `pkg/registration/hub/lease/controller.go`.
 
 mod unknown;
 
@@ -86,7 +85,7 @@ impl Reconciler for Availability {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let (cluster, asked_api) = (self.clusters.named(name), self.uncached.has(name));
+        let asked_api = self.uncached.has(name);
         let lease = match asked_api {
             true => {
                 self.api
@@ -98,7 +97,7 @@ impl Reconciler for Availability {
         Ok(Seen {
             now: Timestamp::now(),
             name: name.to_owned(),
-            cluster,
+            cluster: self.clusters.named(name),
             lease,
             asked_api,
             has_namespace: self.namespaces.named(name).is_some(),
@@ -114,8 +113,7 @@ impl Reconciler for Availability {
             plan.wait("the cluster is not accepted yet");
             return plan;
         }
-        let leaving = cluster.metadata.deletion_timestamp.is_some();
-        let grace = grace(cluster);
+        let (leaving, grace) = (cluster.metadata.deletion_timestamp.is_some(), grace(cluster));
         match seen.lease.as_deref() {
             None if leaving => unknown::say(&mut plan, cluster, seen.now),
             None if !seen.has_namespace => {

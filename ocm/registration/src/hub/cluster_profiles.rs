@@ -1,5 +1,5 @@
-//! How a cluster looks to programs that speak the multicluster SIG's API: one ClusterProfile in every namespace that has a
-//! set of the cluster bound to it. Upstream: ocm `pkg/registration/hub/clusterprofile`, which moves profiles at its next resync.
+//! A cluster for programs that speak the multicluster SIG's API: a ClusterProfile wherever a set of the cluster is bound.
+//! Upstream: ocm `pkg/registration/hub/clusterprofile`, which moves profiles at its next resync only.
 //!
 //! Root: ClusterProfile, by `namespace/cluster`. Reads: its ManagedCluster, the namespace, the bindings there and their
 //! ManagedClusterSets. Writes: the profile, its three labels, its `status.version` and `status.properties`, conditions
@@ -88,7 +88,7 @@ impl Reconciler for ClusterProfiles {
 
     /// Profiles, and whatever decides that there is one or what it says.
     fn watches(&self, watches: &mut Watches) {
-        let [of_cluster, of_set, of_binding] = [(); 3].map(|()| self.keys.clone());
+        let [of_cluster, of_set, of_binding] = std::array::from_fn(|_| self.keys.clone());
         watches
             .root(&self.profiles)
             .wakes(&self.clusters, move |old, new| of_cluster.of_cluster(old, new))
@@ -100,8 +100,8 @@ impl Reconciler for ClusterProfiles {
         let (namespace, name) = split_key(key);
         let (profile, cluster) = (self.profiles.get(namespace, name), self.clusters.named(name));
         let bindings = self.bindings.list_in(namespace);
-        let sets = bindings.iter().filter_map(|it| self.sets.named(&it.spec.cluster_set));
-        let sets = sets.collect();
+        let sets = bindings.iter().map(|it| self.sets.named(&it.spec.cluster_set));
+        let sets = sets.flatten().collect();
         let mut open = false;
         if profile.is_none() && cluster.is_some() && !bindings.is_empty() {
             let namespaces: Api<Namespace> = Api::all(self.api.client()?.clone());
@@ -131,13 +131,8 @@ impl Reconciler for ClusterProfiles {
                 return plan;
             }
         }
-        let cluster = seen.cluster.as_deref();
-        let Some(cluster) = cluster.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
-            profile::remove(&mut plan, seen);
-            return plan;
-        };
-        match bound_set(seen, cluster) {
-            BoundSet::HasCluster => profile::show(&mut plan, seen, cluster),
+        match bound_set(seen) {
+            BoundSet::HasCluster(cluster) => profile::show(&mut plan, seen, cluster),
             BoundSet::None => profile::remove(&mut plan, seen),
             BoundSet::MadeAnew(until) => {
                 plan.wait("a set that the hub makes anew is missing");

@@ -3,10 +3,11 @@
 //! Root: ManagedClusterSet. Reads: all ManagedClusters. Writes: condition `ClusterSetEmpty`. Never: a cluster's labels.
 //! Upstream: ocm `pkg/registration/hub/managedclusterset/controller.go`.
 
-use std::{sync::Arc, time::Duration};
+mod membership;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use ocm_api::{
     cluster::{ManagedCluster, ManagedClusterSet, Membership},
     condition::{self, wanted},
@@ -17,13 +18,6 @@ use ocm_reconcile::{
 };
 
 use super::uncached::put_written;
-
-/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have all of
-/// them counted, and the number written, a thousand times.
-const GATHER: Duration = Duration::from_millis(200);
-/// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the same, a
-/// second for ten thousand.
-const GATHER_EACH: Duration = Duration::from_micros(100);
 
 /// The reconciler.
 pub struct ClusterSets {
@@ -51,28 +45,6 @@ impl ClusterSets {
     }
 }
 
-/// The sets that a cluster enters or leaves. Who was and stays a member changes no number: the set of all clusters is not counted
-/// anew for a label.
-fn sets_with_other_members(
-    sets: &Cache<ManagedClusterSet>,
-    old: Option<&ManagedCluster>,
-    new: Option<&ManagedCluster>,
-) -> Vec<String> {
-    if old
-        .zip(new)
-        .is_some_and(|(old, new)| old.metadata.labels == new.metadata.labels)
-    {
-        return Vec::new();
-    }
-    let differs = |set: &ManagedClusterSet| {
-        let members = Membership::of([set]);
-        let [before, after] = [old, new].map(|it| it.is_some_and(|it| members.has(it)));
-        before != after
-    };
-    let sets = sets.list().into_iter().filter(|it| differs(it));
-    sets.map(|it| it.name_any()).collect()
-}
-
 #[async_trait]
 impl Reconciler for ClusterSets {
     const NAME: &'static str = "managed-cluster-set";
@@ -91,18 +63,12 @@ impl Reconciler for ClusterSets {
 
     fn watches(&self, watches: &mut Watches) {
         let (sets, clusters) = (self.sets.clone(), self.clusters.clone());
-        watches.root(&self.sets).reads(&self.clusters).signal(
-            "ManagedClusters that come, go or change their labels",
-            move |queue| {
-                let (queue, all) = (queue.clone(), clusters.clone());
-                clusters.listen(move |old, new| {
-                    let many = u32::try_from(all.len()).unwrap_or(u32::MAX);
-                    for set in sets_with_other_members(&sets, old.map(|it| &**it), new.map(|it| &**it)) {
-                        queue.add_after(set, GATHER.max(GATHER_EACH * many));
-                    }
-                });
-            },
-        );
+        watches
+            .root(&self.sets)
+            .reads(&self.clusters)
+            .signal("ManagedClusters that come, go or change their labels", move |queue| {
+                membership::wake(queue, &sets, &clusters)
+            });
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {

@@ -1,41 +1,37 @@
 //! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has turned its gate
 //! on has to know.
 //!
-//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once.
-//! Never: the cluster.
+//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once. Never: the cluster.
 //! Upstream: ocm `pkg/registration/hub/importer`, of which this knows who waits.
 
 mod cluster_api;
+mod waiting;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use ocm_api::{cluster::ManagedCluster, condition};
+use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::{
-    Cache, Caches, EventKind, EventStep, ObserveError, Outcome, Plan, Reconciler, Site, Step, Watches, async_trait,
+    Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Watches, async_trait,
     awaited::{self, Said},
     cache::{key_of, split_key},
     rbac::Right,
 };
 use parking_lot::Mutex;
-use serde_json::json;
 use tracing::warn;
 
-use self::cluster_api::ClusterApiCluster;
+use self::{
+    cluster_api::ClusterApiCluster,
+    waiting::{owner, waits},
+};
 use super::permissions;
-use crate::status;
 
 /// Who is not there.
 const WHO: &str = "cluster-importer";
 /// What everybody is told of it.
 const NOT_THERE: &str = "the importer that the gate ClusterImporter turns on is not there yet, and nothing is imported; \
                              everything else of registration works. Bring clusters in with `drover join --deploy`";
-
-/// Where a cluster says which Cluster of Cluster API it is.
-const OWNER: &str = "cluster.x-k8s.io/cluster";
-/// What is said of a cluster that was imported.
-const IMPORTED: &str = "ManagedClusterImportSucceeded";
 
 /// The reconciler.
 pub struct Imports {
@@ -71,17 +67,6 @@ impl Imports {
             _said: awaited::say(WHO, NOT_THERE),
         }
     }
-}
-
-/// The Cluster of Cluster API that a cluster would be.
-fn owner(cluster: &ManagedCluster) -> String {
-    let name = cluster.name_any();
-    let named = cluster.annotations().get(OWNER).filter(|it| it.contains('/'));
-    named.cloned().unwrap_or_else(|| format!("{name}/{name}"))
-}
-
-fn waits(cluster: &ManagedCluster) -> bool {
-    cluster.metadata.deletion_timestamp.is_none() && !condition::is_true(status::conditions(cluster), IMPORTED)
 }
 
 #[async_trait]
@@ -126,24 +111,7 @@ impl Reconciler for Imports {
         let (Some(cluster), Some(owner), false) = (&seen.cluster, &seen.owner, seen.is_told) else {
             return plan;
         };
-        plan.push(Step::Event(EventStep {
-            site: Site::Hub,
-            // Where Kubernetes files events about what has no namespace; the cluster's own is made when it is accepted.
-            namespace: "default".to_owned(),
-            regarding: json!({
-                "apiVersion": ManagedCluster::API_VERSION,
-                "kind": ManagedCluster::KIND,
-                "name": cluster.metadata.name,
-                "uid": cluster.metadata.uid,
-            }),
-            related: None,
-            kind: EventKind::Warning,
-            reason: "ClusterImporterNotThere".to_owned(),
-            action: "Import".to_owned(),
-            note: format!("The Cluster {owner} is not imported: {NOT_THERE}."),
-            reporting_controller: "registration-controller".to_owned(),
-            at: seen.now,
-        }));
+        plan.push(waiting::event(cluster, owner, seen.now));
         plan
     }
 
@@ -158,9 +126,13 @@ impl Reconciler for Imports {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use ocm_reconcile::Step;
+    use serde_json::{Value, json};
 
-    use super::*;
+    use super::{
+        waiting::{IMPORTED, OWNER},
+        *,
+    };
 
     fn told(metadata: Value, conditions: Value) -> Vec<String> {
         let cluster = json!({"metadata": metadata, "spec": {}, "status": {"conditions": conditions}});

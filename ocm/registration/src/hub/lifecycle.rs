@@ -10,11 +10,11 @@ mod departure;
 mod grants;
 mod objects;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::{DynamicObject, PartialObjectMeta};
-use ocm_api::{cluster::ManagedCluster, conditions::managed_cluster};
+use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::{
     Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
 };
@@ -25,9 +25,6 @@ use self::{
 };
 use super::{HubOptions, first, permissions, uncached, uncached::Uncached};
 use crate::status;
-
-/// How long to wait where somebody makes the objects of a cluster while they are made here.
-const EXISTS_AGAIN: Duration = Duration::from_secs(1);
 
 /// The reconciler.
 pub struct Lifecycle {
@@ -72,10 +69,7 @@ impl Reconciler for Lifecycle {
     const NAME: &'static str = "managed-cluster";
     const WORKERS: usize = super::WORKERS;
     const AT_ONCE: usize = 4;
-    const STATUS: &'static [StatusField] = &[StatusField::condition(
-        ManagedCluster::KIND,
-        managed_cluster::HUB_ACCEPTED,
-    )];
+    const STATUS: &'static [StatusField] = acceptance::STATUS;
     const RIGHTS: &'static [Right] = permissions::LIFECYCLE;
     type Seen = Seen;
 
@@ -135,7 +129,7 @@ impl Reconciler for Lifecycle {
         let Some(cluster) = &seen.cluster else { return plan };
         // It was made since we asked for it, and no event need come.
         if uncached::already_exists(outcome) {
-            plan.look_again(EXISTS_AGAIN);
+            plan.look_again(uncached::EXISTS_AGAIN);
             return plan;
         }
         let acceptance = acceptance(Some(cluster), seen.options.auto_accept);

@@ -2,10 +2,13 @@
 //! requests less. Where something was there after all, because it lacks our label or the watch has not brought it yet, the API
 //! is asked from then on: at once, in the same run, and in each later one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use ocm_reconcile::{Cache, Done, Outcome, caches::Watchable};
 use parking_lot::Mutex;
+
+/// How long to wait where somebody makes objects while they are made here.
+pub const EXISTS_AGAIN: Duration = Duration::from_secs(1);
 
 /// The keys of which something exists that the caches do not show.
 #[derive(Default)]

@@ -1,10 +1,11 @@
-//! Which of the hub's certificate signing requests are of our cluster.
+//! Which of the hub's certificate signing requests are of our cluster, and making another.
 
 use std::sync::Arc;
 
 use credential::{
-    csr,
+    csr::{self, CsrError, KeyAndRequest},
     enrol::{self, Pending},
+    hub_secret,
 };
 use k8s_openapi::{api::certificates::v1::CertificateSigningRequest, apimachinery::pkg::apis::meta::v1::Time};
 use kube::Api;
@@ -12,6 +13,13 @@ use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::ObserveError;
 
 use super::Enrolment;
+
+/// A request with the key that the Secret keeps for it, or with a new one.
+pub(super) fn make(rules: &enrol::Seen) -> Result<KeyAndRequest, CsrError> {
+    let kept = hub_secret::text(&rules.data, hub_secret::PENDING_KEY);
+    let kept = kept.and_then(|it| csr::request_with_key(it, &rules.subject));
+    kept.unwrap_or_else(|| csr::new_key_and_request(&rules.subject))
+}
 
 impl Enrolment {
     /// The request that the hub has for this key, the latest if there are several.

@@ -1,15 +1,19 @@
 //! What is looked at on the cluster to tell the hub of it.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Namespace;
 use ocm_api::{about::ClusterProperty, cluster::ClusterClaim};
 use ocm_reconcile::{Cache, Caches, Watches, caches::Watchable};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{AgentOptions, claims, namespaces, node::NodeResources};
+use crate::agent::{AgentOptions, claims, drive::RegistrationAgent, namespaces, node::NodeResources};
 
 /// The watches of the cluster.
 pub(super) struct ClusterWatches {
+    /// The label of the namespaces that this hub manages.
+    pub label: String,
     nodes: Cache<NodeResources>,
     claims: Cache<ClusterClaim>,
     properties: Cache<ClusterProperty>,
@@ -20,9 +24,10 @@ pub(super) struct ClusterWatches {
 }
 
 impl ClusterWatches {
-    /// Over the caches of the cluster.
-    pub fn new(options: &AgentOptions, cluster: &Caches) -> Self {
+    /// Over the caches of the cluster, for the hub at this address.
+    pub fn new(options: &AgentOptions, server: &str, cluster: &Caches) -> Self {
         Self {
+            label: namespaces::label(server),
             nodes: cluster.of(),
             claims: if_told(options.tells_claims, cluster),
             properties: if_told(options.tells_properties, cluster),
@@ -32,9 +37,10 @@ impl ClusterWatches {
         }
     }
 
-    /// All of them wake the one key. None is waited for: what has not arrived is not known, and not told.
-    pub fn watches(&self, watches: &mut Watches, key: &str) {
-        let [of_node, of_claim, of_property, of_namespace] = std::array::from_fn(|_| key.to_owned());
+    /// All of them wake the one key, as a renewed certificate does. None is waited for: what has not arrived is not known, and not
+    /// told.
+    pub fn watches(&self, watches: &mut Watches, agent: &Arc<RegistrationAgent>) {
+        let [of_node, of_claim, of_property, of_namespace] = std::array::from_fn(|_| agent.cluster.clone());
         let nodes = watches.wakes(&self.nodes, move |old, new| {
             // A kubelet writes its node's status every few minutes; only what we sum up matters.
             (old.map(NodeResources::summed) != new.map(NodeResources::summed)).then(|| of_node.clone())
@@ -48,6 +54,10 @@ impl ClusterWatches {
             namespaces::is_tampering(old, new).then(|| of_namespace.clone())
         });
         namespaces.not_awaited();
+        let (agent, stop) = (agent.clone(), self.stop.clone());
+        watches.signal("the renewal of the certificate", |queue| {
+            tokio::spawn(agent.wake_after_rotation(queue.clone(), stop));
+        });
     }
 
     /// The nodes, as far as they are known.
@@ -66,10 +76,10 @@ impl ClusterWatches {
         *self.is_watching.lock()
     }
 
-    /// Watches those with this label from now on.
-    pub fn watch_namespaces(&self, options: &AgentOptions, label: &str) {
+    /// Watches them from now on.
+    pub fn watch_namespaces(&self, options: &AgentOptions) {
         if !std::mem::replace(&mut *self.is_watching.lock(), true) {
-            namespaces::feed(&self.managed, &options.cluster, label, &self.stop);
+            namespaces::feed(&self.managed, &options.cluster, &self.label, &self.stop);
         }
     }
 }

@@ -10,13 +10,14 @@ use ocm_api::{
         managed_namespace,
     },
 };
-use ocm_reconcile::{Outcome, StatusField, execute::sentence};
+use ocm_reconcile::{Outcome, Plan, Site, StatusField, execute::sentence};
 
-use super::Seen;
+use super::{Seen, announcement::announce};
 use crate::{
     agent::{
         availability::{self, ApiServerHealth},
         capacity, claims,
+        own_cluster::is_accepted,
     },
     status,
 };
@@ -35,8 +36,28 @@ pub(super) const STATUS: &[StatusField] = &[
         .shared("the hub says which they are; the agent says how they are"),
 ];
 
+/// Tells the hub, unless it does not listen.
+pub(super) fn tell(seen: &Seen, outcome: &Outcome) -> Plan {
+    let mut plan = Plan::new();
+    let Some(cluster) = seen.cluster.as_deref().filter(|it| is_accepted(it)) else {
+        return plan;
+    };
+    plan.look_again(seen.period);
+    if condition::is_false(status::conditions(cluster), managed_cluster::CLOCK_SYNCED) {
+        plan.refuse("the hub says that this cluster's clock is off: set it");
+        return plan;
+    }
+    let new = told(seen, cluster, outcome);
+    if is_unsettled(seen) {
+        plan.look_again(availability::AGAIN);
+    }
+    plan.status(Site::Hub, cluster, &new);
+    announce(cluster, &new, seen.now, &mut plan);
+    plan
+}
+
 /// The cluster with everything that there is to say.
-pub(super) fn told(seen: &Seen, cluster: &ManagedCluster, outcome: &Outcome) -> ManagedCluster {
+fn told(seen: &Seen, cluster: &ManagedCluster, outcome: &Outcome) -> ManagedCluster {
     let joined = wanted(managed_cluster::JOINED, true, reason::JOINED, "Managed cluster joined");
     let available = availability::condition_of(&seen.health, seen.failing_since, seen.now);
     let updates = [Some(joined), seen.rotation.clone(), available];
@@ -51,7 +72,7 @@ pub(super) fn told(seen: &Seen, cluster: &ManagedCluster, outcome: &Outcome) -> 
 }
 
 /// Whether there may soon be something else to say: a failure is too young to count, or something could not be read.
-pub(super) fn is_unsettled(seen: &Seen) -> bool {
+fn is_unsettled(seen: &Seen) -> bool {
     availability::condition_of(&seen.health, seen.failing_since, seen.now).is_none()
         || !seen.namespaces.unread.is_empty()
 }

@@ -15,10 +15,9 @@ use super::Seen;
 const HOLD: SignedDuration = SignedDuration::from_secs(30);
 
 /// Whether a cluster is in a set that is bound.
-#[derive(Debug, PartialEq, Eq)]
-pub enum BoundSet {
-    /// It is.
-    HasCluster,
+pub enum BoundSet<'a> {
+    /// It is, this one.
+    HasCluster(&'a ManagedCluster),
     /// It is in none.
     None,
     /// One of the hub's own sets is missing, for a moment: what there is stays, until then.
@@ -31,13 +30,19 @@ pub fn is_bound(binding: &ManagedClusterSetBinding) -> bool {
     condition::is_true(conditions, managed_cluster_set_binding::BOUND)
 }
 
-/// Whether a cluster is in a set that is bound.
-pub fn bound_set(seen: &Seen, cluster: &ManagedCluster) -> BoundSet {
+/// Whether the cluster is in a set that is bound. One that is gone, or on its way out, is in none.
+pub fn bound_set(seen: &Seen) -> BoundSet<'_> {
+    let cluster = seen.cluster.as_deref();
+    let Some(cluster) = cluster.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
+        return BoundSet::None;
+    };
     let mut found = BoundSet::None;
     for binding in &seen.bindings {
         let wanted = &binding.spec.cluster_set;
         match seen.sets.iter().find(|it| it.name_any() == *wanted) {
-            Some(set) if is_bound(binding) && Membership::of([&**set]).has(cluster) => return BoundSet::HasCluster,
+            Some(set) if is_bound(binding) && Membership::of([&**set]).has(cluster) => {
+                return BoundSet::HasCluster(cluster);
+            }
             Some(_) => {}
             None if ![namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET].contains(&wanted.as_str()) => {}
             None => {

@@ -8,9 +8,15 @@ use ocm_api::{
     condition::{self, ConditionUpdate, wanted},
     conditions::managed_cluster::{self, reason},
 };
-use ocm_reconcile::Outcome;
+use ocm_reconcile::{Outcome, StatusField};
 
 use crate::status;
+
+/// Where it is said.
+pub const STATUS: &[StatusField] = &[StatusField::condition(
+    ManagedCluster::KIND,
+    managed_cluster::HUB_ACCEPTED,
+)];
 
 /// Whether a cluster is accepted.
 #[derive(Debug, PartialEq, Eq)]
