@@ -1,5 +1,13 @@
 //! A whole fleet in one process: a hub, clusters, and an agent for each of them.
 //!
+//! ```text
+//! embedded API of the hub      <--> hub's controllers, admission rules, welcome (ManagedClusters, CertificateSigningRequests)
+//!          ^
+//!          | agent of a cluster (for each)
+//!          v
+//! embedded API of the cluster  <--> node: pods as processes
+//! ```
+//!
 //! This is where the product meets the embedded Kubernetes: [`embedded`] starts an API server, [`nodes`] has it run pods, and
 //! [`start`] puts the hub's reconcilers and admission rules on the first and an agent beside each other. [`data_dir`],
 //! [`ports`] and [`archive`] are what is kept of it on a disk, and [`examples`] the add-ons that come with it.

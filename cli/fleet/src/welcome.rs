@@ -1,8 +1,8 @@
 //! Says yes, on the hub's side, to the clusters that `drover up` starts itself: the second half of the double opt-in, which
 //! an administrator does with `drover accept` for all others.
 //!
-//! root: a cluster of this process · reads: ManagedCluster, CertificateSigningRequest · writes: `spec.hubAcceptsClient` once,
-//! approvals · never: anything about other clusters, or about a cluster that an administrator has denied since.
+//! Root: ManagedCluster, of this process. Reads: CertificateSigningRequests. Writes: `spec.hubAcceptsClient` once; approvals.
+//! Never: anything about other clusters, or about a cluster that an administrator has denied since.
 
 use client::csr::{self, Stage};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;

@@ -1,6 +1,4 @@
 //! Gives the namespaces of add-ons the credential that images are pulled with.
-//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`, in the operator; the ConfigMap with a TLS profile
-//! that it copies as well is for programs that read one, and ours do not.
 //!
 //! Root: a Namespace of the managed cluster with the label `addon.open-cluster-management.io/namespace: "true"`. Reads: the Secret
 //! `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each of them, and takes it away

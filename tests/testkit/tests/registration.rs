@@ -542,7 +542,7 @@ async fn a_second_agent_with_the_same_cluster_name_does_not_take_over() {
 
 // A certificate of the hub for the agent `abcde` of cluster1 that has this long to live, of a life begun five minutes ago.
 async fn with_credential(world: &World, seconds: i64) {
-    let subject = credential::csr::Subject::agent("cluster1", "abcde");
+    let subject = credential::csr::CertificateSubject::agent("cluster1", "abcde");
     let groups: Vec<_> = subject.organizations.iter().map(String::as_str).collect();
     let pki = world.hub.server.pki();
     let pair = pki

@@ -6,7 +6,7 @@ use std::{
 };
 
 use credential::{
-    Connection, Loaded, Problem,
+    Connection, KubeconfigProblem, Loaded,
     hub_secret::{self, Data, TLS_CRT, Validity},
     kubeconfig,
 };
@@ -168,9 +168,9 @@ impl RegistrationAgent {
         seen: &PhaseSeen,
         refused: Option<&[u8]>,
         cancel: &CancellationToken,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), KubeconfigProblem> {
         bootstrap.check(Timestamp::now())?;
-        let bad = |why: String| Problem::BadMaterial {
+        let bad = |why: String| KubeconfigProblem::BadMaterial {
             path: bootstrap.path.clone(),
             why,
         };

@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use credential::{
     Loaded,
     csr::KeyAndRequest,
-    enrol::{self, Decision},
+    enrol::{self, CertificateDecision},
     hub_secret,
 };
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
@@ -97,22 +97,22 @@ impl Reconciler for Enrolment {
         let mut plan = Plan::new();
         let decision = enrol::decide(&seen.rules);
         match (&decision, &seen.made) {
-            (Decision::Keep { .. }, _) => {}
-            (Decision::Create { why }, None) => {
+            (CertificateDecision::Keep { .. }, _) => {}
+            (CertificateDecision::Create { why }, None) => {
                 let step = plan
                     .remark(why)
                     .perform("make", "a key and a request for its certificate");
                 plan.name(MADE, step);
             }
-            (Decision::Create { .. }, Some(made)) => secret::ask(&mut plan, seen, made),
-            (Decision::Save { data, .. }, _) => secret::save(&mut plan, seen, data),
-            (Decision::Wait { why }, _) => {
+            (CertificateDecision::Create { .. }, Some(made)) => secret::ask(&mut plan, seen, made),
+            (CertificateDecision::Save { data, .. }, _) => secret::save(&mut plan, seen, data),
+            (CertificateDecision::Wait { why }, _) => {
                 plan.wait(why);
             }
-            (Decision::Reset { why }, _) => {
+            (CertificateDecision::Reset { why }, _) => {
                 plan.remark(why).look_again(AGAIN);
             }
-            (Decision::Refuse { why }, _) => {
+            (CertificateDecision::Refuse { why }, _) => {
                 plan.refuse(why);
             }
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use credential::{
     Connection, Loaded,
-    enrol::{self, Decision},
+    enrol::{self, CertificateDecision},
     hub_secret::{self, Data, TLS_CRT, Validity},
 };
 use jiff::Timestamp;
@@ -217,7 +217,7 @@ async fn rotate(agent: Arc<RegistrationAgent>, bootstrap: Loaded, hub: kube::Cli
         changes.borrow_and_update();
         let threshold = rand::rng().random_range(enrol::THRESHOLD);
         let rules = enrolment::rules(&agent, &bootstrap, threshold, agent.data(None), None, 0);
-        let Decision::Keep { until } = enrol::decide(&rules) else {
+        let CertificateDecision::Keep { until } = enrol::decide(&rules) else {
             info!(cluster = %agent.cluster, "the certificate is renewed");
             let silent: enrolment::ReportProgress = Arc::new(|_| ());
             tokio::select! {

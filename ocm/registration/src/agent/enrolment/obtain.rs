@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use credential::{
     Loaded,
-    csr::Subject,
+    csr::CertificateSubject,
     enrol::{self, Pending},
     hub_secret,
 };
@@ -108,7 +108,7 @@ pub(in crate::agent) fn rules(
     enrol::Seen {
         now: Timestamp::now(),
         threshold,
-        subject: Subject::agent(&agent.cluster, &agent.id),
+        subject: CertificateSubject::agent(&agent.cluster, &agent.id),
         additional: hub_secret::additional_data(bootstrap, &agent.cluster, &agent.id),
         data,
         pending,

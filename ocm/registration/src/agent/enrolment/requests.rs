@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use credential::{
-    csr::{self, CsrError, KeyAndRequest},
+    csr::{self, CertificateSubject, CsrError, KeyAndRequest},
     enrol::{self, Pending},
     hub_secret,
 };
@@ -25,7 +25,7 @@ impl Enrolment {
     /// The request that the hub has for this key, the latest if there are several.
     pub(super) fn pending(&self, key_pem: &str) -> Option<Pending> {
         let given_up = self.given_up.lock();
-        let subject = csr::Subject::agent(&self.agent.cluster, &self.agent.id);
+        let subject = CertificateSubject::agent(&self.agent.cluster, &self.agent.id);
         let ours = |it: &Arc<CertificateSigningRequest>| {
             enrol::is_of_cluster(it, &self.agent.cluster)
                 && !it.metadata.name.as_ref().is_some_and(|it| given_up.contains(it))
