@@ -1,5 +1,13 @@
 //! A whole fleet in one process: a hub, clusters, and an agent for each of them.
 //!
+//! ```text
+//! embedded API of the hub      <--> hub's controllers, admission rules, welcome (ManagedClusters, CertificateSigningRequests)
+//!          ^
+//!          | agent of a cluster (for each)
+//!          v
+//! embedded API of the cluster  <--> node: pods as processes
+//! ```
+//!
 //! This is where the product meets the embedded Kubernetes: [`embedded`] starts an API server, [`nodes`] has it run pods, and
 //! [`start`] puts the hub's reconcilers and admission rules on the first and an agent beside each other. [`data_dir`],
 //! [`ports`] and [`archive`] are what is kept of it on a disk, and [`examples`] the add-ons that come with it.
@@ -31,9 +39,9 @@ use kube::{Api, Client};
 use kube_api::clock::Clock;
 use kube_node::Node;
 use ocm_api::{cluster::ManagedCluster, namespaces};
-use ocm_reconcile::{Clients, Plan, Site, execute, install::install};
+use ocm_reconcile::{Cache, Clients, Controller, Plan, Site, execute, install::install};
 use output::progress::{Progress, Step};
-use registration::agent::AgentOptions;
+use registration::{agent::AgentOptions, hub::heartbeat};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +57,7 @@ use crate::{
 const HUB: &str = "hub";
 
 /// What was asked for.
-pub struct Wanted {
+pub struct FleetOptions {
     /// Where to keep everything; `None` for a directory of this run only.
     pub data_dir: Option<PathBuf>,
     /// Whether objects are kept in memory only.
@@ -83,7 +91,7 @@ pub struct Fleet {
 }
 
 /// Starts everything and returns when all clusters are available, or as soon as something fails.
-pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
+pub async fn start(wanted: &FleetOptions, progress: &Progress) -> Result<Fleet> {
     add_ons::check(&wanted.add_ons)?;
     let since = Timestamp::now();
     let data = match &wanted.data_dir {
@@ -119,12 +127,8 @@ pub async fn start(wanted: &Wanted, progress: &Progress) -> Result<Fleet> {
     install(&client, &info)
         .await
         .context("could not tell strangers the hub's CA")?;
-    welcome::Welcome::start(
-        client.clone(),
-        &controllers.caches,
-        names.clone(),
-        speakers.child_token(),
-    );
+    let welcome = Controller::new(welcome::Welcome::new(&controllers.caches, names.clone()));
+    welcome.start_on_hub(client.clone(), speakers.child_token());
     let dir = |name: &str| data.server(name).join("node");
     let node = nodes::start_some(&hub, dir(HUB), images.clone(), speakers.child_token()).await?;
     step.done(HUB, "ready")?;
@@ -219,7 +223,8 @@ async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<
 
 /// Tells the steps of one cluster as it takes them; `step` is the first of them, which its start has begun.
 async fn arrive(name: &str, step: Step, hub: &Hub, since: Timestamp, progress: &Progress) -> Result<()> {
-    let clusters = &hub.caches.clusters;
+    let clusters: Cache<ManagedCluster> = hub.caches.of();
+    let leases = heartbeat::leases(&hub.caches);
     clusters
         .until(|it| arrival::is_joined(it.named(name).as_deref()).then_some(()))
         .await;
@@ -237,9 +242,9 @@ async fn arrive(name: &str, step: Step, hub: &Hub, since: Timestamp, progress: &
     }
     step.done(name, "accepted")?;
     let step = progress.start(format!("{name} becoming available"));
-    let mut changes = (clusters.changes(), hub.caches.leases.changes());
+    let mut changes = (clusters.changes(), leases.changes());
     loop {
-        let lease = hub.caches.leases.get(name, ocm_api::namespaces::CLUSTER_LEASE);
+        let lease = leases.get(name, ocm_api::namespaces::CLUSTER_LEASE);
         if clusters
             .named(name)
             .is_some_and(|it| arrival::is_available(&it, lease.as_deref(), since))

@@ -1,15 +1,16 @@
 //! Says yes, on the hub's side, to the clusters that `drover up` starts itself: the second half of the double opt-in, which
 //! an administrator does with `drover accept` for all others.
 //!
-//! root: a cluster of this process · reads: ManagedCluster, CertificateSigningRequest · writes: `spec.hubAcceptsClient` once,
-//! approvals · never: anything about other clusters, or about a cluster that an administrator has denied since.
+//! Root: ManagedCluster, of this process. Reads: CertificateSigningRequests. Writes: `spec.hubAcceptsClient` once; approvals.
+//! Never: anything about other clusters, or about a cluster that an administrator has denied since.
 
 use client::csr::{self, Stage};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster as conditions};
-use ocm_reconcile::{Cache, Clients, ObserveError, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait};
-use registration::hub::Caches;
-use tokio_util::sync::CancellationToken;
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, Step, Target, Watches, async_trait, rbac::Right,
+};
+use registration::hub::of_clusters;
 
 /// The user that the agent of one of our clusters bootstraps as. Only this process can be it: it has the hub's CA sign the
 /// certificate, and keeps it in memory. So a second agent that comes with an ordinary token and the same cluster's name
@@ -20,6 +21,8 @@ pub fn bootstrap_user(cluster: &str) -> String {
 
 /// The group that gives the user above its rights.
 pub const BOOTSTRAP_GROUP: &str = "system:bootstrappers:managedcluster";
+
+const CERTIFICATES: &str = "certificates.k8s.io";
 
 /// Welcomes the clusters of this process.
 pub struct Welcome {
@@ -37,26 +40,36 @@ pub struct Seen {
 }
 
 impl Welcome {
-    /// Starts it.
-    pub fn start(client: kube::Client, caches: &Caches, ours: Vec<String>, cancel: CancellationToken) -> Running {
-        let queue = Queue::new();
-        caches.clusters.subscribe_by_name(&queue);
-        caches
-            .requests
-            .subscribe(&queue, |_, new| new.and_then(csr::labelled_cluster).map(str::to_owned));
-        let welcome = Self {
-            clusters: caches.clusters.clone(),
-            csrs: caches.requests.clone(),
+    /// Over the caches of the hub, for these clusters.
+    pub fn new(caches: &Caches, ours: Vec<String>) -> Self {
+        Self {
+            clusters: caches.of(),
+            csrs: of_clusters::requests(caches),
             ours,
-        };
-        ocm_reconcile::spawn(welcome, Clients::hub(client), queue, 1, cancel)
+        }
     }
 }
 
 #[async_trait]
 impl Reconciler for Welcome {
     const NAME: &'static str = "welcome";
+    const RIGHTS: &'static [Right] = &[
+        Right::new(ManagedCluster::GROUP, "managedclusters", "patch", "To accept clusters,"),
+        Right::new(
+            CERTIFICATES,
+            "certificatesigningrequests/approval",
+            "patch",
+            "and their agents.",
+        ),
+        Right::new(CERTIFICATES, "signers", "approve", "The same."),
+    ];
     type Seen = Seen;
+
+    fn watches(&self, watches: &mut Watches) {
+        watches.root(&self.clusters).wakes(&self.csrs, |_, new| {
+            new.and_then(csr::labelled_cluster).map(str::to_owned)
+        });
+    }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let ours = self.ours.iter().any(|it| it == key);

@@ -14,7 +14,7 @@ use process::{
     sent::Read,
     serving::{Answer, Asked, Pages},
 };
-use registration::admission::{self as of_clusters, World, fields::Writer};
+use registration::admission::{self as of_clusters, AdmissionContext, fields::Writer};
 use serde_json::{Value, json};
 use work::hub::admission as of_works;
 
@@ -314,7 +314,7 @@ impl Known {
     }
 }
 
-impl World for Known {
+impl AdmissionContext for Known {
     fn may(&self, attributes: &Attributes) -> Result<bool, String> {
         match self.rights.get(attributes) {
             Some(may) => may.clone(),

@@ -1,6 +1,14 @@
 //! One agent process: joins a cluster to a hub, carries out the hub's works on it, and looks after its add-ons.
 //! Upstream runs a registration agent and a work agent, each with connections of its own. Here both share one HTTP/2
 //! connection to the hub, the one that registration keeps the right to.
+//!
+//! ```text
+//! hub                           agent                                   managed cluster
+//! ManagedCluster, Lease    <--> registration::agent  ----------------> Secret of the credential, ClusterClaims, Nodes, Namespaces
+//! ManifestWork             <--> work::agent (workers)  --------------> AppliedManifestWork, and whatever works contain
+//! ManagedClusterAddOn      <--> addon::agent (workers)  -------------> Leases and Secrets of add-ons
+//!                               pull_secret  ------------------------> Secrets that images are pulled with, Namespaces of add-ons
+//! ```
 
 pub mod pull_secret;
 pub mod rbac;
@@ -114,7 +122,7 @@ pub async fn start(options: AgentOptions, cancel: CancellationToken) -> Result<A
 /// Starts an agent that does so much, on a cluster that has what the agent needs there. It ends with `cancel`.
 pub fn start_parts(options: AgentOptions, parts: Parts, cancel: CancellationToken) -> Agent {
     let sessions = options.sessions.subscribe();
-    let ground = workers::Ground {
+    let of_workers = workers::WorkerOptions {
         cluster: options.cluster.clone(),
         management: options.management.clone(),
         is_hosted: options.is_hosted,
@@ -124,7 +132,7 @@ pub fn start_parts(options: AgentOptions, parts: Parts, cancel: CancellationToke
         addon_lease_grace: options.addon_lease_grace,
         parts,
     };
-    let workers = tokio::spawn(workers::follow(sessions, ground, cancel.clone()));
+    let workers = tokio::spawn(workers::follow(sessions, of_workers, cancel.clone()));
     let registration = tokio::spawn(registration::agent::run(options, cancel));
     Agent {
         registration,

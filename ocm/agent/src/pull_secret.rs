@@ -1,100 +1,23 @@
 //! Gives the namespaces of add-ons the credential that images are pulled with.
 //!
-//! Root: a Namespace of the managed cluster, by name. Reads: the Secret `open-cluster-management-image-pull-credentials` in the
-//! agent's own namespace; which namespaces have the label `addon.open-cluster-management.io/namespace: "true"`.
-//! Writes: a copy of that Secret in each of them, and takes it away with the label or with the Secret.
-//! Never: a Secret of that name that somebody else has made.
-//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`. There the operator does it, from its own
-//! namespace; the ConfigMap with a TLS profile that it copies as well is for programs that read one, and ours do not.
+//! Root: a Namespace of the managed cluster with the label `addon.open-cluster-management.io/namespace: "true"`. Reads: the Secret
+//! `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each of them, and takes it away
+//! with the label or with the Secret. Never: a Secret of that name that somebody else has made.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod copy;
+mod start;
+
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, ObjectMeta},
-    runtime::watcher,
-};
+use kube::{ResourceExt, runtime::watcher};
 use ocm_api::{labels, namespaces::PULL_SECRET};
 use ocm_reconcile::{
-    Cache, Clients, ObserveError, Plan, Queue, Reconciler, Site, async_trait,
-    install::{DROVER, MANAGED_BY},
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, cache::Watching, rbac::Right,
 };
-use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info_span, warn};
 
-/// Few namespaces have add-ons.
-const WORKERS: usize = 2;
-
-/// Where the Secret is, and where its copies go.
-pub struct Options {
-    /// The managed cluster.
-    pub cluster: Client,
-    /// The cluster that holds the agent's own objects.
-    pub management: Client,
-    /// The namespace of those objects.
-    pub component_namespace: String,
-    /// Whether the two clusters are not the same.
-    pub is_hosted: bool,
-}
-
-/// Runs until `stop`. Most clusters have no such Secret, and cost one watch that is silent.
-pub async fn run(options: Options, stop: CancellationToken) {
-    let span = info_span!("pull_secret");
-    serve(options, stop).instrument(span).await;
-}
-
-async fn serve(options: Options, stop: CancellationToken) {
-    let named = || watcher::Config::default().fields(&format!("metadata.name={PULL_SECRET}"));
-    let own = Api::namespaced(options.management.clone(), &options.component_namespace);
-    let sources: Cache<Secret> = Cache::start_with(own, named(), stop.clone());
-    let copies: Api<Secret> = Api::all(options.cluster.clone());
-    tokio::select! {
-        () = stop.cancelled() => return,
-        () = sources.synced() => {}
-    }
-    let is_needed = async {
-        if sources.list().is_empty() && !has_copies(&copies).await {
-            sources.until(|it| (!it.list().is_empty()).then_some(())).await;
-        }
-    };
-    tokio::select! {
-        () = stop.cancelled() => return,
-        () = is_needed => {}
-    }
-    let wanting = watcher::Config::default().labels(&format!("{}=true", labels::ADDON_WANTS_COPIES));
-    let this = PullSecret {
-        sources,
-        wanting: Cache::start_with(Api::all(options.cluster.clone()), wanting, stop.clone()),
-        copies: Cache::start_with(copies, named(), stop.clone()),
-        home: (!options.is_hosted).then_some(options.component_namespace),
-    };
-    // A copy whose namespace is not in the cache is taken for left behind, so nothing is decided before the lists are whole.
-    tokio::select! {
-        () = stop.cancelled() => return,
-        () = async { tokio::join!(this.wanting.synced(), this.copies.synced()); } => {}
-    }
-    let queue = Queue::new();
-    this.subscribe(&queue);
-    let clients = Clients::cluster(options.cluster);
-    let running = ocm_reconcile::spawn(this, clients, queue, WORKERS, stop);
-    // It ends by the token; a panic in it was reported when it happened.
-    let _ = running.finished.await;
-}
-
-/// Whether there are copies from a former run, whose Secret may have gone meanwhile.
-async fn has_copies(copies: &Api<Secret>) -> bool {
-    let ours = ListParams::default()
-        .fields(&format!("metadata.name={PULL_SECRET}"))
-        .labels(&format!("{MANAGED_BY}={DROVER}"));
-    match copies.list_metadata(&ours).await {
-        Ok(found) => !found.items.is_empty(),
-        Err(error) => {
-            warn!(%error, "could not look for copies of the pull secret that were left behind");
-            false
-        }
-    }
-}
+use self::copy::{copy_of, is_ours};
+pub use self::start::{Options, run};
 
 /// The reconciler.
 pub struct PullSecret {
@@ -117,23 +40,55 @@ pub struct Seen {
     pub present: Option<Arc<Secret>>,
 }
 
+/// The Secret to copy.
+fn sources(management: &Caches, options: &Options) -> Cache<Secret> {
+    management.in_namespace(&options.component_namespace, named())
+}
+
+fn named() -> Watching {
+    Watching {
+        selection: watcher::Config::default().fields(&format!("metadata.name={PULL_SECRET}")),
+        ..Watching::default()
+    }
+}
+
 impl PullSecret {
-    fn subscribe(&self, queue: &Queue) {
-        self.wanting.subscribe_by_name(queue);
-        self.copies.subscribe(queue, |old, new| new.or(old)?.namespace());
-        let (wanting, copies) = (self.wanting.clone(), self.copies.clone());
-        self.sources.subscribe(queue, move |_, _| {
-            let wanting = wanting.list().into_iter().map(|it| it.name_any());
-            let having = copies.list().into_iter().filter_map(|it| it.namespace());
-            wanting.chain(having).collect::<Vec<_>>()
-        });
+    /// Over the caches of the cluster that holds the agent's own objects, and of the managed cluster.
+    pub fn new(management: &Caches, cluster: &Caches, options: &Options) -> Self {
+        Self {
+            sources: sources(management, options),
+            wanting: cluster.labelled(&format!("{}=true", labels::ADDON_WANTS_COPIES)),
+            copies: cluster.watching(named()),
+            home: (!options.is_hosted).then(|| options.component_namespace.clone()),
+        }
     }
 }
 
 #[async_trait]
 impl Reconciler for PullSecret {
     const NAME: &'static str = "pull-secret";
+    /// Few namespaces have add-ons.
+    const WORKERS: usize = 2;
+    const RIGHTS: &'static [Right] = &[Right::new(
+        "",
+        "secrets",
+        "create delete patch",
+        "Copies of the pull secret.",
+    )];
     type Seen = Seen;
+
+    /// A copy whose namespace is not in the cache is taken for left behind, so nothing is decided before the lists are whole.
+    fn watches(&self, watches: &mut Watches) {
+        let (wanting, copies) = (self.wanting.clone(), self.copies.clone());
+        watches
+            .root(&self.wanting)
+            .wakes(&self.copies, |old, new| new.or(old)?.namespace())
+            .wakes(&self.sources, move |_, _| {
+                let wanting = wanting.list().into_iter().map(|it| it.name_any());
+                let having = copies.list().into_iter().filter_map(|it| it.namespace());
+                wanting.chain(having).collect::<Vec<_>>()
+            });
+    }
 
     async fn observe(&self, namespace: &str) -> Result<Seen, ObserveError> {
         let is_home = self.home.as_deref() == Some(namespace);
@@ -163,7 +118,7 @@ impl Reconciler for PullSecret {
                     Some(other) => {
                         plan.delete(Site::Cluster, other);
                     }
-                    None => keep(&mut plan, present, &copy),
+                    None => copy::keep(&mut plan, present, &copy),
                 }
             }
             _ => {
@@ -173,38 +128,6 @@ impl Reconciler for PullSecret {
             }
         }
         plan
-    }
-}
-
-// The data whole: a key that the source has no longer goes from the copy, too.
-fn keep(plan: &mut Plan, present: Option<&Secret>, copy: &Secret) {
-    match present {
-        None => {
-            plan.create(Site::Cluster, copy);
-        }
-        Some(present) => {
-            let mut next = present.clone();
-            next.data = copy.data.clone();
-            plan.change(Site::Cluster, present, &next);
-        }
-    }
-}
-
-fn is_ours(secret: &Secret) -> bool {
-    secret.labels().get(MANAGED_BY).is_some_and(|it| it == DROVER)
-}
-
-fn copy_of(source: &Secret, namespace: &str) -> Secret {
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(PULL_SECRET.to_owned()),
-            namespace: Some(namespace.to_owned()),
-            labels: Some(BTreeMap::from([(MANAGED_BY.to_owned(), DROVER.to_owned())])),
-            ..ObjectMeta::default()
-        },
-        data: source.data.clone(),
-        type_: source.type_.clone(),
-        ..Secret::default()
     }
 }
 

@@ -16,7 +16,7 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(30);
 
 /// Where the agent lives, and where it works.
-pub struct Ground {
+pub struct WorkerOptions {
     /// The managed cluster.
     pub cluster: Client,
     /// The cluster that holds the agent's own objects.
@@ -36,7 +36,11 @@ pub struct Ground {
 }
 
 /// Starts the workers with each session, and stops them with it.
-pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: Ground, cancel: CancellationToken) {
+pub async fn follow(
+    mut sessions: watch::Receiver<Option<HubSession>>,
+    options: WorkerOptions,
+    cancel: CancellationToken,
+) {
     loop {
         let session = sessions.borrow_and_update().clone();
         if let Some(session) = session {
@@ -44,13 +48,13 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
             // On the heap while there is a session: as a part of this future it would take its room twice.
             let mut workers = Box::pin(async {
                 let works = async {
-                    if let Some(works) = &ground.parts.works {
-                        work(&session, &ground, works, stop.clone()).await;
+                    if let Some(works) = &options.parts.works {
+                        work(&session, &options, works, stop.clone()).await;
                     }
                 };
                 let addons = async {
-                    if ground.parts.addons {
-                        addons(&session, &ground, stop.clone()).await;
+                    if options.parts.addons {
+                        addons(&session, &options, stop.clone()).await;
                     }
                 };
                 tokio::join!(works, addons)
@@ -74,20 +78,20 @@ pub async fn follow(mut sessions: watch::Receiver<Option<HubSession>>, ground: G
     }
 }
 
-async fn work(session: &HubSession, ground: &Ground, works: &Works, stop: CancellationToken) {
+async fn work(session: &HubSession, agent: &WorkerOptions, works: &Works, stop: CancellationToken) {
     let hash = hub_hash(&session.server);
     let mut options = WorkAgentOptions {
         eviction_grace: works.eviction_grace,
         raw_feedback: works.raw_feedback,
         leaving: session.leaving.clone(),
-        ..WorkAgentOptions::new(session.client.clone(), ground.cluster.clone(), &session.cluster, &hash)
+        ..WorkAgentOptions::new(session.client.clone(), agent.cluster.clone(), &session.cluster, &hash)
     };
     options.workers = works.workers.unwrap_or(options.workers);
     let id = async {
         match &works.agent_id {
             AgentId::Given(id) => id.clone(),
             AgentId::OfRegistration => session.agent.clone(),
-            AgentId::OfNamespace => namespace_uid(ground).await,
+            AgentId::OfNamespace => namespace_uid(agent).await,
         }
     };
     tokio::select! {
@@ -99,17 +103,17 @@ async fn work(session: &HubSession, ground: &Ground, works: &Works, stop: Cancel
     }
 }
 
-async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) {
+async fn addons(session: &HubSession, options: &WorkerOptions, stop: CancellationToken) {
     let options = AddOnAgentOptions {
         hub: session.client.clone(),
-        cluster: ground.cluster.clone(),
-        management: ground.is_hosted.then(|| ground.management.clone()),
+        cluster: options.cluster.clone(),
+        management: options.is_hosted.then(|| options.management.clone()),
         cluster_name: session.cluster.clone(),
         hub_kubeconfig: session.kubeconfig.clone(),
         clusters: session.clusters.clone(),
-        driver: ground.addon_driver,
-        token_seconds: ground.addon_token_seconds,
-        lease_grace: ground.addon_lease_grace.unwrap_or(AddOnAgentOptions::LEASE_GRACE),
+        driver: options.addon_driver,
+        token_seconds: options.addon_token_seconds,
+        lease_grace: options.addon_lease_grace.unwrap_or(AddOnAgentOptions::LEASE_GRACE),
     };
     addon::agent::run(options, stop).await;
 }
@@ -118,14 +122,14 @@ async fn addons(session: &HubSession, ground: &Ground, stop: CancellationToken) 
 /// and the hub's address, or works of the old address would never be cleaned up; upstream's operator passes the uid of its
 /// Klusterlet, and ours is the uid of the namespace in which the agent keeps its credential. Guessing another
 /// one would make strangers of our own works, so this waits until it can be read.
-async fn namespace_uid(ground: &Ground) -> String {
-    let namespaces: Api<Namespace> = Api::all(ground.management.clone());
+async fn namespace_uid(options: &WorkerOptions) -> String {
+    let namespaces: Api<Namespace> = Api::all(options.management.clone());
     let mut pause = RETRY_FIRST;
     loop {
-        match namespaces.get(&ground.component_namespace).await {
+        match namespaces.get(&options.component_namespace).await {
             Ok(namespace) => return namespace.metadata.uid.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(namespace = %ground.component_namespace, %error, "could not read the agent's namespace");
+                tracing::warn!(namespace = %options.component_namespace, %error, "could not read the agent's namespace");
             }
         }
         tokio::time::sleep(pause).await;

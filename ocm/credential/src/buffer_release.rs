@@ -12,20 +12,20 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 /// A piece is a part of the buffer that its connection read into, 8 KiB or more, and who reads lines from a body keeps the
 /// last piece, though all of it was read, until the next one comes. For a watch that may be a minute: an agent with ten of them
 /// would keep ten buffers to no use.
-pub struct LetGo<B = Incoming> {
+pub struct ReleasingBody<B = Incoming> {
     body: B,
     /// Whether the last one was a piece of the body.
     holds: bool,
 }
 
-impl<B> LetGo<B> {
+impl<B> ReleasingBody<B> {
     /// The same body.
     pub fn of(body: B) -> Self {
         Self { body, holds: false }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for LetGo<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for ReleasingBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -64,13 +64,13 @@ mod tests {
         let pieces = || {
             stream::iter(["one", "two"].map(|it| Ok::<_, Infallible>(Frame::data(Bytes::from_static(it.as_bytes())))))
         };
-        let mut body = LetGo::of(StreamBody::new(pieces()));
+        let mut body = ReleasingBody::of(StreamBody::new(pieces()));
         let mut seen = Vec::new();
         while let Some(frame) = body.frame().await {
             seen.push(frame.unwrap().into_data().unwrap());
         }
         assert_eq!(seen, ["one", "", "two", ""]);
-        let whole = LetGo::of(StreamBody::new(pieces())).collect().await.unwrap();
+        let whole = ReleasingBody::of(StreamBody::new(pieces())).collect().await.unwrap();
         assert_eq!(whole.to_bytes(), "onetwo");
     }
 }

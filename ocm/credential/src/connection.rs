@@ -36,7 +36,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tracing::debug;
 
-use crate::{buffer_release::LetGo, dial::Dial};
+use crate::{buffer_release::ReleasingBody, dial::Dial};
 
 /// A peer that does not answer a ping within this time is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -85,7 +85,8 @@ impl Connection {
         let follow = Follow {
             stack: self.stack.clone(),
         };
-        let service = ServiceExt::<Request<Body>>::map_response(follow, |it: Response<Incoming>| it.map(LetGo::of));
+        let service =
+            ServiceExt::<Request<Body>>::map_response(follow, |it: Response<Incoming>| it.map(ReleasingBody::of));
         Client::new(service, self.default_namespace.clone())
     }
 

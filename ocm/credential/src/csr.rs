@@ -31,7 +31,7 @@ const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// For whom a certificate is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct CertificateSubject {
     /// CN: the user.
     pub common_name: String,
     /// O: the groups.
@@ -42,7 +42,10 @@ pub struct Subject {
     pub dns_names: Vec<String>,
 }
 
-impl Subject {
+// The name of before, for the time of the change.
+pub use self::CertificateSubject as Subject;
+
+impl CertificateSubject {
     /// The subject of the agent of a managed cluster.
     pub fn agent(cluster: &str, agent: &str) -> Self {
         Self {
@@ -84,18 +87,18 @@ impl From<builder::Error> for CsrError {
 }
 
 /// Makes a new P-256 key and a request for `subject`.
-pub fn new_key_and_request(subject: &Subject) -> Result<KeyAndRequest, CsrError> {
+pub fn new_key_and_request(subject: &CertificateSubject) -> Result<KeyAndRequest, CsrError> {
     request_for(&SecretKey::generate(), subject)
 }
 
 /// A request for `subject` with a key that there is already; nothing when it is no PEM of a P-256 key.
-pub fn request_with_key(key_pem: &str, subject: &Subject) -> Option<Result<KeyAndRequest, CsrError>> {
+pub fn request_with_key(key_pem: &str, subject: &CertificateSubject) -> Option<Result<KeyAndRequest, CsrError>> {
     let key = SecretKey::from_pem(key_pem).ok()?;
     Some(request_for(&key, subject))
 }
 
 /// Whether this PEM request asks for a certificate of `subject` for the key.
-pub fn asks_for(request_pem: &[u8], key_pem: &str, subject: &Subject) -> bool {
+pub fn asks_for(request_pem: &[u8], key_pem: &str, subject: &CertificateSubject) -> bool {
     let found = CertReq::from_pem(request_pem).ok();
     let Some((found, key)) = found.zip(SecretKey::from_pem(key_pem).ok()) else {
         return false;
@@ -111,7 +114,7 @@ pub fn asks_for(request_pem: &[u8], key_pem: &str, subject: &Subject) -> bool {
             .is_ok_and(|it| it == public_key.as_bytes())
 }
 
-fn request_for(key: &SecretKey, subject: &Subject) -> Result<KeyAndRequest, CsrError> {
+fn request_for(key: &SecretKey, subject: &CertificateSubject) -> Result<KeyAndRequest, CsrError> {
     let signer = SigningKey::from(key);
     let mut builder = RequestBuilder::new(name(subject)?)?;
     if !subject.dns_names.is_empty() {
@@ -130,7 +133,7 @@ fn request_for(key: &SecretKey, subject: &Subject) -> Result<KeyAndRequest, CsrE
 }
 
 /// The distinguished name as Go orders it: all organizations in one RDN, then the common name.
-pub fn name(subject: &Subject) -> Result<Name, CsrError> {
+pub fn name(subject: &CertificateSubject) -> Result<Name, CsrError> {
     let mut rdns = Vec::new();
     let common_name = std::slice::from_ref(&subject.common_name);
     for (oid, values) in [
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn all_organizations_are_in_one_multi_valued_rdn_before_the_common_name() {
-        let made = new_key_and_request(&Subject::agent("cluster1", "a1b2c")).unwrap();
+        let made = new_key_and_request(&CertificateSubject::agent("cluster1", "a1b2c")).unwrap();
         let der = der_of(&made.request_pem);
         let (_, request) = X509CertificationRequest::from_der(&der).unwrap();
         let subject = &request.certification_request_info.subject;
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_values_are_printable_strings_as_go_writes_them() {
-        let subject = name(&Subject::agent("cluster1", "a1b2c")).unwrap();
+        let subject = name(&CertificateSubject::agent("cluster1", "a1b2c")).unwrap();
         let tags: Vec<_> = subject
             .as_ref()
             .iter()
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_add_ons_request_carries_its_units_and_its_dns_name() {
-        let subject = Subject {
+        let subject = CertificateSubject {
             common_name: "user".to_owned(),
             organizations: vec!["b".to_owned(), "a".to_owned(), "b".to_owned()],
             organizational_units: vec!["unit".to_owned()],
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_request_has_a_key_of_its_own_and_upstreams_pem_labels() {
-        let subject = Subject::agent("cluster1", "a1b2c");
+        let subject = CertificateSubject::agent("cluster1", "a1b2c");
         let (one, two) = (
             new_key_and_request(&subject).unwrap(),
             new_key_and_request(&subject).unwrap(),

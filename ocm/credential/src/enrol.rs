@@ -14,7 +14,7 @@ use ocm_api::{identity, labels};
 
 use crate::{
     certificate::Chain,
-    csr::Subject,
+    csr::CertificateSubject,
     hub_secret::{Data, PENDING_KEY, TLS_CRT, TLS_KEY},
 };
 
@@ -41,7 +41,7 @@ pub struct Seen {
     /// At what remaining fraction of its life a certificate is renewed, from [`THRESHOLD`].
     pub threshold: f64,
     /// For whom the certificate must be.
-    pub subject: Subject,
+    pub subject: CertificateSubject,
     /// What the Secret must hold besides certificate and key.
     pub additional: Data,
     /// What it holds; empty when it does not exist.
@@ -65,7 +65,7 @@ pub struct Pending {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum CertificateDecision {
     /// All is well; look again at this time.
     Keep {
         /// When the certificate is to be renewed.
@@ -102,31 +102,34 @@ pub enum Decision {
     },
 }
 
+// The name of before, for the time of the change.
+pub use self::CertificateDecision as Decision;
+
 /// Decides what to do next.
-pub fn decide(seen: &Seen) -> Decision {
+pub fn decide(seen: &Seen) -> CertificateDecision {
     if let Some(pending) = &seen.pending {
         return follow(seen, pending);
     }
     let Some(why) = reason_to_ask(seen) else {
         let chain = Chain::parse(seen.data.get(TLS_CRT).map_or(&[], Vec::as_slice));
         return match chain {
-            Ok(chain) => Decision::Keep {
+            Ok(chain) => CertificateDecision::Keep {
                 until: chain.when_remaining(seen.threshold),
             },
-            Err(error) => Decision::Create { why: error.to_string() },
+            Err(error) => CertificateDecision::Create { why: error.to_string() },
         };
     };
     if seen.requests >= REQUESTS_MAX {
-        return Decision::Refuse {
+        return CertificateDecision::Refuse {
             why: TOO_MANY.to_owned(),
         };
     }
-    Decision::Create { why }
+    CertificateDecision::Create { why }
 }
 
-fn follow(seen: &Seen, pending: &Pending) -> Decision {
+fn follow(seen: &Seen, pending: &Pending) -> CertificateDecision {
     let Some(request) = &pending.request else {
-        return Decision::Reset {
+        return CertificateDecision::Reset {
             why: format!("the certificate signing request {} is gone", pending.name),
         };
     };
@@ -141,7 +144,7 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
             .as_deref()
             .or(denied.reason.as_deref())
             .unwrap_or("no reason given");
-        return Decision::Refuse {
+        return CertificateDecision::Refuse {
             why: format!(
                 "the certificate signing request {} is {}: {message}",
                 pending.name,
@@ -150,7 +153,7 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
         };
     }
     if !conditions.iter().any(|it| it.type_ == "Approved") {
-        return Decision::Wait {
+        return CertificateDecision::Wait {
             why: format!("the certificate signing request {} is not approved yet", pending.name),
         };
     }
@@ -158,25 +161,25 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
         .and_then(|it| it.certificate.as_ref())
         .filter(|it| !it.0.is_empty())
     else {
-        return Decision::Wait {
+        return CertificateDecision::Wait {
             why: format!("the certificate signing request {} is not signed yet", pending.name),
         };
     };
     let chain = match Chain::parse(&certificate.0) {
         // It was issued while nobody was there to fetch it.
         Ok(chain) if chain.is_expired(seen.now) => {
-            return Decision::Reset {
+            return CertificateDecision::Reset {
                 why: format!("the issued certificate expired at {}", chain.not_after),
             };
         }
         Ok(chain) if chain.belongs_to(pending.key_pem.as_bytes()) => chain,
         Ok(_) => {
-            return Decision::Reset {
+            return CertificateDecision::Reset {
                 why: "the issued certificate is not for the key it was asked for".to_owned(),
             };
         }
         Err(error) => {
-            return Decision::Reset {
+            return CertificateDecision::Reset {
                 why: format!("the issued certificate cannot be read: {error}"),
             };
         }
@@ -186,7 +189,7 @@ fn follow(seen: &Seen, pending: &Pending) -> Decision {
     data.insert(TLS_CRT.to_owned(), certificate.0.clone());
     data.insert(TLS_KEY.to_owned(), pending.key_pem.clone().into_bytes());
     data.remove(PENDING_KEY);
-    Decision::Save {
+    CertificateDecision::Save {
         data,
         not_before: chain.not_before,
         not_after: chain.not_after,

@@ -65,8 +65,8 @@ fn sign(made: &KeyAndRequest, lifetime: Duration) -> Vec<u8> {
         .into_bytes()
 }
 
-fn subject() -> Subject {
-    Subject::agent("cluster1", "a1b2c")
+fn subject() -> CertificateSubject {
+    CertificateSubject::agent("cluster1", "a1b2c")
 }
 
 fn seen() -> Seen {
@@ -116,7 +116,7 @@ fn pending(made: &KeyAndRequest, condition: Option<&str>, certificate: Option<Ve
 fn without_a_certificate_one_is_asked_for() {
     assert_eq!(
         decide(&seen()),
-        Decision::Create {
+        CertificateDecision::Create {
             why: "there is no client certificate".to_owned()
         }
     );
@@ -130,7 +130,7 @@ fn ten_requests_on_the_hub_stop_further_ones() {
     };
     assert_eq!(
         decide(&seen),
-        Decision::Refuse {
+        CertificateDecision::Refuse {
             why: TOO_MANY.to_owned()
         }
     );
@@ -139,7 +139,7 @@ fn ten_requests_on_the_hub_stop_further_ones() {
 #[test]
 fn a_fresh_certificate_is_kept_until_a_fifth_of_its_life_is_left() {
     let seen = holding(Duration::from_secs(1000));
-    let Decision::Keep { until } = decide(&seen) else {
+    let CertificateDecision::Keep { until } = decide(&seen) else {
         panic!("{:?}", decide(&seen))
     };
     let seconds = until.duration_since(seen.now).as_secs();
@@ -150,20 +150,20 @@ fn a_fresh_certificate_is_kept_until_a_fifth_of_its_life_is_left() {
 fn a_certificate_is_renewed_when_the_threshold_is_reached() {
     let mut seen = holding(Duration::from_secs(1000));
     seen.now += Duration::from_secs(790);
-    assert!(matches!(decide(&seen), Decision::Keep { .. }));
+    assert!(matches!(decide(&seen), CertificateDecision::Keep { .. }));
     seen.now += Duration::from_secs(15);
-    assert!(matches!(decide(&seen), Decision::Create { .. }));
+    assert!(matches!(decide(&seen), CertificateDecision::Create { .. }));
 }
 
 #[test]
 fn another_cluster_name_needs_another_certificate() {
     let seen = Seen {
-        subject: Subject::agent("cluster10", "a1b2c"),
+        subject: CertificateSubject::agent("cluster10", "a1b2c"),
         ..holding(Duration::from_secs(1000))
     };
     assert_eq!(
         decide(&seen),
-        Decision::Create {
+        CertificateDecision::Create {
             why: "the client certificate is for another subject".to_owned()
         }
     );
@@ -180,19 +180,19 @@ fn a_request_waits_for_approval_and_then_for_the_signer() {
     };
     assert_eq!(
         waits(None),
-        Decision::Wait {
+        CertificateDecision::Wait {
             why: "the certificate signing request cluster1-x7k2p is not approved yet".to_owned()
         }
     );
     assert_eq!(
         waits(Some("Approved")),
-        Decision::Wait {
+        CertificateDecision::Wait {
             why: "the certificate signing request cluster1-x7k2p is not signed yet".to_owned()
         }
     );
     assert_eq!(
         waits(Some("Denied")),
-        Decision::Refuse {
+        CertificateDecision::Refuse {
             why: "the certificate signing request cluster1-x7k2p is denied: because".to_owned()
         }
     );
@@ -206,14 +206,17 @@ fn an_issued_certificate_is_saved_with_its_key_and_the_additional_data() {
         pending: pending(&made, Some("Approved"), Some(certificate)),
         ..seen()
     });
-    let Decision::Save { data, .. } = decision else {
+    let CertificateDecision::Save { data, .. } = decision else {
         panic!("{decision:?}")
     };
     assert_eq!(
         data.keys().map(String::as_str).collect::<Vec<_>>(),
         ["cluster-name", "tls.crt", "tls.key"]
     );
-    assert!(matches!(decide(&Seen { data, ..seen() }), Decision::Keep { .. }));
+    assert!(matches!(
+        decide(&Seen { data, ..seen() }),
+        CertificateDecision::Keep { .. }
+    ));
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn a_certificate_for_another_key_is_not_saved() {
         pending: pending(&made, Some("Approved"), Some(certificate)),
         ..seen()
     });
-    assert!(matches!(decision, Decision::Reset { .. }), "{decision:?}");
+    assert!(matches!(decision, CertificateDecision::Reset { .. }), "{decision:?}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::{
     certificate::Chain,
-    csr::Subject,
-    kubeconfig::{self, Loaded, Problem},
+    csr::CertificateSubject,
+    kubeconfig::{self, KubeconfigProblem, Loaded},
 };
 
 /// The certificate.
@@ -192,7 +192,7 @@ pub fn validity(data: &Data, bootstrap: &Loaded, cluster: &str, agent: &str, now
         Ok(chain) => chain,
         Err(error) => return Validity::Invalid(format!("the client certificate cannot be read: {error}")),
     };
-    if chain.common_name != Subject::agent(cluster, agent).common_name {
+    if chain.common_name != CertificateSubject::agent(cluster, agent).common_name {
         return Validity::Invalid(format!("the client certificate is for {}", chain.common_name));
     }
     if chain.is_expired(now) {
@@ -205,9 +205,9 @@ pub fn validity(data: &Data, bootstrap: &Loaded, cluster: &str, agent: &str, now
 }
 
 /// What to connect to the hub with, certificate and key embedded.
-pub async fn load(data: &Data, now: Timestamp) -> Result<Loaded, Problem> {
+pub async fn load(data: &Data, now: Timestamp) -> Result<Loaded, KubeconfigProblem> {
     const PATH: &str = "in hub-kubeconfig-secret";
-    let malformed = |why: String| Problem::Malformed {
+    let malformed = |why: String| KubeconfigProblem::Malformed {
         path: PATH.to_owned(),
         why,
     };

@@ -50,7 +50,7 @@ pub struct Loaded {
 
 /// What is wrong: one sentence that names the thing and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum KubeconfigProblem {
     /// No such file.
     #[error("kubeconfig {0} does not exist: check the path, or write the file first")]
     Missing(String),
@@ -185,7 +185,7 @@ impl KubeconfigSource {
     }
 
     /// Reads and checks it.
-    pub async fn load(&self, now: Timestamp) -> Result<Loaded, Problem> {
+    pub async fn load(&self, now: Timestamp) -> Result<Loaded, KubeconfigProblem> {
         let loaded = self.read().await?;
         loaded.check(now)?;
         Ok(loaded)
@@ -217,16 +217,18 @@ impl KubeconfigSource {
     }
 
     /// Reads it, whether or not its certificate is still valid.
-    pub async fn read(&self) -> Result<Loaded, Problem> {
+    pub async fn read(&self) -> Result<Loaded, KubeconfigProblem> {
         let path = self.name();
         let (text, kubeconfig) = match self {
             KubeconfigSource::Path(file) => {
                 // Read by ourselves first, because the parser's errors do not tell "missing" from "unreadable".
                 let text = match tokio::fs::read_to_string(file).await {
                     Ok(text) => text,
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Problem::Missing(path)),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        return Err(KubeconfigProblem::Missing(path));
+                    }
                     Err(error) => {
-                        return Err(Problem::Unreadable {
+                        return Err(KubeconfigProblem::Unreadable {
                             path,
                             why: error.to_string(),
                         });
@@ -251,22 +253,22 @@ impl KubeconfigSource {
 
 impl Loaded {
     /// Whether its client certificate, if it has one, is valid now.
-    pub fn check(&self, now: Timestamp) -> Result<(), Problem> {
+    pub fn check(&self, now: Timestamp) -> Result<(), KubeconfigProblem> {
         let (_, _, user) = current(&self.kubeconfig).expect("a loaded kubeconfig has a current context");
         user.map_or(Ok(()), |user| check_client_certificate(&self.path, &user, now))
     }
 }
 
 /// Checks a kubeconfig that was read before. `path` is only for sentences.
-pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Problem> {
+pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, KubeconfigProblem> {
     let path = path.to_owned();
     if kubeconfig.clusters.is_empty() && kubeconfig.contexts.is_empty() {
-        return Err(Problem::Malformed {
+        return Err(KubeconfigProblem::Malformed {
             path,
             why: "it has no clusters and no contexts".to_owned(),
         });
     }
-    let (cluster_name, cluster, _) = current(&kubeconfig).map_err(|why| Problem::NoContext {
+    let (cluster_name, cluster, _) = current(&kubeconfig).map_err(|why| KubeconfigProblem::NoContext {
         path: path.clone(),
         why,
     })?;
@@ -274,7 +276,7 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Problem>
         .server
         .clone()
         .filter(|it| !it.is_empty())
-        .ok_or_else(|| Problem::Malformed {
+        .ok_or_else(|| KubeconfigProblem::Malformed {
             path: path.clone(),
             why: format!("cluster {cluster_name} has no server"),
         })?;
@@ -284,13 +286,13 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Problem>
     // What the environment says of proxies is meant for other programs.
     config.proxy_url = match cluster.proxy_url.as_deref().filter(|it| !it.is_empty()) {
         None => None,
-        Some(url) => Some(url.parse().map_err(|_| Problem::Malformed {
+        Some(url) => Some(url.parse().map_err(|_| KubeconfigProblem::Malformed {
             path: path.clone(),
             why: format!("proxy-url {url:?} is no URL"),
         })?),
     };
     if config.cluster_url.host().is_none() {
-        return Err(Problem::Malformed {
+        return Err(KubeconfigProblem::Malformed {
             path,
             why: format!("server {server:?} is no URL"),
         });
@@ -331,8 +333,8 @@ pub fn current(kubeconfig: &Kubeconfig) -> Result<(String, Cluster, Option<AuthI
     Ok((context.cluster, cluster, user))
 }
 
-fn check_client_certificate(path: &str, user: &AuthInfo, now: Timestamp) -> Result<(), Problem> {
-    let bad = |why: String| Problem::BadMaterial {
+fn check_client_certificate(path: &str, user: &AuthInfo, now: Timestamp) -> Result<(), KubeconfigProblem> {
+    let bad = |why: String| KubeconfigProblem::BadMaterial {
         path: path.to_owned(),
         why,
     };
@@ -346,13 +348,13 @@ fn check_client_certificate(path: &str, user: &AuthInfo, now: Timestamp) -> Resu
     };
     let chain = Chain::parse(&pem).map_err(|error| bad(format!("client certificate: {error}")))?;
     if chain.is_expired(now) {
-        return Err(Problem::Expired {
+        return Err(KubeconfigProblem::Expired {
             path: path.to_owned(),
             at: chain.not_after,
         });
     }
     if now < chain.not_before {
-        return Err(Problem::NotYetValid {
+        return Err(KubeconfigProblem::NotYetValid {
             path: path.to_owned(),
             at: chain.not_before,
         });
@@ -360,33 +362,33 @@ fn check_client_certificate(path: &str, user: &AuthInfo, now: Timestamp) -> Resu
     Ok(())
 }
 
-fn problem(path: &str, error: KubeconfigError) -> Problem {
+fn problem(path: &str, error: KubeconfigError) -> KubeconfigProblem {
     let path = path.to_owned();
     let why = chain_text(&error);
     match error {
-        KubeconfigError::ReadConfig(..) => Problem::Unreadable { path, why },
+        KubeconfigError::ReadConfig(..) => KubeconfigProblem::Unreadable { path, why },
         KubeconfigError::CurrentContextNotSet
         | KubeconfigError::LoadContext(_)
-        | KubeconfigError::LoadClusterOfContext(_) => Problem::NoContext { path, why },
+        | KubeconfigError::LoadClusterOfContext(_) => KubeconfigProblem::NoContext { path, why },
         KubeconfigError::LoadCertificateAuthority(_)
         | KubeconfigError::LoadClientCertificate(_)
         | KubeconfigError::LoadClientKey(_)
-        | KubeconfigError::ParseCertificates(_) => Problem::BadMaterial { path, why },
-        _ => Problem::Malformed { path, why },
+        | KubeconfigError::ParseCertificates(_) => KubeconfigProblem::BadMaterial { path, why },
+        _ => KubeconfigProblem::Malformed { path, why },
     }
 }
 
 /// What a failed request says about the kubeconfig it was made with.
-pub fn explain(server: &str, error: &kube::Error) -> Problem {
+pub fn explain(server: &str, error: &kube::Error) -> KubeconfigProblem {
     let server = server.to_owned();
     if let kube::Error::Api(status) = error {
         return match status.code {
-            401 => Problem::Unauthorized { server },
-            403 => Problem::Forbidden {
+            401 => KubeconfigProblem::Unauthorized { server },
+            403 => KubeconfigProblem::Forbidden {
                 server,
                 why: status.message.clone(),
             },
-            _ => Problem::Other {
+            _ => KubeconfigProblem::Other {
                 server,
                 why: status.message.clone(),
             },
@@ -397,34 +399,34 @@ pub fn explain(server: &str, error: &kube::Error) -> Problem {
             rustls::Error::InvalidCertificate(certificate) => match certificate {
                 // A bad signature is that of a CA which only has the same name, such as that of a hub built anew.
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                    Problem::UnknownAuthority { server }
+                    KubeconfigProblem::UnknownAuthority { server }
                 }
                 CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                    Problem::ServerExpired { server }
+                    KubeconfigProblem::ServerExpired { server }
                 }
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                    Problem::ClockBehind { server }
+                    KubeconfigProblem::ClockBehind { server }
                 }
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    Problem::WrongServerName { server }
+                    KubeconfigProblem::WrongServerName { server }
                 }
-                other => Problem::Tls {
+                other => KubeconfigProblem::Tls {
                     server,
                     why: other.to_string(),
                 },
             },
-            other => Problem::Tls {
+            other => KubeconfigProblem::Tls {
                 server,
                 why: other.to_string(),
             },
         };
     }
     match error {
-        kube::Error::Service(_) | kube::Error::HyperError(_) => Problem::PointsNowhere {
+        kube::Error::Service(_) | kube::Error::HyperError(_) => KubeconfigProblem::PointsNowhere {
             server,
             why: last_text(error),
         },
-        _ => Problem::Other {
+        _ => KubeconfigProblem::Other {
             server,
             why: chain_text(error),
         },

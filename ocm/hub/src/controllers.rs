@@ -3,10 +3,7 @@
 //! Upstream runs each part as a program of its own, and so may we: the parts meet only through the API. What they share in one
 //! process is a watch per kind, and nothing else.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use addon::template::InManager;
 use kube::Client;
@@ -43,12 +40,9 @@ pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     match component {
         Component::Registration => {
-            let of_add_ons = addon::hub::of_clusters(&watches.caches);
-            let of_add_ons = start_all(of_add_ons, &Clients::hub(client.clone()), &cancel);
-            let registration = options.registration.clone();
-            let mut running = registration::hub::controllers(client, watches.registration(), registration, cancel);
-            running.extend(of_add_ons);
-            running
+            let mut controllers = addon::hub::of_clusters(&watches.caches);
+            controllers.extend(registration::hub::controllers(&watches.caches, options.registration.clone()));
+            start_all(controllers, &Clients::hub(client), &cancel)
         }
         Component::Work => {
             let starting = work::hub::controllers(client, watches.of_works(), options.works, cancel.clone());
@@ -149,7 +143,6 @@ pub struct Watches {
     client: Client,
     cancel: CancellationToken,
     caches: Caches,
-    registration: OnceLock<registration::hub::Caches>,
 }
 
 impl Watches {
@@ -160,20 +153,12 @@ impl Watches {
             client,
             cancel,
             caches: caches.shaped(work::hub::replica_set::sharing::shape()),
-            registration: OnceLock::new(),
         }
     }
 
-    /// Those of registration.
-    pub fn registration(&self) -> &registration::hub::Caches {
-        self.registration.get_or_init(|| {
-            let shared = registration::hub::Shared {
-                clusters: self.caches.of(),
-                sets: self.caches.of(),
-                set_bindings: self.caches.of(),
-            };
-            registration::hub::Caches::start_with(shared, &self.client, &self.cancel)
-        })
+    /// All of them.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
     }
 
     fn of_works(&self) -> work::hub::Shared {

@@ -13,10 +13,10 @@ use futures::future::join_all;
 use kube::Client;
 use ocm_addon_sdk::AddOn;
 use ocm_reconcile::{
-    Running,
+    Caches, Running,
     install::{self, InstallError},
 };
-use registration::hub::{Caches, HubOptions};
+use registration::hub::HubOptions;
 use tokio_util::sync::CancellationToken;
 
 /// What an administrator can choose.
@@ -49,7 +49,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let running: Vec<Running> = parts.into_iter().flatten().collect();
     // Its kinds are all there, and a hub that is started works.
     join_all(running.iter().map(|it| it.queue.begun())).await;
-    let caches = watches.registration().clone();
+    let caches = watches.caches().clone();
     Ok(Hub { caches, running })
 }
 

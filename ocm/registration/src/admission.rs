@@ -19,7 +19,7 @@ use ocm_reconcile::access::Attributes;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug)]
-pub enum Operation<'a, K> {
+pub enum WriteOperation<'a, K> {
     /// It is new.
     Create,
     /// It was this before.
@@ -36,8 +36,8 @@ pub struct Denial {
     pub message: String,
 }
 
-/// What a rule may ask about the world.
-pub trait World {
+/// What a rule may ask beside what it is told.
+pub trait AdmissionContext {
     /// Whether the requester may do this.
     fn may(&self, attributes: &Attributes) -> Result<bool, String>;
     /// Whether this namespace exists and is on its way out.
@@ -47,7 +47,7 @@ pub trait World {
 /// Fills in what the hub decides: when taints were added, and the default set.
 pub fn mutate_managed_cluster(
     cluster: &ManagedCluster,
-    operation: Operation<'_, ManagedCluster>,
+    operation: WriteOperation<'_, ManagedCluster>,
     default_sets: bool,
     now: Timestamp,
 ) -> Result<ManagedCluster, Denial> {
@@ -55,12 +55,12 @@ pub fn mutate_managed_cluster(
     // The API keeps whole seconds.
     let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     match operation {
-        Operation::Create => cluster
+        WriteOperation::Create => cluster
             .spec
             .taints
             .iter_mut()
             .for_each(|it| it.time_added = Some(now.clone())),
-        Operation::Update(old) => {
+        WriteOperation::Update(old) => {
             let mut meddled = Vec::new();
             for taint in &mut cluster.spec.taints {
                 match old.spec.taints.iter().find(|it| it.key == taint.key) {
@@ -94,8 +94,8 @@ pub fn mutate_managed_cluster(
 pub fn validate_managed_cluster(
     user: &str,
     cluster: &ManagedCluster,
-    operation: Operation<'_, ManagedCluster>,
-    world: &impl World,
+    operation: WriteOperation<'_, ManagedCluster>,
+    context: &impl AdmissionContext,
 ) -> Result<(), Denial> {
     for config in &cluster.spec.managed_cluster_client_configs {
         if !config.url.starts_with("https://") || config.url.len() == "https://".len() {
@@ -104,28 +104,28 @@ pub fn validate_managed_cluster(
     }
     let name = cluster.name_any();
     let accepted_before = match operation {
-        Operation::Create => false,
-        Operation::Update(old) => old.spec.hub_accepts_client,
+        WriteOperation::Create => false,
+        WriteOperation::Update(old) => old.spec.hub_accepts_client,
     };
     let is_accepted_now = cluster.spec.hub_accepts_client && !accepted_before;
     let has_configs = !cluster.spec.managed_cluster_client_configs.is_empty();
-    let is_new = matches!(operation, Operation::Create);
+    let is_new = matches!(operation, WriteOperation::Create);
     // One that is there with such a name all the same, from before these rules held, can be written otherwise, and go.
     if (is_new || is_accepted_now || has_configs) && cluster.metadata.deletion_timestamp.is_none() {
         check_name(&name)?;
     }
     if is_accepted_now {
-        accept(user, &name, world)?;
+        accept(user, &name, context)?;
     }
     let set_of = |it: &ManagedCluster| it.labels().get(labels::CLUSTER_SET).cloned().unwrap_or_default();
     let old = match operation {
-        Operation::Create => String::new(),
-        Operation::Update(old) => set_of(old),
+        WriteOperation::Create => String::new(),
+        WriteOperation::Update(old) => set_of(old),
     };
     let new = set_of(cluster);
     if old != new {
         for set in [old, new].iter().filter(|it| !it.is_empty()) {
-            join(user, set, world)?;
+            join(user, set, context)?;
         }
     }
     Ok(())
@@ -135,8 +135,8 @@ pub fn validate_managed_cluster(
 pub fn validate_set_binding(
     user: &str,
     binding: &ManagedClusterSetBinding,
-    operation: Operation<'_, ManagedClusterSetBinding>,
-    world: &impl World,
+    operation: WriteOperation<'_, ManagedClusterSetBinding>,
+    context: &impl AdmissionContext,
 ) -> Result<(), Denial> {
     let set = &binding.spec.cluster_set;
     if binding.name_any() != *set {
@@ -144,8 +144,8 @@ pub fn validate_set_binding(
             "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet".to_owned(),
         ));
     }
-    if let Operation::Create = operation
-        && !may_on_set("bind", BIND, set, world)?
+    if let WriteOperation::Create = operation
+        && !may_on_set("bind", BIND, set, context)?
     {
         return Err(forbidden(
             BIND,
@@ -179,9 +179,9 @@ pub fn check_name(name: &str) -> Result<(), Denial> {
     )))
 }
 
-fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
+fn accept(user: &str, name: &str, context: &impl AdmissionContext) -> Result<(), Denial> {
     let refused = |why: String| forbidden(ACCEPT, name, &why);
-    if world.is_terminating(name).map_err(refused)? {
+    if context.is_terminating(name).map_err(refused)? {
         return Err(refused(format!("cluster namespace \"{name}\" is terminating")));
     }
     let attributes = Attributes {
@@ -192,7 +192,7 @@ fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
         namespace: None,
         name: Some(name.to_owned()),
     };
-    if world.may(&attributes).map_err(refused)? {
+    if context.may(&attributes).map_err(refused)? {
         return Ok(());
     }
     Err(refused(format!(
@@ -200,8 +200,8 @@ fn accept(user: &str, name: &str, world: &impl World) -> Result<(), Denial> {
     )))
 }
 
-fn join(user: &str, set: &str, world: &impl World) -> Result<(), Denial> {
-    if may_on_set("join", JOIN, set, world)? {
+fn join(user: &str, set: &str, context: &impl AdmissionContext) -> Result<(), Denial> {
+    if may_on_set("join", JOIN, set, context)? {
         return Ok(());
     }
     Err(forbidden(
@@ -211,7 +211,7 @@ fn join(user: &str, set: &str, world: &impl World) -> Result<(), Denial> {
     ))
 }
 
-fn may_on_set(subresource: &str, resource: &str, set: &str, world: &impl World) -> Result<bool, Denial> {
+fn may_on_set(subresource: &str, resource: &str, set: &str, context: &impl AdmissionContext) -> Result<bool, Denial> {
     let attributes = Attributes {
         verb: "create".to_owned(),
         group: ManagedCluster::GROUP.to_owned(),
@@ -220,7 +220,7 @@ fn may_on_set(subresource: &str, resource: &str, set: &str, world: &impl World) 
         namespace: None,
         name: Some(set.to_owned()),
     };
-    world.may(&attributes).map_err(|why| forbidden(resource, set, &why))
+    context.may(&attributes).map_err(|why| forbidden(resource, set, &why))
 }
 
 fn same(before: &Taint, now: &Taint) -> bool {

@@ -2,13 +2,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A world in which the requester may do what is listed, as `verb resource/subresource name`.
+/// A context in which the requester may do what is listed, as `verb resource/subresource name`.
 struct Fixture {
     rights: &'static [&'static str],
     terminating: bool,
 }
 
-impl World for Fixture {
+impl AdmissionContext for Fixture {
     fn may(&self, it: &Attributes) -> Result<bool, String> {
         let asked = format!(
             "{} {}/{} {}",
@@ -59,7 +59,7 @@ fn message(result: Result<impl std::fmt::Debug, Denial>) -> String {
 fn a_new_taint_gets_its_time_from_the_hub() {
     let sent = cluster(json!({"metadata": {"name": "cluster1"},
         "spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "1999-01-01T00:00:00Z"}]}}));
-    let made = mutate_managed_cluster(&sent, Operation::Create, true, now()).unwrap();
+    let made = mutate_managed_cluster(&sent, WriteOperation::Create, true, now()).unwrap();
     assert_eq!(made.spec.taints[0].time_added, Some(Time(now())));
     assert_eq!(
         made.labels()["cluster.open-cluster-management.io/clusterset"],
@@ -71,18 +71,23 @@ fn a_new_taint_gets_its_time_from_the_hub() {
 fn nobody_may_set_the_time_of_a_taint_on_update() {
     let old = cluster(json!({"metadata": {"name": "cluster1"},
         "spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]}}));
-    let same = mutate_managed_cluster(&old, Operation::Update(&old), true, now()).unwrap();
+    let same = mutate_managed_cluster(&old, WriteOperation::Update(&old), true, now()).unwrap();
     assert_eq!(same.spec.taints, old.spec.taints);
     let mut moved = old.clone();
     moved.spec.taints[0].time_added = None;
     assert_eq!(
-        message(mutate_managed_cluster(&moved, Operation::Update(&old), true, now())),
+        message(mutate_managed_cluster(
+            &moved,
+            WriteOperation::Update(&old),
+            true,
+            now()
+        )),
         "400 It is not allowed to set TimeAdded of Taint \"a\"."
     );
     let mut changed = old.clone();
     changed.spec.taints[0].value = "v".to_owned();
     changed.spec.taints[0].time_added = None;
-    let made = mutate_managed_cluster(&changed, Operation::Update(&old), true, now()).unwrap();
+    let made = mutate_managed_cluster(&changed, WriteOperation::Update(&old), true, now()).unwrap();
     assert_eq!(made.spec.taints[0].time_added, Some(Time(now())));
 }
 
@@ -94,18 +99,18 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
         message(validate_managed_cluster(
             "eve",
             &accepted,
-            Operation::Update(&bare()),
+            WriteOperation::Update(&bare()),
             &NOBODY
         )),
         "403 managedclusters/accept.cluster.open-cluster-management.io \"cluster1\" is forbidden: user \"eve\" cannot update the \
          HubAcceptsClient field"
     );
     assert_eq!(
-        validate_managed_cluster("admin", &accepted, Operation::Update(&bare()), &ADMIN),
+        validate_managed_cluster("admin", &accepted, WriteOperation::Update(&bare()), &ADMIN),
         Ok(())
     );
     assert_eq!(
-        validate_managed_cluster("eve", &bare(), Operation::Update(&accepted), &NOBODY),
+        validate_managed_cluster("eve", &bare(), WriteOperation::Update(&accepted), &NOBODY),
         Ok(())
     );
     let terminating = Fixture {
@@ -116,7 +121,7 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
         message(validate_managed_cluster(
             "admin",
             &accepted,
-            Operation::Create,
+            WriteOperation::Create,
             &terminating
         )),
         "403 managedclusters/accept.cluster.open-cluster-management.io \"cluster1\" is forbidden: cluster namespace \"cluster1\" is \
@@ -127,7 +132,15 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
 #[test]
 fn the_right_to_accept_cluster1_does_not_accept_cluster10() {
     let cluster10 = cluster(json!({"metadata": {"name": "cluster10"}, "spec": {"hubAcceptsClient": true}}));
-    assert!(message(validate_managed_cluster("admin", &cluster10, Operation::Create, &ADMIN)).starts_with("403 "));
+    assert!(
+        message(validate_managed_cluster(
+            "admin",
+            &cluster10,
+            WriteOperation::Create,
+            &ADMIN
+        ))
+        .starts_with("403 ")
+    );
 }
 
 #[test]
@@ -139,14 +152,14 @@ fn moving_between_sets_needs_the_right_to_join_both() {
     };
     let (default, blue, red) = (labelled("default"), labelled("blue"), labelled("red"));
     assert_eq!(
-        validate_managed_cluster("admin", &blue, Operation::Update(&default), &ADMIN),
+        validate_managed_cluster("admin", &blue, WriteOperation::Update(&default), &ADMIN),
         Ok(())
     );
     assert_eq!(
         message(validate_managed_cluster(
             "admin",
             &blue,
-            Operation::Update(&red),
+            WriteOperation::Update(&red),
             &ADMIN
         )),
         "403 managedclustersets/join.cluster.open-cluster-management.io \"red\" is forbidden: user \"admin\" cannot add/remove a \
@@ -159,7 +172,7 @@ fn a_client_url_must_be_https_and_a_name_a_dns_label() {
     let http = cluster(json!({"metadata": {"name": "cluster1"},
         "spec": {"managedClusterClientConfigs": [{"url": "http://here"}]}}));
     assert_eq!(
-        message(validate_managed_cluster("u", &http, Operation::Create, &ADMIN)),
+        message(validate_managed_cluster("u", &http, WriteOperation::Create, &ADMIN)),
         "400 url \"http://here\" is invalid in client configs"
     );
     for name in ["Cluster1", "a.b", "-a", "a-", "", &"a".repeat(64), "managed-clusters"] {
@@ -181,19 +194,19 @@ fn a_cluster_from_before_these_rules_can_be_written_and_go_whatever_its_name() {
     let wrong = "400 metadata.name format is not correct: \"edge.example\" is not a valid namespace name, use at most 63 lower \
                  case letters, digits and '-', and begin and end with a letter or digit";
     let old = of(json!({}));
-    assert_eq!(message(check(&old, Operation::Create)), wrong);
-    assert_eq!(check(&old, Operation::Update(&old)), Ok(()));
+    assert_eq!(message(check(&old, WriteOperation::Create)), wrong);
+    assert_eq!(check(&old, WriteOperation::Update(&old)), Ok(()));
     // It cannot become what needs a namespace.
     let accepted = of(json!({"spec": {"hubAcceptsClient": true}}));
-    assert_eq!(message(check(&accepted, Operation::Update(&old))), wrong);
+    assert_eq!(message(check(&accepted, WriteOperation::Update(&old))), wrong);
     // As upstream has it for all.
     let reached = of(json!({"spec": {"managedClusterClientConfigs": [{"url": "https://edge.example"}]}}));
-    assert_eq!(message(check(&reached, Operation::Update(&old))), wrong);
+    assert_eq!(message(check(&reached, WriteOperation::Update(&old))), wrong);
     let leaving = of(json!({
         "metadata": {"name": "edge.example", "deletionTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"managedClusterClientConfigs": [{"url": "https://edge.example"}]},
     }));
-    assert_eq!(check(&leaving, Operation::Update(&reached)), Ok(()));
+    assert_eq!(check(&leaving, WriteOperation::Update(&reached)), Ok(()));
 }
 
 #[test]
@@ -202,17 +215,22 @@ fn a_binding_has_the_name_of_its_set_and_needs_the_right_to_bind_it() {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"clusterSet": "blue"}}))
             .unwrap()
     };
-    assert!(message(validate_set_binding("u", &binding("b"), Operation::Create, &ADMIN)).starts_with("400 "));
+    assert!(message(validate_set_binding("u", &binding("b"), WriteOperation::Create, &ADMIN)).starts_with("400 "));
     assert_eq!(
-        validate_set_binding("u", &binding("blue"), Operation::Create, &ADMIN),
+        validate_set_binding("u", &binding("blue"), WriteOperation::Create, &ADMIN),
         Ok(())
     );
     assert_eq!(
-        message(validate_set_binding("u", &binding("blue"), Operation::Create, &NOBODY)),
+        message(validate_set_binding(
+            "u",
+            &binding("blue"),
+            WriteOperation::Create,
+            &NOBODY
+        )),
         "403 managedclustersets/bind.apps \"blue\" is forbidden: user \"u\" is not allowed to bind cluster set \"blue\""
     );
     assert_eq!(
-        validate_set_binding("u", &binding("blue"), Operation::Update(&binding("blue")), &NOBODY),
+        validate_set_binding("u", &binding("blue"), WriteOperation::Update(&binding("blue")), &NOBODY),
         Ok(())
     );
 }

@@ -542,7 +542,7 @@ async fn a_second_agent_with_the_same_cluster_name_does_not_take_over() {
 
 // A certificate of the hub for the agent `abcde` of cluster1 that has this long to live, of a life begun five minutes ago.
 async fn with_credential(world: &World, seconds: i64) {
-    let subject = credential::csr::Subject::agent("cluster1", "abcde");
+    let subject = credential::csr::CertificateSubject::agent("cluster1", "abcde");
     let groups: Vec<_> = subject.organizations.iter().map(String::as_str).collect();
     let pki = world.hub.server.pki();
     let pair = pki
@@ -617,7 +617,7 @@ async fn an_agent_that_was_away_for_longer_than_its_certificate_lives_joins_agai
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_hub_plans_empty_pages() {
-    use ocm_reconcile::{Clients, settle::settle};
+    use ocm_reconcile::{Caches, Clients, settle::settle};
     use registration::hub::{
         cluster_roles::ClusterRoles, default_sets::DefaultSets, lifecycle::Lifecycle, taints::Taints,
     };
@@ -630,33 +630,26 @@ async fn an_idle_hub_plans_empty_pages() {
         .await;
     agent.stop().await;
     let client = world.hub.client();
-    let caches = registration::hub::Caches::start(&client, &world.cancel);
-    caches.synced().await;
-    let clients = Clients::hub(client.clone());
+    let caches = Caches::new(client.clone(), world.cancel.clone());
+    let clients = Clients::hub(client);
     let options = Arc::new(HubOptions::default());
     let none: Vec<String> = Vec::new();
-    let lifecycle = Lifecycle::new(client.clone(), &caches, options.clone());
+    let lifecycle = Lifecycle::new(&caches, &options);
+    let roles = ClusterRoles::new(&caches, &options);
+    let (taints, default_sets) = (Taints::new(&caches, &options), DefaultSets::new(&caches));
+    caches.synced().await;
     assert_eq!(settle(&lifecycle, &clients, "cluster1", 2).await.unwrap(), none);
-    let roles = ClusterRoles::new(client.clone(), &caches, options.clone());
     assert_eq!(settle(&roles, &clients, "shared", 2).await.unwrap(), none);
-    assert_eq!(
-        settle(&Taints::new(&caches, options.clone()), &clients, "cluster1", 2)
-            .await
-            .unwrap(),
-        none
-    );
+    assert_eq!(settle(&taints, &clients, "cluster1", 2).await.unwrap(), none);
     for set in ["default", "global"] {
-        assert_eq!(
-            settle(&DefaultSets::new(&caches), &clients, set, 2).await.unwrap(),
-            none
-        );
+        assert_eq!(settle(&default_sets, &clients, set, 2).await.unwrap(), none);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_in_a_bound_set_settles_with_a_profile_that_says_what_it_says() {
     use ocm_api::{cluster::ManagedClusterSetBinding, multicluster::ClusterProfile};
-    use ocm_reconcile::{Clients, settle::settle};
+    use ocm_reconcile::{Caches, Clients, settle::settle};
     use registration::hub::{
         cluster_profiles::ClusterProfiles, cluster_sets::ClusterSets, managed_namespaces::ManagedNamespaces,
         set_bindings::SetBindings,
@@ -696,24 +689,20 @@ async fn a_cluster_in_a_bound_set_settles_with_a_profile_that_says_what_it_says(
 
     let stop = CancellationToken::new();
     let clients = Clients::hub(client.clone());
-    // Fresh caches for each round, which have seen what the one before wrote.
-    let fresh = async || {
-        let caches = registration::hub::Caches::start(&client, &stop);
-        caches.synced().await;
-        let profiles: Cache<ClusterProfile> = Cache::start(Api::all(client.clone()), stop.clone());
-        profiles.synced().await;
-        (caches, profiles)
-    };
     let mut written = Vec::new();
     for _ in 0..4 {
-        let (caches, profiles) = fresh().await;
+        // Fresh caches for each round, which have seen what the one before wrote.
+        let caches = Caches::new(client.clone(), stop.clone());
+        let shown = ClusterProfiles::new(&caches);
+        let (bound, counted) = (SetBindings::new(&caches), ClusterSets::new(&caches));
+        let told = ManagedNamespaces::new(&caches);
+        caches.synced().await;
         let once = |it: Result<Vec<String>, _>| it.map_or_else(|_: ocm_reconcile::ObserveError| 1, |it| it.len());
         // First, because the caches may hear of the others' writes while they go on.
-        let shown = ClusterProfiles::new(client.clone(), &caches, &profiles);
         let shown = once(settle(&shown, &clients, "default/cluster1", 1).await);
-        let bound = once(settle(&SetBindings::new(&caches), &clients, "default/prod", 1).await);
-        let counted = once(settle(&ClusterSets::new(&caches), &clients, "prod", 1).await);
-        let told = once(settle(&ManagedNamespaces::new(&caches), &clients, "cluster1", 1).await);
+        let bound = once(settle(&bound, &clients, "default/prod", 1).await);
+        let counted = once(settle(&counted, &clients, "prod", 1).await);
+        let told = once(settle(&told, &clients, "cluster1", 1).await);
         written.push((bound, counted, told, shown));
     }
     // The profile waits for the binding to hold, is made, and told what its cluster says.

@@ -60,9 +60,9 @@ const CLUSTERS_MAX: i64 = 500;
 
 impl Up {
     /// What the flags mean.
-    fn wanted(&self) -> fleet::Wanted {
+    fn wanted(&self) -> fleet::FleetOptions {
         let default = (!self.ephemeral).then(|| PathBuf::from(".drover"));
-        fleet::Wanted {
+        fleet::FleetOptions {
             data_dir: self.data_dir.clone().or(default),
             ephemeral: self.ephemeral,
             clusters: self.clusters,

@@ -7,7 +7,7 @@ use kube_store::{Store, status::Status};
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSetBinding};
 use ocm_reconcile::access;
 use registration::admission::{
-    self, Denial, Operation, World,
+    self, AdmissionContext, Denial, WriteOperation,
     fields::{self, Writer},
 };
 use serde::de::DeserializeOwned;
@@ -79,11 +79,16 @@ pub fn fill_cluster(object: &mut Value, old: Option<&Value>, default_sets: bool)
 ///
 /// # Errors
 /// 400 for what is no cluster, 403 for what the writer has no right to.
-pub fn validate_cluster(by: Writer<'_>, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+pub fn validate_cluster(
+    by: Writer<'_>,
+    object: &Value,
+    old: Option<&Value>,
+    context: &impl AdmissionContext,
+) -> Result<(), Denial> {
     let new: ManagedCluster = read(object)?;
     let before = old.map(read::<ManagedCluster>).transpose()?;
-    admission::validate_managed_cluster(by.user, &new, operation(before.as_ref()), world)?;
-    fields::check_cluster(by, object, old, world)
+    admission::validate_managed_cluster(by.user, &new, operation(before.as_ref()), context)?;
+    fields::check_cluster(by, object, old, context)
 }
 
 /// Whether this writer may write this status of a cluster.
@@ -98,19 +103,29 @@ pub fn validate_cluster_status(by: Writer<'_>, object: &Value, old: Option<&Valu
 ///
 /// # Errors
 /// 403 where it takes a right that the writer does not have.
-pub fn validate_add_on(by: Writer<'_>, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
-    fields::check_add_on(by, object, old, world)
+pub fn validate_add_on(
+    by: Writer<'_>,
+    object: &Value,
+    old: Option<&Value>,
+    context: &impl AdmissionContext,
+) -> Result<(), Denial> {
+    fields::check_add_on(by, object, old, context)
 }
 
 /// Whether this user may write this binding of a set.
-pub fn validate_set_binding(user: &str, object: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+pub fn validate_set_binding(
+    user: &str,
+    object: &Value,
+    old: Option<&Value>,
+    context: &impl AdmissionContext,
+) -> Result<(), Denial> {
     let new: ManagedClusterSetBinding = read(object)?;
     let old = old.map(read::<ManagedClusterSetBinding>).transpose()?;
-    admission::validate_set_binding(user, &new, operation(old.as_ref()), world)
+    admission::validate_set_binding(user, &new, operation(old.as_ref()), context)
 }
 
-fn operation<K>(old: Option<&K>) -> Operation<'_, K> {
-    old.map_or(Operation::Create, Operation::Update)
+fn operation<K>(old: Option<&K>) -> WriteOperation<'_, K> {
+    old.map_or(WriteOperation::Create, WriteOperation::Update)
 }
 
 impl Admission for Registration {
@@ -128,7 +143,7 @@ impl Admission for Registration {
     }
 
     fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
-        let world = Seen {
+        let context = Seen {
             review,
             store: self.store.get(),
         };
@@ -138,13 +153,13 @@ impl Admission for Registration {
         };
         let old = review.old;
         let (webhook, said) = match (review.resource, review.subresource) {
-            (CLUSTERS, "") => (CLUSTER_VALIDATORS, validate_cluster(by, object, old, &world)),
+            (CLUSTERS, "") => (CLUSTER_VALIDATORS, validate_cluster(by, object, old, &context)),
             (CLUSTERS, "status") => (CLUSTER_VALIDATORS, validate_cluster_status(by, object, old)),
             (BINDINGS, "") => (
                 SET_BINDING_VALIDATORS,
-                validate_set_binding(by.user, object, old, &world),
+                validate_set_binding(by.user, object, old, &context),
             ),
-            (ADD_ONS, "") => (ADD_ON_VALIDATORS, validate_add_on(by, object, old, &world)),
+            (ADD_ONS, "") => (ADD_ON_VALIDATORS, validate_add_on(by, object, old, &context)),
             _ => return Ok(vec![]),
         };
         said.map(|()| vec![])
@@ -175,7 +190,7 @@ struct Seen<'a> {
     store: Option<&'a Arc<Store>>,
 }
 
-impl World for Seen<'_> {
+impl AdmissionContext for Seen<'_> {
     fn may(&self, asked: &access::Attributes) -> Result<bool, String> {
         Ok((self.review.may)(&asked_of(asked)))
     }

@@ -10,7 +10,7 @@ use ocm_api::{addon, annotations, cluster::ManagedCluster, conditions::managed_c
 use ocm_reconcile::access::Attributes;
 use serde_json::{Map, Value};
 
-use super::{Denial, World};
+use super::{AdmissionContext, Denial};
 
 /// What an agent may write into the spec of its ManagedCluster.
 pub const AGENTS_SPEC: [&str; 1] = ["managedClusterClientConfigs"];
@@ -66,7 +66,12 @@ impl Writer<'_> {
 ///
 /// # Errors
 /// 403 and the field.
-pub fn check_cluster(by: Writer<'_>, cluster: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
+pub fn check_cluster(
+    by: Writer<'_>,
+    cluster: &Value,
+    old: Option<&Value>,
+    context: &impl AdmissionContext,
+) -> Result<(), Denial> {
     let name = text(cluster, "/metadata/name");
     let none = Value::Null;
     let changed = changes(old.unwrap_or(&none), cluster);
@@ -80,7 +85,7 @@ pub fn check_cluster(by: Writer<'_>, cluster: &Value, old: Option<&Value>, world
     {
         // Whoever may write the cluster once it is there may as well make it so.
         let update = attributes(ManagedCluster::GROUP, "managedclusters", "update", None, Some(name));
-        if !ask(world, &update, CLUSTERS, name)? {
+        if !ask(context, &update, CLUSTERS, name)? {
             let user = by.user;
             let why = format!("user \"{user}\" may create clusters and not update them, so it cannot set {field}");
             return Err(forbidden(CLUSTERS, name, &why));
@@ -88,7 +93,7 @@ pub fn check_cluster(by: Writer<'_>, cluster: &Value, old: Option<&Value>, world
     }
     if let Some(field) = changed.iter().find(|it| it.is_inherited()) {
         let update = attributes(addon::GROUP, "managedclusteraddons", "update", Some(name), None);
-        if !ask(world, &update, CLUSTERS, name)? {
+        if !ask(context, &update, CLUSTERS, name)? {
             let why = format!(
                 "user \"{}\" cannot set {field}, which the add-ons of the cluster inherit: that takes the right to update \
                  managedclusteraddons in namespace \"{name}\"",
@@ -97,7 +102,7 @@ pub fn check_cluster(by: Writer<'_>, cluster: &Value, old: Option<&Value>, world
             return Err(forbidden(CLUSTERS, name, &why));
         }
     }
-    hosting(by, CLUSTERS, cluster, old, world)
+    hosting(by, CLUSTERS, cluster, old, context)
 }
 
 /// Whether this writer may write this status of a ManagedCluster.
@@ -117,8 +122,13 @@ pub fn check_status(by: Writer<'_>, cluster: &Value, old: &Value) -> Result<(), 
 ///
 /// # Errors
 /// 403 and the annotation.
-pub fn check_add_on(by: Writer<'_>, add_on: &Value, old: Option<&Value>, world: &impl World) -> Result<(), Denial> {
-    hosting(by, ADD_ONS, add_on, old, world)
+pub fn check_add_on(
+    by: Writer<'_>,
+    add_on: &Value,
+    old: Option<&Value>,
+    context: &impl AdmissionContext,
+) -> Result<(), Denial> {
+    hosting(by, ADD_ONS, add_on, old, context)
 }
 
 /// The agent of a hosted add-on comes to the hosting cluster as a work: who may make works there may say so.
@@ -127,7 +137,7 @@ fn hosting(
     resource: &str,
     object: &Value,
     old: Option<&Value>,
-    world: &impl World,
+    context: &impl AdmissionContext,
 ) -> Result<(), Denial> {
     let host = |it: &Value| {
         let value = &it["metadata"]["annotations"][annotations::ADDON_HOSTING_CLUSTER];
@@ -139,7 +149,7 @@ fn hosting(
     }
     let name = text(object, "/metadata/name");
     let create = attributes(work::GROUP, "manifestworks", "create", Some(&wanted), None);
-    if ask(world, &create, resource, name)? {
+    if ask(context, &create, resource, name)? {
         return Ok(());
     }
     let why = format!(
@@ -317,8 +327,8 @@ fn attributes(group: &str, resource: &str, verb: &str, namespace: Option<&str>, 
     }
 }
 
-fn ask(world: &impl World, attributes: &Attributes, resource: &str, name: &str) -> Result<bool, Denial> {
-    world.may(attributes).map_err(|why| forbidden(resource, name, &why))
+fn ask(context: &impl AdmissionContext, attributes: &Attributes, resource: &str, name: &str) -> Result<bool, Denial> {
+    context.may(attributes).map_err(|why| forbidden(resource, name, &why))
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -2,10 +2,10 @@ use serde_json::json;
 
 use super::*;
 
-/// A world in which the writer may do what is listed, as `verb resource namespace/name`.
+/// A context in which the writer may do what is listed, as `verb resource namespace/name`.
 struct Rights(&'static [&'static str]);
 
-impl World for Rights {
+impl AdmissionContext for Rights {
     fn may(&self, it: &Attributes) -> Result<bool, String> {
         let place = [it.namespace.as_deref(), it.name.as_deref()]
             .map(Option::unwrap_or_default)
@@ -240,13 +240,13 @@ fn the_agents_of_add_ons_are_agents() {
 
 #[test]
 fn whoever_may_only_create_a_cluster_says_of_it_what_an_agent_would() {
-    let create = |part: Value, world: &Rights| {
+    let create = |part: Value, context: &Rights| {
         let mut new = json!({"metadata": {"name": "cluster1"}, "spec": {}});
         for (key, value) in part.as_object().unwrap() {
             new[key] = value.clone();
             new["metadata"]["name"] = json!("cluster1");
         }
-        check_cluster(person(), &new, None, world).is_ok()
+        check_cluster(person(), &new, None, context).is_ok()
     };
     let upstreams = json!({
         "metadata": {"annotations": {"agent.open-cluster-management.io/arn": "x"},

@@ -16,7 +16,7 @@ pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 /// What the API server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum ApiServerHealth {
     /// It is well.
     Ok,
     /// It is not, with the status it answered (0 when it did not) and its words.
@@ -24,24 +24,24 @@ pub(super) enum Health {
 }
 
 /// Asks `/livez`, and `/healthz` where the former does not exist or is forbidden.
-pub(super) async fn probe(client: &Client) -> Health {
+pub(super) async fn probe(client: &Client) -> ApiServerHealth {
     match ask(client, "/livez").await {
-        Health::Failed { code: 404 | 403, .. } => ask(client, "/healthz").await,
+        ApiServerHealth::Failed { code: 404 | 403, .. } => ask(client, "/healthz").await,
         health => health,
     }
 }
 
-async fn ask(client: &Client, path: &str) -> Health {
+async fn ask(client: &Client, path: &str) -> ApiServerHealth {
     let request = http::Request::get(path)
         .body(Vec::new())
         .expect("a path makes a request");
     match client.request_text(request).await {
-        Ok(_) => Health::Ok,
-        Err(kube::Error::Api(status)) => Health::Failed {
+        Ok(_) => ApiServerHealth::Ok,
+        Err(kube::Error::Api(status)) => ApiServerHealth::Failed {
             code: status.code,
             text: status.message.clone(),
         },
-        Err(error) => Health::Failed {
+        Err(error) => ApiServerHealth::Failed {
             code: 0,
             text: error.to_string(),
         },
@@ -49,15 +49,19 @@ async fn ask(client: &Client, path: &str) -> Health {
 }
 
 /// What to say about it; `None` while a failure is too young to count.
-pub(super) fn verdict(health: &Health, failing_since: Option<Timestamp>, now: Timestamp) -> Option<ConditionUpdate> {
+pub(super) fn condition_of(
+    health: &ApiServerHealth,
+    failing_since: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<ConditionUpdate> {
     match health {
-        Health::Ok => Some(wanted(
+        ApiServerHealth::Ok => Some(wanted(
             managed_cluster::AVAILABLE,
             true,
             reason::AVAILABLE,
             "Managed cluster is available",
         )),
-        Health::Failed { code, text } => {
+        ApiServerHealth::Failed { code, text } => {
             let lasted = failing_since
                 .map(|it| now.duration_since(it).unsigned_abs())
                 .unwrap_or_default();
@@ -80,17 +84,17 @@ mod tests {
 
     #[test]
     fn a_short_failure_says_nothing_and_a_long_one_does() {
-        let failed = Health::Failed {
+        let failed = ApiServerHealth::Failed {
             code: 500,
             text: "etcd is gone".to_owned(),
         };
         let start = Timestamp::from_second(1000).unwrap();
-        let after = |seconds| verdict(&failed, Some(start), start + Duration::from_secs(seconds));
+        let after = |seconds| condition_of(&failed, Some(start), start + Duration::from_secs(seconds));
         assert_eq!(after(19), None);
         assert_eq!(
             after(20).map(|it| it.message),
             Some("The kube-apiserver is not ok, status code: 500, etcd is gone".to_owned())
         );
-        assert!(verdict(&Health::Ok, None, start).is_some());
+        assert!(condition_of(&ApiServerHealth::Ok, None, start).is_some());
     }
 }

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube_primitives::quantity::total;
 
-use super::node::Node;
+use super::node::NodeResources;
 
 /// Sums by resource name.
 pub(super) type Resources = BTreeMap<String, Quantity>;
 
 /// What all nodes together have.
-pub(super) fn capacity(nodes: &[Node]) -> Resources {
+pub(super) fn capacity(nodes: &[NodeResources]) -> Resources {
     add(nodes.iter().map(|it| &it.status.capacity))
 }
 
 /// What the schedulable nodes together can give.
-pub(super) fn allocatable(nodes: &[Node]) -> Resources {
+pub(super) fn allocatable(nodes: &[NodeResources]) -> Resources {
     add(nodes
         .iter()
         .filter(|it| !it.spec.unschedulable)
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_cordoned_node_counts_for_capacity_only() {
-        let nodes: Vec<Node> = serde_json::from_value(json!([
+        let nodes: Vec<NodeResources> = serde_json::from_value(json!([
             {"metadata": {"name": "a"}, "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3500m"}}},
             {"metadata": {"name": "b"}, "spec": {"unschedulable": true},
                 "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3500m"}}},

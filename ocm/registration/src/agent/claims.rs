@@ -8,11 +8,30 @@ use ocm_api::{
     labels,
 };
 
+use super::AgentOptions;
+
+/// How many claims are told.
+pub(super) struct ClaimLimits {
+    /// How many that are not reserved.
+    pub custom_max: usize,
+    /// Claims whose names end so are reserved as well.
+    pub reserved_suffixes: Vec<String>,
+}
+
+impl ClaimLimits {
+    /// As an agent was told.
+    pub fn of(options: &AgentOptions) -> Self {
+        Self {
+            custom_max: options.custom_claims_max,
+            reserved_suffixes: options.reserved_claim_suffixes.clone(),
+        }
+    }
+}
+
 /// Reserved claims by name, then so many others by name.
 pub(super) fn told<'a>(
     claims: impl IntoIterator<Item = &'a ClusterClaim>,
-    custom_max: usize,
-    reserved_suffixes: &[String],
+    limits: &ClaimLimits,
 ) -> Vec<ManagedClusterClaim> {
     let (mut reserved, mut custom) = (Vec::new(), Vec::new());
     for claim in claims
@@ -20,8 +39,8 @@ pub(super) fn told<'a>(
         .filter(|it| !it.labels().contains_key(labels::SPOKE_ONLY))
     {
         let name = claim.name_any();
-        let is_reserved =
-            RESERVED_CLAIMS.contains(&name.as_str()) || reserved_suffixes.iter().any(|it| name.ends_with(it.as_str()));
+        let is_reserved = RESERVED_CLAIMS.contains(&name.as_str())
+            || limits.reserved_suffixes.iter().any(|it| name.ends_with(it.as_str()));
         let list = if is_reserved { &mut reserved } else { &mut custom };
         list.push(ManagedClusterClaim {
             name,
@@ -30,7 +49,7 @@ pub(super) fn told<'a>(
     }
     reserved.sort_by(|a, b| a.name.cmp(&b.name));
     custom.sort_by(|a, b| a.name.cmp(&b.name));
-    custom.truncate(custom_max);
+    custom.truncate(limits.custom_max);
     reserved.append(&mut custom);
     reserved
 }
@@ -83,10 +102,11 @@ mod tests {
             claim("x.own"),
             claim("id.k8s.io"),
         ];
-        let names: Vec<_> = told(&all, 1, &[".own".to_owned()])
-            .into_iter()
-            .map(|it| it.name)
-            .collect();
+        let limits = ClaimLimits {
+            custom_max: 1,
+            reserved_suffixes: vec![".own".to_owned()],
+        };
+        let names: Vec<_> = told(&all, &limits).into_iter().map(|it| it.name).collect();
         assert_eq!(
             names,
             ["id.k8s.io", "platform.open-cluster-management.io", "x.own", "b"]

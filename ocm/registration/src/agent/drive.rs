@@ -6,7 +6,7 @@ use std::{
 };
 
 use credential::{
-    Connection, Loaded, Problem,
+    Connection, KubeconfigProblem, Loaded,
     hub_secret::{self, Data, TLS_CRT, Validity},
     kubeconfig,
 };
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, api::ObjectMeta, runtime::watcher};
 use ocm_api::{cluster::ManagedCluster, condition::ConditionUpdate};
-use ocm_reconcile::{Cache, Clients, Plan, Site, StepError, execute};
+use ocm_reconcile::{Cache, Caches, Clients, Controller, Plan, Queue, Site, StepError, cache::Watching, execute};
 use rand::RngExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +22,9 @@ use tracing::{info, warn};
 
 use super::{
     AgentError, AgentOptions, Phase, PhaseSeen,
-    enrolment::{self, Word},
-    joining, phase,
+    enrolment::{self, JoinProgress, ReportProgress},
+    joining::Joining,
+    phase,
     session::{self, Ended},
 };
 use crate::admission::check_name;
@@ -38,7 +39,7 @@ const JOIN_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::
 /// # Errors
 /// When it cannot begin: the name is none, the bootstrap kubeconfig cannot be read, or, with `fail_fast`, does not work.
 pub async fn run(options: AgentOptions, cancel: CancellationToken) -> Result<(), AgentError> {
-    let agent = Agent::prepare(options, &cancel).await?;
+    let agent = RegistrationAgent::prepare(options, &cancel).await?;
     let result = agent.drive(&cancel).await;
     agent.options.sessions.send_replace(None);
     if result.is_ok() {
@@ -51,7 +52,7 @@ pub async fn run(options: AgentOptions, cancel: CancellationToken) -> Result<(),
 }
 
 /// One agent: what it is, and what it has on its own cluster.
-pub(super) struct Agent {
+pub(super) struct RegistrationAgent {
     pub options: AgentOptions,
     pub cluster: String,
     pub id: String,
@@ -62,7 +63,7 @@ pub(super) struct Agent {
     said: Mutex<Option<Phase>>,
 }
 
-impl Agent {
+impl RegistrationAgent {
     async fn prepare(options: AgentOptions, cancel: &CancellationToken) -> Result<Arc<Self>, AgentError> {
         // A name that can never work is told before anything is touched.
         if let Some(name) = &options.cluster_name {
@@ -86,7 +87,12 @@ impl Agent {
             .or_else(|| earlier(hub_secret::CLUSTER_NAME));
         let id = options.agent_id.clone().or_else(|| earlier(hub_secret::AGENT_NAME));
         let only = watcher::Config::default().fields(&format!("metadata.name={}", options.hub_kubeconfig_secret));
-        let secrets = Cache::start_with(api, only, cancel.clone());
+        let watching = Watching {
+            selection: only,
+            ..Watching::default()
+        };
+        let caches = Caches::new(options.management.clone(), cancel.clone());
+        let secrets = caches.in_namespace(&options.component_namespace, watching);
         tokio::select! {
             () = cancel.cancelled() => {}
             () = secrets.synced() => {}
@@ -162,9 +168,9 @@ impl Agent {
         seen: &PhaseSeen,
         refused: Option<&[u8]>,
         cancel: &CancellationToken,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), KubeconfigProblem> {
         bootstrap.check(Timestamp::now())?;
-        let bad = |why: String| Problem::BadMaterial {
+        let bad = |why: String| KubeconfigProblem::BadMaterial {
             path: bootstrap.path.clone(),
             why,
         };
@@ -179,21 +185,22 @@ impl Agent {
         }
         let stop = cancel.child_token();
         let (speaker, before) = (self.clone(), seen.clone());
-        let tell: enrolment::Tell = Arc::new(move |word| {
+        let report: ReportProgress = Arc::new(move |progress| {
             let seen = before.clone();
-            speaker.say(&match word {
-                Word::Request(it) => PhaseSeen {
+            speaker.say(&match progress {
+                JoinProgress::Request(it) => PhaseSeen {
                     request: Some(it),
                     ..seen
                 },
-                Word::Hindrance(it) => PhaseSeen {
+                JoinProgress::Hindrance(it) => PhaseSeen {
                     hindrance: Some(it),
                     ..seen
                 },
             });
         });
-        let creating = joining::start(self, hub.clone(), tell.clone(), &stop);
-        let enrolled = enrolment::obtain(self, bootstrap, hub, false, refused, tell, &stop);
+        let joining = Joining::new(self, &Caches::new(hub.clone(), stop.clone()), report.clone());
+        let creating = Controller::new(joining).start_on_hub(hub.clone(), stop.clone());
+        let enrolled = enrolment::obtain(self, bootstrap, hub, false, refused, report, &stop);
         tokio::select! {
             () = cancel.cancelled() => {}
             () = enrolled => {}
@@ -225,6 +232,15 @@ impl Agent {
             data.remove(TLS_CRT);
         }
         data
+    }
+
+    /// Has our cluster looked at whenever the certificate was renewed, or could not be.
+    pub async fn wake_after_rotation(self: Arc<Self>, queue: Queue, stop: CancellationToken) {
+        let mut rotation = self.rotation.subscribe();
+        // The sender lives in the agent that we hold.
+        while let Some(Ok(())) = stop.run_until_cancelled(rotation.changed()).await {
+            queue.add(&self.cluster);
+        }
     }
 
     /// Tells the phase that follows from this, if it is another than the last.

@@ -5,44 +5,37 @@
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::ByteString;
-use kube::{Api, Client, ResourceExt};
-use ocm_api::{
-    annotations,
-    cluster::{ClientConfig, ManagedCluster, ManagedClusterSpec},
-    condition,
-    conditions::managed_cluster,
-};
-use ocm_reconcile::{
-    Clients, Note, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait, plan,
-};
+use kube::Api;
+use ocm_api::cluster::ManagedCluster;
+use ocm_reconcile::{Caches, Note, ObserveError, Outcome, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 use rand::RngExt;
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    drive::Agent,
-    enrolment::{Tell, Word},
+    drive::RegistrationAgent,
+    enrolment::{JoinProgress, ReportProgress},
+    own_cluster, permissions,
 };
-use crate::status;
+use crate::api_reader::ApiReader;
 
-struct Joining {
-    agent: Arc<Agent>,
-    hub: Client,
-    tell: Tell,
+/// The reconciler.
+pub(super) struct Joining {
+    agent: Arc<RegistrationAgent>,
+    hub: ApiReader,
+    report: ReportProgress,
 }
 
 /// What a plan is made from.
 pub(super) struct Seen {
     /// The cluster as it should be created.
-    pub wanted: ManagedCluster,
+    pub desired: ManagedCluster,
     /// What the hub says about it.
-    pub found: Found,
+    pub found: OnHub,
     /// When to look again.
     pub again: Duration,
 }
 
 /// What the hub says.
-pub(super) enum Found {
+pub(super) enum OnHub {
     /// Nothing, because we may not ask.
     Forbidden,
     /// There is none.
@@ -51,53 +44,44 @@ pub(super) enum Found {
     Present(Box<ManagedCluster>),
 }
 
-/// Starts it.
-pub(super) fn start(agent: &Arc<Agent>, hub: Client, tell: Tell, stop: &CancellationToken) -> Running {
-    let queue = Queue::new();
-    queue.add(&agent.cluster);
-    let joining = Joining {
-        agent: agent.clone(),
-        hub: hub.clone(),
-        tell,
-    };
-    ocm_reconcile::spawn(joining, Clients::hub(hub), queue, 1, stop.clone())
-}
-
-/// The cluster as it should be created.
-pub(super) fn wanted(agent: &Agent) -> ManagedCluster {
-    let options = &agent.options;
-    let client_config = |url: &String| ClientConfig {
-        url: url.clone(),
-        ca_bundle: options.external_ca_bundle.clone().map(ByteString),
-    };
-    let spec = ManagedClusterSpec {
-        managed_cluster_client_configs: options.external_server_urls.iter().map(client_config).collect(),
-        // A new object carries the default itself, so that it reads the same on a hub whose CRD has none.
-        lease_duration_seconds: options.lease_duration_seconds.unwrap_or(60),
-        ..ManagedClusterSpec::default()
-    };
-    let mut cluster = ManagedCluster::new(&agent.cluster, spec);
-    let ours = options
-        .cluster_annotations
-        .iter()
-        .filter(|(key, _)| key.starts_with(annotations::AGENT_PREFIX));
-    let ours: std::collections::BTreeMap<_, _> = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
-    if !ours.is_empty() {
-        cluster.metadata.annotations = Some(ours);
+impl Joining {
+    /// Asks the hub behind these, and tells what stands in the way. It may not be let look, and watches nothing.
+    pub fn new(agent: &Arc<RegistrationAgent>, hub: &Caches, report: ReportProgress) -> Self {
+        Self {
+            agent: agent.clone(),
+            hub: ApiReader::of(hub),
+            report,
+        }
     }
-    cluster
 }
 
 #[async_trait]
 impl Reconciler for Joining {
     const NAME: &'static str = "managed-cluster-creating";
+    const RIGHTS: &'static [Right] = &[
+        permissions::OWN_CLUSTER,
+        Right::new(
+            ManagedCluster::GROUP,
+            "managedclusters",
+            "create",
+            "On the hub: our cluster, unless it is there.",
+        ),
+    ];
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        let cluster = self.agent.cluster.clone();
+        watches.signal("the start", |queue| queue.add(cluster));
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let found = match Api::<ManagedCluster>::all(self.hub.clone()).get_opt(name).await {
-            Ok(Some(cluster)) => Found::Present(Box::new(cluster)),
-            Ok(None) => Found::Missing,
-            Err(kube::Error::Api(status)) if status.code == 401 || status.code == 403 => Found::Forbidden,
+        let found = match Api::<ManagedCluster>::all(self.hub.client()?.clone())
+            .get_opt(name)
+            .await
+        {
+            Ok(Some(cluster)) => OnHub::Present(Box::new(cluster)),
+            Ok(None) => OnHub::Missing,
+            Err(kube::Error::Api(status)) if status.code == 401 || status.code == 403 => OnHub::Forbidden,
             Err(error) => return Err(error.into()),
         };
         let again = self
@@ -107,7 +91,7 @@ impl Reconciler for Joining {
             .creation
             .mul_f64(rand::rng().random_range(1.0..2.0));
         Ok(Seen {
-            wanted: wanted(&self.agent),
+            desired: own_cluster::desired(&self.agent),
             found,
             again,
         })
@@ -115,21 +99,19 @@ impl Reconciler for Joining {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = match &seen.found {
-            Found::Forbidden => Plan::only(Note::Remark(
+            OnHub::Forbidden => Plan::only(Note::Remark(
                 "the hub does not let us look at ManagedClusters".to_owned(),
             )),
-            Found::Missing => {
+            OnHub::Missing => {
                 let mut plan = Plan::new();
-                plan.create(Site::Hub, &seen.wanted);
+                plan.create(Site::Hub, &seen.desired);
                 plan
             }
             // A cluster that has joined has an agent. Until the hub has taken us for it, we may be another with the same name.
-            Found::Present(cluster) if condition::is_true(status::conditions(cluster), managed_cluster::JOINED) => {
-                Plan::only(Note::Remark(
-                    "the cluster has joined before: its client configs are left alone".to_owned(),
-                ))
-            }
-            Found::Present(cluster) => add_client_configs(cluster, &seen.wanted),
+            OnHub::Present(cluster) if own_cluster::has_joined(cluster) => Plan::only(Note::Remark(
+                "the cluster has joined before: its client configs are left alone".to_owned(),
+            )),
+            OnHub::Present(cluster) => own_cluster::add_client_configs(cluster, &seen.desired),
         };
         plan.look_again(seen.again);
         plan
@@ -137,38 +119,9 @@ impl Reconciler for Joining {
 
     fn remember(&self, _: &Seen, outcome: &Outcome) {
         if !outcome.succeeded() {
-            (self.tell)(Word::Hindrance(outcome.error_text()));
+            (self.report)(JoinProgress::Hindrance(outcome.error_text()));
         }
     }
-}
-
-/// An update of the whole object, because agents may update their ManagedCluster but not patch it.
-pub(super) fn add_client_configs(cluster: &ManagedCluster, wanted: &ManagedCluster) -> Plan {
-    let mut plan = Plan::new();
-    let mut new = cluster.clone();
-    for config in &wanted.spec.managed_cluster_client_configs {
-        if !new
-            .spec
-            .managed_cluster_client_configs
-            .iter()
-            .any(|it| it.url == config.url)
-        {
-            new.spec.managed_cluster_client_configs.push(config.clone());
-        }
-    }
-    if new.spec != cluster.spec {
-        if !wanted.annotations().is_empty() {
-            new.annotations_mut().extend(wanted.annotations().clone());
-        }
-        let target = Target::of(Site::Hub, cluster);
-        let object = plan::typed(&new, &target.api_resource);
-        plan.push(Step::Replace {
-            target,
-            subresource: None,
-            object,
-        });
-    }
-    plan
 }
 
 #[cfg(test)]
@@ -179,11 +132,11 @@ mod tests {
 
     fn check(found: Option<Value>, wanted: Value, printed: &str) {
         let found = match found {
-            Some(cluster) => Found::Present(serde_json::from_value(cluster).unwrap()),
-            None => Found::Missing,
+            Some(cluster) => OnHub::Present(serde_json::from_value(cluster).unwrap()),
+            None => OnHub::Missing,
         };
         let seen = Seen {
-            wanted: serde_json::from_value(wanted).unwrap(),
+            desired: serde_json::from_value(wanted).unwrap(),
             found,
             again: Duration::from_secs(3600),
         };

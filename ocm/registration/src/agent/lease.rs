@@ -4,32 +4,30 @@
 //! the hub's; renews while the cluster is not accepted.
 //! Upstream: ocm `pkg/registration/spoke/lease/lease_controller.go`.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
-use kube::{Api, Client};
-use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster, namespaces};
+use kube::Api;
+use ocm_api::{cluster::ManagedCluster, namespaces};
 use ocm_reconcile::{
-    Cache, Clients, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step, Target, async_trait, plan,
+    Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, Watches, async_trait, plan, rbac::Right,
 };
+use parking_lot::Mutex;
 use rand::RngExt;
-use tokio_util::sync::CancellationToken;
 
-use super::drive::Agent;
-use crate::status;
+use super::{drive::RegistrationAgent, own_cluster};
+use crate::api_reader::ApiReader;
 
 /// How soon to look for a lease that the hub has not created yet.
 const MISSING_AGAIN: Duration = Duration::from_millis(500);
 
-struct Heartbeat {
-    agent: Arc<Agent>,
-    hub: Client,
+/// The reconciler.
+pub(super) struct Heartbeat {
+    agent: Arc<RegistrationAgent>,
+    hub: ApiReader,
     clusters: Cache<ManagedCluster>,
-    // The lease as our last renewal left it, so that the next one needs no look.
+    /// The lease as our last renewal left it, so that the next one needs no look.
     last: Mutex<Option<Lease>>,
 }
 
@@ -43,51 +41,49 @@ pub(super) struct Seen {
     jitter: f64,
 }
 
-/// Starts it.
-pub(super) fn start(
-    agent: &Arc<Agent>,
-    hub: Client,
-    clusters: &Cache<ManagedCluster>,
-    stop: &CancellationToken,
-) -> Running {
-    let queue = Queue::new();
-    clusters.subscribe(&queue, |old, new| {
-        let now = new.map(period);
-        (old.map(period) != now).then(|| new.or(old)?.metadata.name.clone())?
-    });
-    let heartbeat = Heartbeat {
-        agent: agent.clone(),
-        hub: hub.clone(),
-        clusters: clusters.clone(),
-        last: Mutex::new(None),
-    };
-    ocm_reconcile::spawn(heartbeat, Clients::hub(hub), queue, 1, stop.clone())
+impl Heartbeat {
+    /// Over the caches of the hub.
+    pub fn new(agent: &Arc<RegistrationAgent>, hub: &Caches) -> Self {
+        Self {
+            agent: agent.clone(),
+            hub: ApiReader::of(hub),
+            clusters: own_cluster::watch(hub, agent),
+            last: Mutex::new(None),
+        }
+    }
 }
 
 fn period(cluster: &ManagedCluster) -> Option<Duration> {
-    condition::is_true(status::conditions(cluster), managed_cluster::HUB_ACCEPTED)
-        .then(|| Duration::from_secs(cluster.spec.lease_seconds().max(1) as u64))
-}
-
-impl Heartbeat {
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Lease>> {
-        self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
+    own_cluster::is_accepted(cluster).then(|| Duration::from_secs(cluster.spec.lease_seconds().max(1) as u64))
 }
 
 #[async_trait]
 impl Reconciler for Heartbeat {
     const NAME: &'static str = "lease";
+    const RIGHTS: &'static [Right] = &[Right::new(
+        "coordination.k8s.io",
+        "leases",
+        "get update",
+        "On the hub: the heartbeat.",
+    )];
     type Seen = Seen;
+
+    fn watches(&self, watches: &mut Watches) {
+        let waking = watches.wakes(&self.clusters, |old, new| {
+            let now = new.map(period);
+            (old.map(period) != now).then(|| new.or(old)?.metadata.name.clone())?
+        });
+        waking.not_awaited();
+    }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let period = self.clusters.named(name).as_deref().and_then(period);
-        let last = self.last().clone();
+        let last = self.last.lock().clone();
         let lease = match (period, last) {
             (None, _) => None,
             (Some(_), Some(last)) => Some(last),
             (Some(_), None) => {
-                let api: Api<Lease> = Api::namespaced(self.hub.clone(), &self.agent.cluster);
+                let api: Api<Lease> = Api::namespaced(self.hub.client()?.clone(), &self.agent.cluster);
                 api.get_opt(namespaces::CLUSTER_LEASE).await?
             }
         };
@@ -129,7 +125,7 @@ impl Reconciler for Heartbeat {
             outcome.latest::<Lease>(Site::Hub, namespace, namespaces::CLUSTER_LEASE)
         });
         // After a failure the next try begins with a look.
-        *self.last() = written;
+        *self.last.lock() = written;
     }
 }
 

@@ -14,13 +14,15 @@ mod joining;
 mod lease;
 mod namespaces;
 mod node;
+mod own_cluster;
+mod permissions;
 mod phase;
 mod session;
 mod state;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use credential::{KubeconfigSource, Loaded, Problem};
+use credential::{KubeconfigProblem, KubeconfigSource, Loaded};
 use kube::Client;
 use ocm_api::{addon::KubeClientDriver, cluster::ManagedCluster, namespaces as names};
 use ocm_reconcile::{Cache, Guard};
@@ -170,7 +172,7 @@ pub struct HubSession {
 pub enum AgentError {
     /// The bootstrap kubeconfig does not work.
     #[error(transparent)]
-    Bootstrap(#[from] Problem),
+    Bootstrap(#[from] KubeconfigProblem),
     /// The cluster's name is none.
     #[error(
         "{0:?} cannot be a cluster's name: use at most 63 lower case letters, digits and '-', and begin and end with a letter or digit"

@@ -10,9 +10,10 @@ use kube::{
     runtime::watcher,
 };
 use ocm_api::{cluster::ManagedCluster, labels};
-use ocm_reconcile::{Cache, Plan, Queue, Site, execute::sentence, segment::encoded};
+use ocm_reconcile::{Cache, Plan, Site, cache::Watching, execute::sentence, segment::encoded};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info_span};
 
 /// The label that marks a namespace as wanted by this hub: a hash of its address, cut to what a label can hold.
 pub(super) fn label(server: &str) -> String {
@@ -41,7 +42,7 @@ pub(super) fn wanted(cluster: &ManagedCluster) -> Vec<String> {
 pub(super) struct Present {
     /// Those that are wanted or carry the label.
     pub found: BTreeMap<String, Arc<Namespace>>,
-    /// ConditionUpdate ones that could not be read, and why.
+    /// Wanted ones that could not be read, and why.
     pub unread: BTreeMap<String, String>,
     /// Why it is not known which carry the label.
     pub unlisted: Option<String>,
@@ -71,25 +72,18 @@ pub(super) async fn present(client: &Client, label: &str, wanted: &[String]) -> 
     all
 }
 
-/// Watches those that carry the label, so that one that is deleted or changed by another hand is put right at once.
-pub(super) fn watch(
-    client: &Client,
-    label: &str,
-    cluster: &str,
-    queue: &Queue,
-    stop: &CancellationToken,
-) -> Cache<Namespace> {
-    let selection = watcher::Config::default().labels(label);
-    let cache = Cache::start_with(Api::all(client.clone()), selection, stop.clone());
-    let key = cluster.to_owned();
-    cache.subscribe(queue, move |old: Option<&Namespace>, new: Option<&Namespace>| {
-        is_tampering(old, new).then(|| key.clone())
-    });
-    cache
+/// Watches those that carry the label for this cache, so that one that is deleted or changed by another hand is put right at once.
+pub(super) fn feed(cache: &Cache<Namespace>, client: &Client, label: &str, stop: &CancellationToken) {
+    let watching = Watching {
+        selection: watcher::Config::default().labels(label),
+        ..Watching::default()
+    };
+    let feeding = cache.clone().feed(Api::all(client.clone()), watching, stop.clone());
+    tokio::spawn(feeding.instrument(info_span!("watch", kind = "Namespace")));
 }
 
-// What appears is mostly our own doing.
-fn is_tampering(old: Option<&Namespace>, new: Option<&Namespace>) -> bool {
+/// Whether another hand has changed it. What appears is mostly our own doing.
+pub(super) fn is_tampering(old: Option<&Namespace>, new: Option<&Namespace>) -> bool {
     old.is_some_and(|old| new.is_none_or(|new| old.labels() != new.labels()))
 }
 

@@ -7,7 +7,7 @@ use kube::{Resource, api::ObjectMeta, core::ClusterResourceScope};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Node {
+pub(super) struct NodeResources {
     #[serde(default)]
     pub metadata: ObjectMeta,
     #[serde(default)]
@@ -30,7 +30,18 @@ pub(super) struct NodeStatus {
     pub allocatable: BTreeMap<String, Quantity>,
 }
 
-impl Resource for Node {
+impl NodeResources {
+    /// What we sum up.
+    pub fn summed(&self) -> impl PartialEq + use<> {
+        (
+            self.spec.unschedulable,
+            self.status.capacity.clone(),
+            self.status.allocatable.clone(),
+        )
+    }
+}
+
+impl Resource for NodeResources {
     type DynamicType = ();
     type Scope = ClusterResourceScope;
 

@@ -4,26 +4,21 @@ use std::{sync::Arc, time::Duration};
 
 use credential::{
     Connection, Loaded,
-    enrol::{self, Decision},
+    enrol::{self, CertificateDecision},
     hub_secret::{self, Data, TLS_CRT, Validity},
 };
 use jiff::Timestamp;
-use kube::{Api, runtime::watcher};
-use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster};
-use ocm_reconcile::{
-    Cache,
-    cache::{Failure, Watching},
-};
+use ocm_api::cluster::ManagedCluster;
+use ocm_reconcile::{Cache, Caches, Clients, Controller, cache::Failure, controller::start_all};
 use parking_lot::Mutex;
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{HubSession, PhaseSeen, client_configs, drive::Agent, enrolment, lease, state};
-use crate::status;
-
-/// How long at most until an agent that waits for its acceptance notices it.
-const ACCEPTANCE_RETRY_MAX: Duration = Duration::from_secs(5);
+use super::{
+    HubSession, PhaseSeen, client_configs::ClientConfigs, drive::RegistrationAgent, enrolment, lease::Heartbeat,
+    own_cluster, state::StatusReporter,
+};
 
 /// Why a session is over.
 pub(super) enum Ended {
@@ -36,7 +31,12 @@ pub(super) enum Ended {
 }
 
 /// Keeps a session until it is over.
-pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, cancel: &CancellationToken) -> Ended {
+pub(super) async fn keep(
+    agent: &Arc<RegistrationAgent>,
+    bootstrap: &Loaded,
+    data: &Data,
+    cancel: &CancellationToken,
+) -> Ended {
     let loaded = match hub_secret::load(data, Timestamp::now()).await {
         Ok(loaded) => loaded,
         Err(problem) => return broken(problem.to_string(), cancel).await,
@@ -47,16 +47,10 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     };
     let stop = cancel.child_token();
     let hub = agent.options.guard.over(connection.client());
-    let watching = Watching {
-        selection: watcher::Config::default().fields(&format!("metadata.name={}", agent.cluster)),
-        retry_max: ACCEPTANCE_RETRY_MAX,
-        // The certificate may come before the permissions that the hub makes for an accepted cluster.
-        forbidden_at_first: true,
-    };
-    let clusters = Cache::<ManagedCluster>::start_watching(Api::all(hub.clone()), watching, stop.clone());
-    let lease = lease::start(agent, hub.clone(), &clusters, &stop);
-    let state = state::start(agent, hub.clone(), &loaded.server, &clusters, &stop);
-    let client_configs = client_configs::start(agent, hub.clone(), &clusters, &stop);
+    let caches = Caches::new(hub.clone(), stop.clone());
+    let clusters = own_cluster::watch(&caches, agent);
+    let clients = Clients::both(hub.clone(), agent.options.cluster.clone());
+    let running = start_all(controllers(agent, &loaded.server, &caches), &clients, &stop);
     let rotation = tokio::spawn(rotate(agent.clone(), bootstrap.clone(), hub.clone(), stop.clone()));
 
     let ended = tokio::select! {
@@ -69,8 +63,20 @@ pub(super) async fn keep(agent: &Arc<Agent>, bootstrap: &Loaded, data: &Data, ca
     agent.options.sessions.send_replace(None);
     stop.cancel();
     // They end by the token; a panic in one of them was reported when it happened.
-    let _ = tokio::join!(lease.finished, state.finished, client_configs.finished, rotation);
+    for finished in running.into_iter().map(|it| it.finished).chain([rotation]) {
+        let _ = finished.await;
+    }
     ended
+}
+
+/// What an agent runs while it has a session with the hub.
+fn controllers(agent: &Arc<RegistrationAgent>, server: &str, hub: &Caches) -> Vec<Controller> {
+    let cluster = Caches::new(agent.options.cluster.clone(), hub.cancel_token().clone());
+    vec![
+        Controller::new(Heartbeat::new(agent, hub)),
+        Controller::new(StatusReporter::new(agent, server, hub, &cluster)),
+        Controller::new(ClientConfigs::new(agent, hub)),
+    ]
 }
 
 // A credential that looks valid and cannot be used will not be usable in the next instant either.
@@ -78,7 +84,7 @@ async fn broken(why: String, cancel: &CancellationToken) -> Ended {
     warn!(%why, "the hub credential cannot be used");
     tokio::select! {
         () = cancel.cancelled() => Ended::Cancelled,
-        () = tokio::time::sleep(ACCEPTANCE_RETRY_MAX) => Ended::Changed(why),
+        () = tokio::time::sleep(own_cluster::ACCEPTANCE_RETRY_MAX) => Ended::Changed(why),
     }
 }
 
@@ -98,7 +104,7 @@ fn is_refusal(failure: &Failure) -> bool {
 
 // Tells the phase, and publishes the session while the cluster is accepted.
 async fn follow_hub(
-    agent: &Arc<Agent>,
+    agent: &Arc<RegistrationAgent>,
     loaded: &Loaded,
     hub: kube::Client,
     clusters: &Cache<ManagedCluster>,
@@ -121,9 +127,7 @@ async fn follow_hub(
             return Ended::Refused(failure.text.clone());
         }
         let cluster = clusters.named(&agent.cluster);
-        let accepted = cluster
-            .as_deref()
-            .map(|it| condition::is_true(status::conditions(it), managed_cluster::HUB_ACCEPTED));
+        let accepted = cluster.as_deref().map(own_cluster::is_accepted);
         agent.say(&PhaseSeen {
             accepted,
             hindrance: failure.filter(|_| cluster.is_none()).map(|it| it.text),
@@ -175,7 +179,7 @@ fn is_going(cluster: &ManagedCluster) -> bool {
 }
 
 // Follows the Secret: a renewed certificate goes into the connection, anything else that changed ends the session.
-async fn follow_secret(agent: &Agent, bootstrap: &Loaded, connection: &Connection, data: &Data) -> Ended {
+async fn follow_secret(agent: &RegistrationAgent, bootstrap: &Loaded, connection: &Connection, data: &Data) -> Ended {
     let mut certificate = data.get(TLS_CRT).cloned();
     let mut changes = agent.secrets.changes();
     loop {
@@ -207,15 +211,15 @@ async fn follow_secret(agent: &Agent, bootstrap: &Loaded, connection: &Connectio
 }
 
 // Renews the certificate in time, over and over.
-async fn rotate(agent: Arc<Agent>, bootstrap: Loaded, hub: kube::Client, stop: CancellationToken) {
+async fn rotate(agent: Arc<RegistrationAgent>, bootstrap: Loaded, hub: kube::Client, stop: CancellationToken) {
     let mut changes = agent.secrets.changes();
     while !stop.is_cancelled() {
         changes.borrow_and_update();
         let threshold = rand::rng().random_range(enrol::THRESHOLD);
         let rules = enrolment::rules(&agent, &bootstrap, threshold, agent.data(None), None, 0);
-        let Decision::Keep { until } = enrol::decide(&rules) else {
+        let CertificateDecision::Keep { until } = enrol::decide(&rules) else {
             info!(cluster = %agent.cluster, "the certificate is renewed");
-            let silent: enrolment::Tell = Arc::new(|_| ());
+            let silent: enrolment::ReportProgress = Arc::new(|_| ());
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = enrolment::obtain(&agent, &bootstrap, hub.clone(), true, None, silent, &stop) => {}

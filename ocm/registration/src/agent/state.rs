@@ -1,346 +1,151 @@
-//! Telling the hub how the cluster is.
+//! Telling the hub how the cluster is. Upstream: ocm `pkg/registration/spoke/managedcluster/status_controller.go`.
 //!
 //! Root: our ManagedCluster. Reads: the cluster's health, version, nodes, claims and namespaces. Writes: conditions Joined and
-//! Available (True and False; Unknown is the hub's word), ClusterCertificateRotated, version, capacity, allocatable, clusterClaims, and the conditions
-//! of managedNamespaces; those namespaces on the cluster.
+//! Available (True and False; Unknown is the hub's word), ClusterCertificateRotated, version, capacity, allocatable, clusterClaims, and
+//! the conditions of managedNamespaces; those namespaces on the cluster.
 //! Never: anything while the hub says that our clock is off; anything before it has accepted us.
-//! Upstream: ocm `pkg/registration/spoke/managedcluster/status_controller.go`.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, OnceLock},
-    time::Duration,
-};
+mod announcement;
+mod cluster;
+mod summary;
+
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, ResourceExt};
 use ocm_api::{
-    about::ClusterProperty,
-    cluster::{ClusterClaim, ManagedCluster, ManagedClusterVersion},
-    condition::{self, ConditionUpdate, Status, wanted},
-    conditions::{
-        managed_cluster::{self, reason},
-        managed_namespace,
-    },
+    cluster::{ClusterClaim, ManagedCluster},
+    condition::ConditionUpdate,
 };
 use ocm_reconcile::{
-    Cache, Clients, EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Running, Site, Step,
-    async_trait, execute::sentence,
+    Cache, Caches, Done, Note, ObserveError, Outcome, OwnStep, Plan, Reconciler, StatusField, StepError, Watches,
+    async_trait, rbac::Right,
 };
-use tokio_util::sync::CancellationToken;
+use parking_lot::Mutex;
 
+use self::cluster::ClusterWatches;
 use super::{
-    availability::{self, Health},
-    capacity, claims,
-    drive::Agent,
+    availability::{self, ApiServerHealth},
+    claims::ClaimLimits,
+    drive::RegistrationAgent,
     namespaces::{self, Present},
-    node::Node,
+    node::NodeResources,
+    own_cluster::{self, is_accepted},
+    permissions,
 };
-use crate::status;
 
-struct State {
-    agent: Arc<Agent>,
-    server: String,
+/// The reconciler.
+pub(super) struct StatusReporter {
+    agent: Arc<RegistrationAgent>,
     clusters: Cache<ManagedCluster>,
-    nodes: Cache<Node>,
-    claims: Cache<ClusterClaim>,
-    properties: Cache<ClusterProperty>,
+    cluster: ClusterWatches,
     failing_since: Mutex<Option<Timestamp>>,
-    /// Tells when a namespace that this hub manages is tampered with. There is none before the hub wants one: most clusters
-    /// have none.
-    managed: OnceLock<Cache<Namespace>>,
-    queue: Queue,
-    stop: CancellationToken,
 }
 
-/// What a plan is made from.
+/// What a plan is made from. What is `None` is not known.
 pub(super) struct Seen {
     now: Timestamp,
-    /// `None` while unknown.
     cluster: Option<Arc<ManagedCluster>>,
-    health: Health,
+    health: ApiServerHealth,
     failing_since: Option<Timestamp>,
     /// What to say about the last renewal of the certificate.
     rotation: Option<ConditionUpdate>,
-    /// `None` when the API server did not tell.
     version: Option<String>,
-    /// `None` while they are not known.
-    nodes: Option<Vec<Node>>,
-    /// `None` while they are not known.
+    nodes: Option<Vec<NodeResources>>,
     claims: Option<Vec<ClusterClaim>>,
-    custom_claims_max: usize,
-    reserved_claim_suffixes: Vec<String>,
+    claim_limits: ClaimLimits,
     /// The label of namespaces that this hub manages.
     label: String,
     namespaces: Present,
+    is_watching_namespaces: bool,
     period: Duration,
 }
 
-/// Starts it.
-pub(super) fn start(
-    agent: &Arc<Agent>,
-    hub: Client,
-    server: &str,
-    clusters: &Cache<ManagedCluster>,
-    stop: &CancellationToken,
-) -> Running {
-    let cluster = agent.options.cluster.clone();
-    let nodes = Cache::start(Api::all(cluster.clone()), stop.clone());
-    let claims = match agent.options.tells_claims {
-        true => Cache::start(Api::all(cluster.clone()), stop.clone()),
-        false => Cache::holding([]),
-    };
-    let properties = match agent.options.tells_properties {
-        true => Cache::start(Api::all(cluster.clone()), stop.clone()),
-        false => Cache::holding([]),
-    };
-    let queue = Queue::new();
-    clusters.subscribe_by_name(&queue);
-    let key = agent.cluster.clone();
-    nodes.subscribe(&queue, move |old: Option<&Node>, new: Option<&Node>| {
-        // A kubelet writes its node's status every few minutes; only what we sum up matters.
-        let summed = |it: &Node| {
-            (
-                it.spec.unschedulable,
-                it.status.capacity.clone(),
-                it.status.allocatable.clone(),
-            )
-        };
-        (old.map(summed) != new.map(summed)).then(|| key.clone())
-    });
-    let key = agent.cluster.clone();
-    claims.subscribe(&queue, move |_, _| [key.clone()]);
-    let key = agent.cluster.clone();
-    properties.subscribe(&queue, move |_, _| [key.clone()]);
-    tokio::spawn(follow_rotation(agent.clone(), queue.clone(), stop.clone()));
-    let state = State {
-        agent: agent.clone(),
-        server: server.to_owned(),
-        clusters: clusters.clone(),
-        nodes,
-        claims,
-        properties,
-        failing_since: Mutex::new(None),
-        managed: OnceLock::new(),
-        queue: queue.clone(),
-        stop: stop.clone(),
-    };
-    ocm_reconcile::spawn(state, Clients::both(hub, cluster), queue, 1, stop.clone())
-}
-
-async fn follow_rotation(agent: Arc<Agent>, queue: Queue, stop: CancellationToken) {
-    let mut rotation = agent.rotation.subscribe();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            // The sender lives in the agent that we hold.
-            _ = rotation.changed() => queue.add(&agent.cluster),
+impl StatusReporter {
+    /// Over the caches of the hub at this address, and of our cluster.
+    pub fn new(agent: &Arc<RegistrationAgent>, server: &str, hub: &Caches, cluster: &Caches) -> Self {
+        Self {
+            agent: agent.clone(),
+            clusters: own_cluster::watch(hub, agent),
+            cluster: ClusterWatches::new(&agent.options, server, cluster),
+            failing_since: Mutex::new(None),
         }
     }
-}
-
-// What has arrived. A cluster that lacks the kind has none of it; of what we may not or cannot look at, nothing is known, and
-// what was told of it before stays.
-fn arrived<K>(cache: &Cache<K>) -> Option<Vec<K>>
-where
-    K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-{
-    if cache.is_synced() {
-        return Some(cache.list().iter().map(|it| (**it).clone()).collect());
-    }
-    let lacks = cache.failure().is_some_and(|it| it.code == Some(404));
-    lacks.then(Vec::new)
 }
 
 #[async_trait]
-impl Reconciler for State {
+impl Reconciler for StatusReporter {
     const NAME: &'static str = "managed-cluster-status";
+    const STATUS: &'static [StatusField] = summary::STATUS;
+    const RIGHTS: &'static [Right] = permissions::STATUS;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        watches.root(&self.clusters).not_awaited();
+        self.cluster.watches(watches, &self.agent);
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let client = &self.agent.options.cluster;
-        let cluster = self.clusters.named(name);
-        let label = namespaces::label(&self.server);
+        let (options, now) = (&self.agent.options, Timestamp::now());
         let mut seen = Seen {
-            now: Timestamp::now(),
-            health: Health::Ok,
+            now,
+            cluster: self.clusters.named(name),
+            health: ApiServerHealth::Ok,
             failing_since: None,
             version: None,
             rotation: self.agent.rotation.borrow().clone(),
-            nodes: arrived(&self.nodes),
-            claims: arrived(&self.properties)
-                .zip(arrived(&self.claims))
-                .map(|(of, others)| claims::joined(of, others)),
-            custom_claims_max: self.agent.options.custom_claims_max,
-            reserved_claim_suffixes: self.agent.options.reserved_claim_suffixes.clone(),
+            nodes: self.cluster.nodes(),
+            claims: self.cluster.claims(),
+            claim_limits: ClaimLimits::of(options),
             namespaces: Present::default(),
-            label,
-            period: self.agent.options.healthcheck_period,
-            cluster,
+            is_watching_namespaces: self.cluster.is_watching_namespaces(),
+            label: self.cluster.label.clone(),
+            period: options.healthcheck_period,
         };
-        if !seen.cluster.as_deref().is_some_and(is_accepted) {
+        let Some(cluster) = seen.cluster.as_deref().filter(|it| is_accepted(it)) else {
             return Ok(seen);
-        }
-        seen.health = availability::probe(client).await;
-        seen.failing_since = {
-            // What is behind a poisoned lock is one time, whole or absent.
-            let mut since = self
-                .failing_since
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *since = match seen.health {
-                Health::Ok => None,
-                Health::Failed { .. } => since.or(Some(seen.now)),
-            };
-            *since
         };
-        if seen.health == Health::Ok {
+        let client = &options.cluster;
+        seen.health = availability::probe(client).await;
+        if seen.health == ApiServerHealth::Ok {
             seen.version = client.apiserver_version().await.ok().map(|it| it.git_version);
-            let wanted = seen.cluster.as_deref().map(namespaces::wanted).unwrap_or_default();
-            if !wanted.is_empty() {
-                self.managed
-                    .get_or_init(|| namespaces::watch(client, &seen.label, name, &self.queue, &self.stop));
-            }
-            seen.namespaces = namespaces::present(client, &seen.label, &wanted).await;
+            seen.namespaces = namespaces::present(client, &seen.label, &namespaces::wanted(cluster)).await;
+        } else {
+            seen.failing_since = self.failing_since.lock().or(Some(now));
         }
         Ok(seen)
     }
 
     fn plan(seen: &Seen) -> Plan {
-        let mut plan = Plan::new();
         let Some(cluster) = seen.cluster.as_deref() else {
-            plan.wait("the hub has not told us about our cluster");
-            return plan;
+            return Plan::only(Note::Wait("the hub has not told us about our cluster".to_owned()));
         };
         if !is_accepted(cluster) {
-            plan.wait("the cluster is not accepted");
-            return plan;
+            return Plan::only(Note::Wait("the cluster is not accepted".to_owned()));
         }
-        if seen.health == Health::Ok {
+        let mut plan = Plan::new();
+        if seen.health == ApiServerHealth::Ok {
+            if !seen.is_watching_namespaces && !namespaces::wanted(cluster).is_empty() {
+                plan.perform("watch", "the namespaces that this hub manages");
+            }
             namespaces::plan(&mut plan, cluster, &seen.label, &seen.namespaces);
         }
         plan
     }
 
+    async fn perform(&self, _: &Seen, _: &OwnStep) -> Result<Done, StepError> {
+        self.cluster.watch_namespaces(&self.agent.options);
+        Ok(Done::Performed)
+    }
+
+    fn remember(&self, seen: &Seen, _: &Outcome) {
+        if seen.cluster.as_deref().is_some_and(is_accepted) {
+            *self.failing_since.lock() = seen.failing_since;
+        }
+    }
+
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        let mut plan = Plan::new();
-        let Some(cluster) = seen.cluster.as_deref().filter(|it| is_accepted(it)) else {
-            return plan;
-        };
-        plan.look_again(seen.period);
-        if condition::is_false(status::conditions(cluster), managed_cluster::CLOCK_SYNCED) {
-            plan.refuse("the hub says that this cluster's clock is off: set it");
-            return plan;
-        }
-        let mut new = status::saying(
-            cluster,
-            wanted(managed_cluster::JOINED, true, reason::JOINED, "Managed cluster joined"),
-            seen.now,
-        );
-        if let Some(rotation) = seen.rotation.clone() {
-            new = status::saying(&new, rotation, seen.now);
-        }
-        match availability::verdict(&seen.health, seen.failing_since, seen.now) {
-            Some(verdict) => new = status::saying(&new, verdict, seen.now),
-            None => {
-                plan.look_again(availability::AGAIN);
-            }
-        }
-        if seen.health == Health::Ok {
-            fill(seen, outcome, &mut new);
-            if !seen.namespaces.unread.is_empty() {
-                plan.look_again(availability::AGAIN);
-            }
-        }
-        plan.status(Site::Hub, cluster, &new);
-        announce(cluster, &new, seen.now, &mut plan);
-        plan
+        summary::tell(seen, outcome)
     }
-}
-
-fn is_accepted(cluster: &ManagedCluster) -> bool {
-    condition::is_true(status::conditions(cluster), managed_cluster::HUB_ACCEPTED)
-}
-
-fn fill(seen: &Seen, outcome: &Outcome, cluster: &mut ManagedCluster) {
-    let status = cluster.status.get_or_insert_default();
-    if let Some(version) = &seen.version {
-        status.version = ManagedClusterVersion {
-            kubernetes: version.clone(),
-        };
-    }
-    if let Some(nodes) = &seen.nodes {
-        status.capacity = capacity::keeping_others(capacity::capacity(nodes), &status.capacity);
-        status.allocatable = capacity::allocatable(nodes);
-    }
-    if let Some(all) = &seen.claims {
-        status.cluster_claims = claims::told(all, seen.custom_claims_max, &seen.reserved_claim_suffixes);
-    }
-    let failures = failures(seen, outcome);
-    for namespace in &mut status.managed_namespaces {
-        let verdict = match failures.get(&namespace.name) {
-            None => wanted(
-                managed_namespace::AVAILABLE,
-                true,
-                managed_namespace::reason::APPLIED,
-                "Namespace successfully applied and managed",
-            ),
-            Some(failure) => wanted(
-                managed_namespace::AVAILABLE,
-                false,
-                managed_namespace::reason::APPLY_FAILED,
-                format!("Failed to apply namespace: {failure}"),
-            ),
-        };
-        condition::set(&mut namespace.conditions, verdict, seen.now);
-    }
-}
-
-// Why a namespace is not as it should be, by its name: one that fails says nothing about the others.
-fn failures(seen: &Seen, outcome: &Outcome) -> BTreeMap<String, String> {
-    let plan = State::plan(seen);
-    let written = outcome.errors().filter_map(|(id, error)| {
-        let step = plan.stages.get(id.stage)?.get(id.step)?;
-        Some((step.target()?.name.clone(), sentence(error)))
-    });
-    seen.namespaces.unread.clone().into_iter().chain(written).collect()
-}
-
-// A change of availability is worth an event, in upstream's words and spelling.
-fn announce(old: &ManagedCluster, new: &ManagedCluster, now: Timestamp, plan: &mut Plan) {
-    let before = condition::status(status::conditions(old), managed_cluster::AVAILABLE);
-    let after = condition::status(status::conditions(new), managed_cluster::AVAILABLE);
-    let name = new.name_any();
-    let (kind, reason, note) = match after {
-        _ if before == after => return,
-        Some(Status::True) => (
-            EventKind::Normal,
-            "Available",
-            format!(
-                "The {name} is successfully imported, and it is managed by the hub cluster. Its apieserver is available"
-            ),
-        ),
-        Some(Status::False) => (
-            EventKind::Warning,
-            "Unavailable",
-            format!("The {name} is successfully imported. However, its Kube API server is unavailable"),
-        ),
-        _ => return,
-    };
-    plan.stage();
-    plan.push(Step::Event(EventStep {
-        site: Site::Hub,
-        namespace: name,
-        regarding: status::regarding(new),
-        related: None,
-        kind,
-        reason: reason.to_owned(),
-        action: reason.to_owned(),
-        note,
-        reporting_controller: "klusterlet-agent".to_owned(),
-        at: now,
-    }));
 }
 
 #[cfg(test)]

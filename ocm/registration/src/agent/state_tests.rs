@@ -1,6 +1,14 @@
+use kube::{Api, Client, client::Body};
+use ocm_api::{
+    condition::wanted,
+    conditions::managed_cluster::{self, reason},
+};
+use ocm_reconcile::{Clients, execute};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::*;
+use super::{cluster::arrived, *};
+use crate::status;
 
 fn cluster(conditions: &[(&str, &str)]) -> Value {
     let conditions: Vec<_> = conditions
@@ -16,16 +24,19 @@ fn seen(cluster: Value) -> Seen {
     Seen {
         now: "2026-01-02T03:04:05Z".parse().unwrap(),
         cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
-        health: Health::Ok,
+        health: ApiServerHealth::Ok,
         failing_since: None,
         rotation: None,
         version: Some("v1.37.0".to_owned()),
         nodes: Some(Vec::new()),
         claims: Some(Vec::new()),
-        custom_claims_max: 20,
-        reserved_claim_suffixes: Vec::new(),
+        claim_limits: ClaimLimits {
+            custom_max: 20,
+            reserved_suffixes: Vec::new(),
+        },
         label: namespaces::label("https://hub"),
         namespaces: Present::default(),
+        is_watching_namespaces: true,
         period: Duration::from_secs(60),
     }
 }
@@ -33,7 +44,7 @@ fn seen(cluster: Value) -> Seen {
 const ACCEPTED: (&str, &str) = ("HubAcceptedManagedCluster", "True");
 
 fn concluded(seen: &Seen) -> String {
-    State::conclude(seen, &Outcome::default()).to_string()
+    StatusReporter::conclude(seen, &Outcome::default()).to_string()
 }
 
 #[test]
@@ -43,7 +54,7 @@ fn an_accepted_cluster_says_that_it_joined_and_is_available_with_one_patch_and_o
         concluded(&seen),
         "stage 1\nhub: patch ManagedCluster cluster1 status\nstage 2\nhub: event Normal Available in cluster1\nagain in 60s\n"
     );
-    let whole = format!("{:#}", State::conclude(&seen, &Outcome::default()));
+    let whole = format!("{:#}", StatusReporter::conclude(&seen, &Outcome::default()));
     for part in [
         "\"type\":\"ManagedClusterJoined\"",
         "\"kubernetes\":\"v1.37.0\"",
@@ -79,7 +90,7 @@ fn what_was_said_is_not_said_again() {
 fn a_cluster_that_is_not_accepted_says_nothing() {
     let seen = seen(cluster(&[("HubAcceptedManagedCluster", "False")]));
     assert_eq!(
-        State::plan(&seen).to_string(),
+        StatusReporter::plan(&seen).to_string(),
         "nothing to do\nwaits: the cluster is not accepted\n"
     );
     assert_eq!(concluded(&seen), "nothing to do\n");
@@ -102,7 +113,7 @@ fn a_failure_is_told_only_when_it_lasts() {
         ("ManagedClusterConditionAvailable", "True"),
     ];
     let mut seen = seen(cluster(&said));
-    seen.health = Health::Failed {
+    seen.health = ApiServerHealth::Failed {
         code: 500,
         text: "no".to_owned(),
     };
@@ -127,13 +138,13 @@ fn wanted_namespaces_are_made_and_unwanted_ones_are_only_marked() {
         .found
         .insert("old".to_owned(), Arc::new(serde_json::from_value(old).unwrap()));
     assert_eq!(
-        State::plan(&seen).to_string(),
+        StatusReporter::plan(&seen).to_string(),
         "cluster: create Namespace team\ncluster: patch Namespace old\n"
     );
 }
 
-#[test]
-fn a_namespace_that_fails_says_nothing_about_the_others() {
+#[tokio::test]
+async fn a_namespace_that_fails_says_nothing_about_the_others() {
     let mut wanting = cluster(&[ACCEPTED]);
     wanting["status"]["managedNamespaces"] = json!([
         {"name": "fails", "clusterSet": "blue"}, {"name": "fine", "clusterSet": "blue"}, {"name": "hidden", "clusterSet": "blue"}
@@ -147,21 +158,12 @@ fn a_namespace_that_fails_says_nothing_about_the_others() {
         .unread
         .insert("hidden".to_owned(), "not yours".to_owned());
     assert_eq!(
-        State::plan(&seen).to_string(),
+        StatusReporter::plan(&seen).to_string(),
         "cluster: create Namespace fails\ncluster: create Namespace fine\ncluster: patch Namespace old\n"
     );
-    let refused = |why: &str| -> Result<ocm_reconcile::Done, ocm_reconcile::StepError> {
-        let status = kube::core::Status::failure(why, "Forbidden").with_code(403).boxed();
-        Err(kube::Error::Api(status).into())
-    };
-    let mut outcome = Outcome::default();
-    outcome.stages = vec![vec![
-        refused("no room"),
-        Ok(ocm_reconcile::Done::Told),
-        refused("not now"),
-    ]];
+    let outcome = execute(&Clients::cluster(without_room()), &StatusReporter::plan(&seen)).await;
     let mut told = (**seen.cluster.as_ref().unwrap()).clone();
-    fill(&seen, &outcome, &mut told);
+    summary::fill(&seen, &outcome, &mut told);
     let said: Vec<_> = told.status.unwrap().managed_namespaces;
     let said: Vec<_> = said
         .iter()
@@ -179,12 +181,48 @@ fn a_namespace_that_fails_says_nothing_about_the_others() {
     assert!(concluded(&seen).ends_with("again in 5s\n"), "{}", concluded(&seen));
 }
 
+/// An API that makes the namespace `fine` and no other.
+fn without_room() -> Client {
+    let answer = |request: http::Request<Body>| async move {
+        let asked = request.into_body().collect_bytes().await.unwrap();
+        let object: Value = serde_json::from_slice(&asked).unwrap_or_default();
+        let (code, answer) = match object["metadata"]["name"].as_str() {
+            Some("fine") => (201, object),
+            _ => (
+                403,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no room", "code": 403}),
+            ),
+        };
+        let response = http::Response::builder().status(code);
+        response.body(Body::from(answer.to_string().into_bytes()))
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+#[test]
+fn namespaces_are_watched_from_when_the_hub_wants_the_first() {
+    let mut wanting = cluster(&[ACCEPTED]);
+    let planned = |cluster: &Value| {
+        let seen = Seen {
+            is_watching_namespaces: false,
+            ..seen(cluster.clone())
+        };
+        StatusReporter::plan(&seen).to_string()
+    };
+    assert_eq!(planned(&wanting), "nothing to do\n");
+    wanting["status"]["managedNamespaces"] = json!([{"name": "team", "clusterSet": "blue"}]);
+    assert_eq!(
+        planned(&wanting),
+        "watch the namespaces that this hub manages\ncluster: create Namespace team\n"
+    );
+}
+
 /// An API that answers every list with this code.
 async fn answering(code: u16) -> Cache<ClusterClaim> {
-    let answer = move |_: http::Request<kube::client::Body>| async move {
+    let answer = move |_: http::Request<Body>| async move {
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": code});
         let answer = http::Response::builder().status(code);
-        answer.body(kube::client::Body::from(status.to_string().into_bytes()))
+        answer.body(Body::from(status.to_string().into_bytes()))
     };
     let client = Client::new(tower::service_fn(answer), "default");
     let cache = Cache::start(Api::all(client), CancellationToken::new());

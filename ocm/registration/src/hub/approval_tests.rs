@@ -1,11 +1,11 @@
 use credential::{
-    csr::{Subject, new_key_and_request},
+    csr::{CertificateSubject, new_key_and_request},
     enrol,
 };
 
 use super::*;
 
-fn request(label: &str, subject: &Subject, user: &str) -> CertificateSigningRequest {
+fn request(label: &str, subject: &CertificateSubject, user: &str) -> CertificateSigningRequest {
     let made = new_key_and_request(subject).unwrap();
     let mut request = enrol::request(label, &made.request_pem, None);
     request.metadata.name = Some(format!("{label}-x7k2p"));
@@ -43,7 +43,7 @@ const APPROVED: &str = "hub: replace CertificateSigningRequest cluster1-x7k2p ap
 fn an_agent_that_may_renew_gets_its_certificate() {
     let renewal = request(
         "cluster1",
-        &Subject::agent("cluster1", "a1"),
+        &CertificateSubject::agent("cluster1", "a1"),
         "system:open-cluster-management:cluster1:a1",
     );
     check(&seen(renewal.clone(), true), APPROVED);
@@ -55,7 +55,7 @@ fn an_agent_that_may_renew_gets_its_certificate() {
 
 #[test]
 fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
-    let subject = Subject::agent("cluster1", "a1");
+    let subject = CertificateSubject::agent("cluster1", "a1");
     check(
         &seen(request("cluster1", &subject, "someone"), false),
         "nothing to do\nwaits: an administrator must approve the request of someone",
@@ -74,7 +74,7 @@ fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
 fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
     let second = request(
         "cluster1",
-        &Subject::agent("cluster1", "b2"),
+        &CertificateSubject::agent("cluster1", "b2"),
         "system:open-cluster-management:cluster1:a1",
     );
     check(
@@ -86,7 +86,7 @@ fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
 #[test]
 fn a_second_agent_does_not_take_over_while_the_first_is_alive() {
     let served = |by: &str, available: &str| {
-        let request = request("cluster1", &Subject::agent("cluster1", "b2"), "bootstrap");
+        let request = request("cluster1", &CertificateSubject::agent("cluster1", "b2"), "bootstrap");
         Seen {
             cluster: Some(served_by(by, available)),
             ..seen(request, false)
@@ -104,7 +104,7 @@ fn a_second_agent_does_not_take_over_while_the_first_is_alive() {
 #[test]
 fn a_request_for_cluster1_never_serves_cluster10() {
     for (label, cluster) in [("cluster1", "cluster10"), ("cluster10", "cluster1")] {
-        let request = request(label, &Subject::agent(cluster, "a1"), "bootstrap");
+        let request = request(label, &CertificateSubject::agent(cluster, "a1"), "bootstrap");
         assert!(recognise(&request).is_err(), "{label} {cluster}");
         check(
             &seen(request, true),
@@ -115,15 +115,15 @@ fn a_request_for_cluster1_never_serves_cluster10() {
 
 #[test]
 fn only_the_exact_subject_is_recognised() {
-    let exact = Subject::agent("cluster1", "a1");
-    let with = |change: fn(&mut Subject)| {
+    let exact = CertificateSubject::agent("cluster1", "a1");
+    let with = |change: fn(&mut CertificateSubject)| {
         let mut subject = exact.clone();
         change(&mut subject);
         recognise(&request("cluster1", &subject, "bootstrap"))
     };
     assert_eq!(
         with(|_| ()),
-        Ok(Agent {
+        Ok(request::AgentIdentity {
             cluster: "cluster1".to_owned(),
             id: "a1".to_owned()
         })
@@ -137,8 +137,8 @@ fn only_the_exact_subject_is_recognised() {
 
 #[test]
 fn alternative_names_foreign_usages_and_a_broken_signature_are_not_recognised() {
-    let exact = Subject::agent("cluster1", "a1");
-    let named = Subject {
+    let exact = CertificateSubject::agent("cluster1", "a1");
+    let named = CertificateSubject {
         dns_names: vec!["kubernetes.default.svc".to_owned()],
         ..exact.clone()
     };
@@ -146,7 +146,7 @@ fn alternative_names_foreign_usages_and_a_broken_signature_are_not_recognised() 
         recognise(&request("cluster1", &named, "bootstrap")),
         Err("it asks for alternative names")
     );
-    let unit = Subject {
+    let unit = CertificateSubject {
         organizational_units: vec!["north".to_owned()],
         ..exact.clone()
     };
@@ -185,9 +185,13 @@ fn with_another_signature(pem: &[u8]) -> Vec<u8> {
 
 #[test]
 fn of_two_requests_in_one_text_none_is_recognised() {
-    let honest = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    let honest = request("cluster1", &CertificateSubject::agent("cluster1", "a1"), "bootstrap");
     let text = |it: &CertificateSigningRequest| String::from_utf8(it.spec.request.0.clone()).unwrap();
-    let wanted = text(&request("cluster1", &Subject::agent("cluster2", "a1"), "bootstrap"));
+    let wanted = text(&request(
+        "cluster1",
+        &CertificateSubject::agent("cluster2", "a1"),
+        "bootstrap",
+    ));
     // Go skips a block whose end has another label, and reads the one behind it.
     let skipped = text(&honest).replace("END CERTIFICATE REQUEST", "END X");
     for both in [format!("{skipped}{wanted}"), format!("{}{wanted}", text(&honest))] {
@@ -199,7 +203,7 @@ fn of_two_requests_in_one_text_none_is_recognised() {
 
 #[test]
 fn another_signer_or_an_add_on_is_not_ours() {
-    let ours = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    let ours = request("cluster1", &CertificateSubject::agent("cluster1", "a1"), "bootstrap");
     let mut signer = ours.clone();
     signer.spec.signer_name = "example.com/other".to_owned();
     assert_eq!(recognise(&signer), Err("it is for another signer"));
@@ -210,7 +214,7 @@ fn another_signer_or_an_add_on_is_not_ours() {
 
 #[test]
 fn what_is_decided_stays_decided() {
-    let mut denied = request("cluster1", &Subject::agent("cluster1", "a1"), "bootstrap");
+    let mut denied = request("cluster1", &CertificateSubject::agent("cluster1", "a1"), "bootstrap");
     denied.status =
         serde_json::from_value(serde_json::json!({"conditions": [{"type": "Denied", "status": "True"}]})).unwrap();
     check(&seen(denied, true), "nothing to do");
@@ -218,7 +222,7 @@ fn what_is_decided_stays_decided() {
 
 #[test]
 fn whom_an_administrator_approves_is_known_to_serve_the_cluster() {
-    let mut approved = request("cluster1", &Subject::agent("cluster1", "b2"), "someone");
+    let mut approved = request("cluster1", &CertificateSubject::agent("cluster1", "b2"), "someone");
     approved.status =
         serde_json::from_value(serde_json::json!({"conditions": [{"type": "Approved", "status": "True"}]})).unwrap();
     let mut seen = seen(approved, false);

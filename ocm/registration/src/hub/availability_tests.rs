@@ -14,8 +14,10 @@ fn seen(renewed: Option<&str>, cluster: Value) -> Seen {
     });
     Seen {
         now: "2026-01-01T01:00:00Z".parse().unwrap(),
+        name: "cluster1".to_owned(),
         cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
         lease,
+        asked_api: false,
         has_namespace: true,
     }
 }

@@ -16,17 +16,20 @@ use ocm_api::{
     conditions::managed_cluster::{self, reason},
     namespaces,
 };
-use ocm_reconcile::{Cache, ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
+};
 
 use super::{
-    Caches,
-    availability::{grace, is_heartbeat, renewed},
+    heartbeat::{grace, is_heartbeat, leases, renewed},
+    permissions,
 };
 use crate::status;
 
 /// The reconciler.
 pub struct Clock {
-    caches: Caches,
+    clusters: Cache<ManagedCluster>,
+    leases: Cache<Lease>,
 }
 
 /// What a plan is made from.
@@ -42,26 +45,21 @@ pub struct Seen {
 impl Clock {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            clusters: caches.of(),
+            leases: leases(caches),
+        }
     }
 }
 
-/// Leases whose renewal we have seen happen, and tells something that is not said of their cluster yet: most of them tell
-/// nothing, and a large fleet has a hundred each second.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    subscribe_to(&caches.leases, caches.clusters.clone(), queue);
-}
-
-fn subscribe_to(leases: &Cache<Lease>, clusters: Cache<ManagedCluster>, queue: &Queue) {
-    leases.subscribe(queue, move |old, new| {
-        let (old, new) = (old?, new?);
-        let at = renewed(new).filter(|it| is_heartbeat(new) && renewed(old) != Some(*it))?;
-        let namespace = new.metadata.namespace.as_ref()?;
-        let said = clusters
-            .named(namespace)
-            .is_some_and(|it| is_said(&it, at, Timestamp::now()));
-        (!said).then(|| namespace.clone())
-    });
+/// The cluster of which a renewal tells something new.
+fn cluster_with_news(clusters: &Cache<ManagedCluster>, old: &Lease, new: &Lease) -> Option<String> {
+    let at = renewed(new).filter(|it| is_heartbeat(new) && renewed(old) != Some(*it))?;
+    let namespace = new.metadata.namespace.as_ref()?;
+    let said = clusters
+        .named(namespace)
+        .is_some_and(|it| is_said(&it, at, Timestamp::now()));
+    (!said).then(|| namespace.clone())
 }
 
 /// Whether the condition of a cluster says already what a heartbeat tells.
@@ -86,13 +84,28 @@ fn is_synced(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -> bo
 #[async_trait]
 impl Reconciler for Clock {
     const NAME: &'static str = "clock-sync";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::condition(
+        ManagedCluster::KIND,
+        managed_cluster::CLOCK_SYNCED,
+    )];
+    const RIGHTS: &'static [Right] = &[permissions::CLUSTER_STATUS];
     type Seen = Seen;
+
+    /// Leases whose renewal we have seen happen, and tells something that is not said of their cluster yet: most of them tell
+    /// nothing, and a large fleet has a hundred each second.
+    fn watches(&self, watches: &mut Watches) {
+        let clusters = self.clusters.clone();
+        watches
+            .reads(&self.clusters)
+            .wakes(&self.leases, move |old, new| cluster_with_news(&clusters, old?, new?));
+    }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         Ok(Seen {
             now: Timestamp::now(),
-            cluster: self.caches.clusters.named(name),
-            lease: self.caches.leases.get(name, namespaces::CLUSTER_LEASE),
+            cluster: self.clusters.named(name),
+            lease: self.leases.get(name, namespaces::CLUSTER_LEASE),
         })
     }
 
@@ -101,7 +114,7 @@ impl Reconciler for Clock {
         let (Some(cluster), Some(renewed)) = (seen.cluster.as_deref(), seen.lease.as_deref().and_then(renewed)) else {
             return plan;
         };
-        let verdict = if is_synced(cluster, renewed, seen.now) {
+        let update = if is_synced(cluster, renewed, seen.now) {
             wanted(
                 managed_cluster::CLOCK_SYNCED,
                 true,
@@ -116,7 +129,7 @@ impl Reconciler for Clock {
                 "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent functionalities.",
             )
         };
-        plan.status(Site::Hub, cluster, &status::saying(cluster, verdict, seen.now));
+        plan.status(Site::Hub, cluster, &status::saying(cluster, update, seen.now));
         plan
     }
 }
@@ -124,6 +137,7 @@ impl Reconciler for Clock {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
+    use ocm_reconcile::Queue;
     use serde_json::{Value, json};
 
     use super::*;
@@ -150,7 +164,8 @@ mod tests {
     fn looks(conditions: Value, behind: SignedDuration) -> usize {
         let now = Timestamp::now();
         let (leases, queue) = (Cache::empty(), Queue::new());
-        subscribe_to(&leases, Cache::holding([cluster(conditions)]), &queue);
+        let clusters = Cache::holding([cluster(conditions)]);
+        leases.subscribe(&queue, move |old, new| cluster_with_news(&clusters, old?, new?));
         for version in 1..=3 {
             leases.put(lease(version, now - behind + SignedDuration::from_secs(version as i64)));
         }

@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Client, ResourceExt};
-use ocm_api::identity;
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use kube::ResourceExt;
+use ocm_api::{cluster::ManagedCluster, identity};
+use ocm_reconcile::{Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
-use super::{Caches, HubOptions, caches::find, rbac};
+use super::{HubOptions, of_clusters, permissions, rbac};
+use crate::api_reader::ApiReader;
 
 /// There is one pair for all clusters, hence one key.
 const KEY: &str = "shared";
 
 /// The reconciler.
 pub struct ClusterRoles {
-    client: Client,
-    caches: Caches,
+    api: ApiReader,
+    clusters: Cache<ManagedCluster>,
+    roles: Cache<ClusterRole>,
     options: Arc<HubOptions>,
 }
 
@@ -34,43 +36,42 @@ pub struct Seen {
 
 impl ClusterRoles {
     /// Over these caches.
-    pub fn new(client: Client, caches: &Caches, options: Arc<HubOptions>) -> Self {
+    pub fn new(caches: &Caches, options: &Arc<HubOptions>) -> Self {
         Self {
-            client,
-            caches: caches.clone(),
-            options,
+            api: ApiReader::of(caches),
+            clusters: caches.of(),
+            roles: of_clusters::labelled(caches),
+            options: options.clone(),
         }
     }
-}
-
-/// Clusters that come or go, and the two roles themselves.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.clusters.subscribe(queue, |old, new| {
-        (old.is_none() || new.is_none()).then(|| KEY.to_owned())
-    });
-    caches.cluster_roles.subscribe(queue, |old, new| {
-        let name = new.or(old)?.name_any();
-        [identity::REGISTRATION_CLUSTER_ROLE, identity::WORK_CLUSTER_ROLE]
-            .contains(&name.as_str())
-            .then(|| KEY.to_owned())
-    });
 }
 
 #[async_trait]
 impl Reconciler for ClusterRoles {
     const NAME: &'static str = "shared-cluster-roles";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[permissions::ROLES, permissions::ESCALATE];
     type Seen = Seen;
 
+    /// Clusters that come or go, and the two roles themselves.
+    fn watches(&self, watches: &mut Watches) {
+        const NAMES: [&str; 2] = [identity::REGISTRATION_CLUSTER_ROLE, identity::WORK_CLUSTER_ROLE];
+        watches
+            .wakes(&self.clusters, |old, new| {
+                (old.is_none() || new.is_none()).then(|| KEY.to_owned())
+            })
+            .wakes(&self.roles, |old, new| {
+                let name = new.or(old)?.name_any();
+                NAMES.contains(&name.as_str()).then(|| KEY.to_owned())
+            });
+    }
+
     async fn observe(&self, _: &str) -> Result<Seen, ObserveError> {
-        let registration = find(
-            &self.caches.cluster_roles,
-            &self.client,
-            identity::REGISTRATION_CLUSTER_ROLE,
-        )
-        .await?;
-        let work = find(&self.caches.cluster_roles, &self.client, identity::WORK_CLUSTER_ROLE).await?;
+        let read = async |name| self.api.named(&self.roles, name).await;
+        let registration = read(identity::REGISTRATION_CLUSTER_ROLE).await?;
+        let work = read(identity::WORK_CLUSTER_ROLE).await?;
         Ok(Seen {
-            clusters: self.caches.clusters.len(),
+            clusters: self.clusters.len(),
             roles: [registration, work],
             options: self.options.clone(),
         })

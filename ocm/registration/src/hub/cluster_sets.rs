@@ -3,29 +3,26 @@
 //! Root: ManagedClusterSet. Reads: all ManagedClusters. Writes: condition `ClusterSetEmpty`. Never: a cluster's labels.
 //! Upstream: ocm `pkg/registration/hub/managedclusterset/controller.go`.
 
-use std::{sync::Arc, time::Duration};
+mod membership;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use ocm_api::{
-    cluster::{ManagedClusterSet, Membership},
+    cluster::{ManagedCluster, ManagedClusterSet, Membership},
     condition::{self, wanted},
     conditions::managed_cluster_set::{self, reason},
 };
-use ocm_reconcile::{ObserveError, Outcome, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
+};
 
-use super::Caches;
-
-/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have all of
-/// them counted, and the number written, a thousand times.
-const GATHER: Duration = Duration::from_millis(200);
-/// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the same, a
-/// second for ten thousand.
-const GATHER_EACH: Duration = Duration::from_micros(100);
+use super::uncached::put_written;
 
 /// The reconciler.
 pub struct ClusterSets {
-    caches: Caches,
+    sets: Cache<ManagedClusterSet>,
+    clusters: Cache<ManagedCluster>,
 }
 
 /// What a plan is made from.
@@ -41,42 +38,43 @@ pub struct Seen {
 impl ClusterSets {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            sets: caches.of(),
+            clusters: caches.of(),
+        }
     }
-}
-
-/// Sets, and clusters that come, go or change their labels.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.sets.subscribe_by_name(queue);
-    let (sets, clusters, queue) = (caches.sets.clone(), caches.clusters.clone(), queue.clone());
-    caches.clusters.listen(move |old, new| {
-        if let (Some(old), Some(new)) = (old, new)
-            && old.metadata.labels == new.metadata.labels
-        {
-            return;
-        }
-        // Who was and stays a member changes no number: the set of all clusters is not counted anew for a label.
-        let differs = |set: &ManagedClusterSet| {
-            let members = Membership::of([set]);
-            let [before, after] = [old, new].map(|it| it.is_some_and(|it| members.has(it)));
-            before != after
-        };
-        for set in sets.list().iter().filter(|set| differs(set)) {
-            let all = u32::try_from(clusters.len()).unwrap_or(u32::MAX);
-            queue.add_after(set.name_any(), GATHER.max(GATHER_EACH * all));
-        }
-    });
 }
 
 #[async_trait]
 impl Reconciler for ClusterSets {
     const NAME: &'static str = "managed-cluster-set";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::condition(
+        ManagedClusterSet::KIND,
+        managed_cluster_set::EMPTY,
+    )];
+    const RIGHTS: &'static [Right] = &[Right::new(
+        ManagedClusterSet::GROUP,
+        "managedclustersets/status",
+        "patch",
+        "How many clusters sets have.",
+    )];
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        let (sets, clusters) = (self.sets.clone(), self.clusters.clone());
+        watches
+            .root(&self.sets)
+            .reads(&self.clusters)
+            .signal("ManagedClusters that come, go or change their labels", move |queue| {
+                membership::wake(queue, &sets, &clusters)
+            });
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let set = self.caches.sets.named(name);
+        let set = self.sets.named(name);
         let members = match set.as_deref().map(Membership::of_one) {
-            Some(Ok(members)) => Ok(self.caches.clusters.list().iter().filter(|it| members.has(it)).count()),
+            Some(Ok(members)) => Ok(self.clusters.list().iter().filter(|it| members.has(it)).count()),
             Some(Err(why)) => Err(why),
             None => Ok(0),
         };
@@ -87,12 +85,8 @@ impl Reconciler for ClusterSets {
         })
     }
 
-    fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        // The watch will bring it, too, and the next count may come first.
-        let name = seen.set.as_deref().map(ResourceExt::name_any);
-        if let Some(set) = name.and_then(|it| outcome.latest(Site::Hub, None, &it)) {
-            self.caches.sets.put(set);
-        }
+    fn remember(&self, _: &Seen, outcome: &Outcome) {
+        put_written(&self.sets, outcome);
     }
 
     fn plan(seen: &Seen) -> Plan {
@@ -105,7 +99,7 @@ impl Reconciler for ClusterSets {
             return plan;
         };
         let nobody = |message: String| wanted(managed_cluster_set::EMPTY, true, reason::NO_CLUSTER_MATCHED, message);
-        let verdict = match &seen.members {
+        let update = match &seen.members {
             Ok(0) => nobody("No ManagedCluster selected".to_owned()),
             Ok(count) => {
                 let message = format!("{count} ManagedClusters selected");
@@ -117,7 +111,7 @@ impl Reconciler for ClusterSets {
             )),
         };
         let mut new = set.clone();
-        condition::set(&mut new.status.get_or_insert_default().conditions, verdict, seen.now);
+        condition::set(&mut new.status.get_or_insert_default().conditions, update, seen.now);
         plan.status(Site::Hub, set, &new);
         plan
     }

@@ -13,15 +13,13 @@ use ocm_api::{
     cluster::{ManagedClusterSelector, ManagedClusterSet, ManagedClusterSetSpec, SelectorType},
     namespaces,
 };
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
-
-use super::Caches;
+use ocm_reconcile::{Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
 const SETS: [&str; 2] = [namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET];
 
 /// The reconciler.
 pub struct DefaultSets {
-    caches: Caches,
+    sets: Cache<ManagedClusterSet>,
 }
 
 /// What a plan is made from.
@@ -35,17 +33,8 @@ pub struct Seen {
 impl DefaultSets {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self { sets: caches.of() }
     }
-}
-
-/// The two sets, which are looked at once even if they never were there.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    SETS.into_iter().for_each(|name| queue.add(name));
-    caches.sets.subscribe(queue, |old, new| {
-        let name = new.or(old)?.name_any();
-        SETS.contains(&name.as_str()).then_some(name)
-    });
 }
 
 fn selector(name: &str) -> ManagedClusterSelector {
@@ -65,12 +54,27 @@ fn selector(name: &str) -> ManagedClusterSelector {
 #[async_trait]
 impl Reconciler for DefaultSets {
     const NAME: &'static str = "default-cluster-sets";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[Right::new(
+        ManagedClusterSet::GROUP,
+        "managedclustersets",
+        "create patch",
+        "`default` and `global` are made.",
+    )];
     type Seen = Seen;
+
+    /// The two sets, which are looked at once even if they never were there.
+    fn watches(&self, watches: &mut Watches) {
+        let ours = |name: &String| SETS.contains(&name.as_str());
+        watches
+            .signal("the start", |queue| SETS.into_iter().for_each(|name| queue.add(name)))
+            .wakes(&self.sets, move |old, new| Some(new.or(old)?.name_any()).filter(ours));
+    }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         Ok(Seen {
             name: name.to_owned(),
-            set: self.caches.sets.named(name),
+            set: self.sets.named(name),
         })
     }
 

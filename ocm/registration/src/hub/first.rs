@@ -4,15 +4,24 @@
 use kube::ResourceExt;
 use ocm_api::{cluster::ManagedCluster, finalizers};
 
-use super::{HubOptions, lifecycle, lifecycle::Stand, taints};
+use super::{
+    HubOptions,
+    lifecycle::acceptance::{Acceptance, acceptance},
+    taints,
+};
 
-/// Whether [`lifecycle`] is about to write to a cluster for the first time: until then others leave it alone.
+/// Whether [`lifecycle`](super::lifecycle) is about to write to a cluster for the first time: until then others leave it alone.
 pub fn is_to_come(cluster: &ManagedCluster, options: &HubOptions) -> bool {
-    match lifecycle::stand(Some(cluster), options.auto_accept) {
-        Stand::ToAutoAccept => true,
-        Stand::Accepted => !has(cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP),
-        Stand::Leaving | Stand::Waiting | Stand::Denied => false,
+    match acceptance(Some(cluster), options.auto_accept) {
+        Acceptance::ToAutoAccept => true,
+        Acceptance::Accepted => !has_come(cluster),
+        Acceptance::Leaving | Acceptance::Waiting | Acceptance::Denied => false,
     }
+}
+
+/// Whether that was done.
+pub fn has_come(cluster: &ManagedCluster) -> bool {
+    holds(cluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP)
 }
 
 /// The cluster with everything that it is given.
@@ -25,12 +34,13 @@ pub fn given(cluster: &ManagedCluster, options: &HubOptions) -> ManagedCluster {
             .then_some(finalizers::CLUSTER_RESOURCE_CLEANUP),
         Some(finalizers::CLUSTER_API_RESOURCE_CLEANUP),
     ];
-    for finalizer in wanted.into_iter().flatten().filter(|it| !has(cluster, it)) {
+    for finalizer in wanted.into_iter().flatten().filter(|it| !holds(cluster, it)) {
         new.finalizers_mut().push(finalizer.to_owned());
     }
     new
 }
 
-fn has(cluster: &ManagedCluster, finalizer: &str) -> bool {
+/// Whether it has this finalizer.
+pub fn holds(cluster: &ManagedCluster, finalizer: &str) -> bool {
     cluster.finalizers().iter().any(|it| it == finalizer)
 }

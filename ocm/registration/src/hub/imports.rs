@@ -1,46 +1,44 @@
 //! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has turned its gate
 //! on has to know.
 //!
-//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once.
-//! Never: the cluster.
+//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once. Never: the cluster.
 //! Upstream: ocm `pkg/registration/hub/importer`, of which this knows who waits.
+
+mod cluster_api;
+mod waiting;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, GroupVersionKind},
-};
-use ocm_api::{cluster::ManagedCluster, condition};
+use kube::ResourceExt;
+use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::{
-    Cache, EventKind, EventStep, ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, async_trait,
-    awaited::Said,
-    cache::{Watching, key_of, split_key},
+    Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Watches, async_trait,
+    awaited::{self, Said},
+    cache::{key_of, split_key},
+    rbac::Right,
 };
 use parking_lot::Mutex;
-use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
-use super::Caches;
-use crate::status;
+use self::{
+    cluster_api::ClusterApiCluster,
+    waiting::{owner, waits},
+};
+use super::permissions;
 
 /// Who is not there.
-pub const WHO: &str = "cluster-importer";
+const WHO: &str = "cluster-importer";
 /// What everybody is told of it.
-pub const NOT_THERE: &str = "the importer that the gate ClusterImporter turns on is not there yet, and nothing is imported; \
+const NOT_THERE: &str = "the importer that the gate ClusterImporter turns on is not there yet, and nothing is imported; \
                              everything else of registration works. Bring clusters in with `drover join --deploy`";
-
-/// Where a cluster says which Cluster of Cluster API it is.
-const OWNER: &str = "cluster.x-k8s.io/cluster";
-/// What is said of a cluster that was imported.
-const IMPORTED: &str = "ManagedClusterImportSucceeded";
 
 /// The reconciler.
 pub struct Imports {
     clusters: Cache<ManagedCluster>,
-    owners: Cache<DynamicObject>,
+    owners: Cache<ClusterApiCluster>,
     told: Mutex<BTreeSet<String>>,
+    /// For as long as this runs, the process says what is not there.
     _said: Said,
 }
 
@@ -48,6 +46,8 @@ pub struct Imports {
 pub struct Seen {
     /// The time.
     pub now: Timestamp,
+    /// The cluster's name.
+    pub name: String,
     /// The cluster, if it waits for an import.
     pub cluster: Option<Arc<ManagedCluster>>,
     /// The Cluster of Cluster API that it is, as `namespace/name`, if that is there.
@@ -57,70 +57,52 @@ pub struct Seen {
 }
 
 impl Imports {
-    /// Over these caches, as long as `said` is said.
-    pub fn new(caches: &Caches, owners: &Cache<DynamicObject>, said: Said) -> Self {
+    /// Over these caches.
+    pub fn new(caches: &Caches) -> Self {
+        warn!(gate = "ClusterImporter", "{NOT_THERE}");
         Self {
-            clusters: caches.clusters.clone(),
-            owners: owners.clone(),
+            clusters: caches.of(),
+            owners: caches.of(),
             told: Mutex::default(),
-            _said: said,
+            _said: awaited::say(WHO, NOT_THERE),
         }
     }
-}
-
-/// Watches the Clusters of Cluster API, wherever that is installed.
-pub fn watch(client: &Client, cancel: &CancellationToken) -> Cache<DynamicObject> {
-    let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "Cluster");
-    let api = Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, "clusters"));
-    let owners = Cache::empty();
-    tokio::spawn(owners.clone().feed(api, Watching::default(), cancel.clone()));
-    owners
-}
-
-/// Clusters of both kinds.
-pub fn subscribe(caches: &Caches, owners: &Cache<DynamicObject>, queue: &Queue) {
-    caches.clusters.subscribe_by_name(queue);
-    let clusters = caches.clusters.clone();
-    owners.subscribe(queue, move |old, new| {
-        let (None, Some(new)) = (old, new) else {
-            return Vec::new();
-        };
-        let key = key_of(new);
-        let all = clusters.list().into_iter();
-        all.filter(|it| owner(it) == key).map(|it| it.name_any()).collect()
-    });
-}
-
-/// The Cluster of Cluster API that a cluster would be.
-fn owner(cluster: &ManagedCluster) -> String {
-    let name = cluster.name_any();
-    let named = cluster.annotations().get(OWNER).filter(|it| it.contains('/'));
-    named.cloned().unwrap_or_else(|| format!("{name}/{name}"))
-}
-
-fn waits(cluster: &ManagedCluster) -> bool {
-    cluster.metadata.deletion_timestamp.is_none() && !condition::is_true(status::conditions(cluster), IMPORTED)
 }
 
 #[async_trait]
 impl Reconciler for Imports {
     const NAME: &'static str = "cluster-import";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[permissions::EVENTS];
     type Seen = Seen;
+
+    /// Clusters of both kinds, those of Cluster API wherever that is installed.
+    fn watches(&self, watches: &mut Watches) {
+        let clusters = self.clusters.clone();
+        let waking = watches.root(&self.clusters).wakes(&self.owners, move |old, new| {
+            let (None, Some(new)) = (old, new) else {
+                return Vec::new();
+            };
+            let key = key_of(new);
+            let all = clusters.list().into_iter().filter(|it| owner(it) == key);
+            all.map(|it| it.name_any()).collect()
+        });
+        waking.not_awaited();
+    }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let cluster = self.clusters.named(name).filter(|it| waits(it));
-        if cluster.is_none() {
-            self.told.lock().remove(name);
-        }
         let owner = cluster.as_deref().map(owner).filter(|it| {
             let (namespace, name) = split_key(it);
             self.owners.get(namespace, name).is_some()
         });
         Ok(Seen {
             now: Timestamp::now(),
+            name: name.to_owned(),
+            // Who waits again is told again.
+            is_told: cluster.is_some() && self.told.lock().contains(name),
             cluster,
             owner,
-            is_told: self.told.lock().contains(name),
         })
     }
 
@@ -129,45 +111,35 @@ impl Reconciler for Imports {
         let (Some(cluster), Some(owner), false) = (&seen.cluster, &seen.owner, seen.is_told) else {
             return plan;
         };
-        plan.push(Step::Event(EventStep {
-            site: Site::Hub,
-            // Where Kubernetes files events about what has no namespace; the cluster's own is made when it is accepted.
-            namespace: "default".to_owned(),
-            regarding: json!({
-                "apiVersion": ManagedCluster::API_VERSION,
-                "kind": ManagedCluster::KIND,
-                "name": cluster.metadata.name,
-                "uid": cluster.metadata.uid,
-            }),
-            related: None,
-            kind: EventKind::Warning,
-            reason: "ClusterImporterNotThere".to_owned(),
-            action: "Import".to_owned(),
-            note: format!("The Cluster {owner} is not imported: {NOT_THERE}."),
-            reporting_controller: "registration-controller".to_owned(),
-            at: seen.now,
-        }));
+        plan.push(waiting::event(cluster, owner, seen.now));
         plan
     }
 
     fn remember(&self, seen: &Seen, _: &Outcome) {
-        if let (Some(cluster), Some(_)) = (&seen.cluster, &seen.owner) {
-            self.told.lock().insert(cluster.name_any());
-        }
+        match (&seen.cluster, &seen.owner) {
+            (None, _) => self.told.lock().remove(&seen.name),
+            (Some(_), Some(_)) => self.told.lock().insert(seen.name.clone()),
+            (Some(_), None) => false,
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use ocm_reconcile::Step;
+    use serde_json::{Value, json};
 
-    use super::*;
+    use super::{
+        waiting::{IMPORTED, OWNER},
+        *,
+    };
 
     fn told(metadata: Value, conditions: Value) -> Vec<String> {
         let cluster = json!({"metadata": metadata, "spec": {}, "status": {"conditions": conditions}});
         let cluster: ManagedCluster = serde_json::from_value(cluster).unwrap();
         let seen = Seen {
             now: Timestamp::UNIX_EPOCH,
+            name: "c1".to_owned(),
             owner: Some(owner(&cluster)),
             cluster: Some(Arc::new(cluster)).filter(|it| waits(it)),
             is_told: false,

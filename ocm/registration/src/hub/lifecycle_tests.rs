@@ -1,17 +1,18 @@
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::ResourceExt;
+use ocm_api::{finalizers, labels};
+use ocm_reconcile::Done;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{super::rbac, *};
 
 fn seen(cluster: Option<Value>) -> Seen {
     Seen {
         now: "2026-01-02T03:04:05Z".parse().unwrap(),
         name: "cluster1".to_owned(),
         cluster: cluster.map(|it| Arc::new(serde_json::from_value(it).unwrap())),
-        namespace: None,
-        cluster_role: None,
-        cluster_role_binding: None,
-        registration_binding: None,
-        work_binding: None,
+        objects: ClusterObjects::default(),
+        asked_api: false,
         works: Vec::new(),
         options: Arc::new(HubOptions::default()),
     }
@@ -33,12 +34,15 @@ fn with_condition(mut cluster: Value, status: &str) -> Value {
 fn complete(cluster: Value) -> Seen {
     let none = std::collections::BTreeMap::new();
     let namespace = json!({"metadata": {"name": "cluster1", "labels": {labels::CLUSTER_NAME: "cluster1"}}});
-    Seen {
+    let objects = ClusterObjects {
         namespace: Some(Arc::new(serde_json::from_value(namespace).unwrap())),
         cluster_role: Some(Arc::new(rbac::cluster_role("cluster1", true, &none))),
         cluster_role_binding: Some(Arc::new(rbac::cluster_role_binding("cluster1", &none))),
         registration_binding: Some(Arc::new(rbac::registration_binding("cluster1", &none))),
         work_binding: Some(Arc::new(rbac::work_binding("cluster1", &none))),
+    };
+    Seen {
+        objects,
         ..seen(Some(cluster))
     }
 }
@@ -102,9 +106,9 @@ fn an_accepted_cluster_that_has_everything_needs_nothing() {
 #[test]
 fn a_rule_that_grants_more_is_repaired() {
     let mut seen = complete(accepted());
-    let mut role = (**seen.cluster_role.as_ref().unwrap()).clone();
+    let mut role = (**seen.objects.cluster_role.as_ref().unwrap()).clone();
     role.rules.as_mut().unwrap()[0].non_resource_urls = Some(vec!["*".to_owned()]);
-    seen.cluster_role = Some(Arc::new(role));
+    seen.objects.cluster_role = Some(Arc::new(role));
     check(
         &seen,
         "hub: patch ClusterRole open-cluster-management:managedcluster:cluster1",
@@ -114,9 +118,9 @@ fn a_rule_that_grants_more_is_repaired() {
 #[test]
 fn a_binding_to_another_role_is_replaced() {
     let mut seen = complete(accepted());
-    let mut binding = (**seen.cluster_role_binding.as_ref().unwrap()).clone();
+    let mut binding = (**seen.objects.cluster_role_binding.as_ref().unwrap()).clone();
     binding.role_ref.name = "cluster-admin".to_owned();
-    seen.cluster_role_binding = Some(Arc::new(binding));
+    seen.objects.cluster_role_binding = Some(Arc::new(binding));
     check(
         &seen,
         "hub: delete ClusterRoleBinding open-cluster-management:managedcluster:cluster1",
@@ -177,7 +181,7 @@ fn a_finalizer_on_the_binding_prolongs_no_right() {
     let mut denied = with_condition(accepted(), "True");
     denied["spec"]["hubAcceptsClient"] = json!(false);
     let mut seen = complete(denied);
-    seen.work_binding = Some(held(seen.work_binding.as_ref().unwrap()));
+    seen.objects.work_binding = Some(held(seen.objects.work_binding.as_ref().unwrap()));
     check(
         &seen,
         "
@@ -189,14 +193,14 @@ stage 2
 hub: patch RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
     );
     let mut kept = complete(accepted());
-    kept.work_binding = Some(held(kept.work_binding.as_ref().unwrap()));
+    kept.objects.work_binding = Some(held(kept.objects.work_binding.as_ref().unwrap()));
     check(
         &kept,
         "hub: patch RoleBinding cluster1/open-cluster-management:managedcluster:cluster1:work",
     );
 }
 
-fn work(name: &str, deleted: bool) -> PartialObjectMeta<ManifestWork> {
+fn work(name: &str, deleted: bool) -> PartialObjectMeta<DynamicObject> {
     let mut work = json!({"metadata": {
         "name": name, "namespace": "cluster1", "uid": name, "finalizers": [finalizers::MANIFEST_WORK, "example.com/mine"],
     }});
@@ -290,10 +294,10 @@ fn acceptance_is_said_once() {
 fn a_denied_cluster_is_not_accepted_by_itself_again() {
     let mut cluster: ManagedCluster =
         serde_json::from_value(json!({"metadata": {"name": "cluster1"}, "spec": {}})).unwrap();
-    assert_eq!(stand(Some(&cluster), true), Stand::ToAutoAccept);
+    assert_eq!(acceptance(Some(&cluster), true), Acceptance::ToAutoAccept);
     cluster.annotations_mut().insert(
         "open-cluster-management.io/automatically-accepted-on".to_owned(),
         "2026-01-01T00:00:00Z".to_owned(),
     );
-    assert_eq!(stand(Some(&cluster), true), Stand::Waiting);
+    assert_eq!(acceptance(Some(&cluster), true), Acceptance::Waiting);
 }

@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use ocm_api::cluster::{ClusterSetManagedNamespace, ManagedCluster, ManagedClusterSet, Membership};
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
+};
 
-use super::Caches;
+use super::permissions;
 
 /// The reconciler.
 pub struct ManagedNamespaces {
-    caches: Caches,
+    clusters: Cache<ManagedCluster>,
+    sets: Cache<ManagedClusterSet>,
 }
 
 /// What a plan is made from.
@@ -29,44 +32,55 @@ pub struct Seen {
 impl ManagedNamespaces {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            clusters: caches.of(),
+            sets: caches.of(),
+        }
     }
 }
 
-/// Clusters whose labels change, and sets whose namespaces or members change.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.clusters.subscribe(queue, |old, new| {
-        let new = new?;
-        let same = old.is_some_and(|it| it.metadata.labels == new.metadata.labels);
-        (!same).then(|| new.name_any())
+/// The clusters that are, or were, in a set of which the namespaces or the members change.
+fn members_to_tell(
+    clusters: &Cache<ManagedCluster>,
+    old: Option<&ManagedClusterSet>,
+    new: Option<&ManagedClusterSet>,
+) -> Vec<String> {
+    let wants = |set: Option<&ManagedClusterSet>| set.is_some_and(|it| !it.spec.managed_namespaces.is_empty());
+    let same = old.zip(new).is_some_and(|(old, new)| {
+        old.spec == new.spec && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
     });
-    let clusters = caches.clusters.clone();
-    caches.sets.subscribe(queue, move |old, new| {
-        let wants = |set: Option<&ManagedClusterSet>| set.is_some_and(|it| !it.spec.managed_namespaces.is_empty());
-        let same = old.zip(new).is_some_and(|(old, new)| {
-            old.spec == new.spec && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        });
-        if same || !wants(old) && !wants(new) {
-            return Vec::new();
-        }
-        let either = Membership::of([old, new].into_iter().flatten());
-        clusters
-            .list()
-            .iter()
-            .filter(|it| either.has(it))
-            .map(|it| it.name_any())
-            .collect()
-    });
+    if same || !wants(old) && !wants(new) {
+        return Vec::new();
+    }
+    let either = Membership::of([old, new].into_iter().flatten());
+    let members = clusters.list().into_iter().filter(|it| either.has(it));
+    members.map(|it| it.name_any()).collect()
 }
 
 #[async_trait]
 impl Reconciler for ManagedNamespaces {
     const NAME: &'static str = "managed-namespace";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::new(ManagedCluster::KIND, "managedNamespaces")
+        .shared("the hub says which they are; the agent says how they are")];
+    const RIGHTS: &'static [Right] = &[permissions::CLUSTER_STATUS];
     type Seen = Seen;
 
+    /// Clusters whose labels change, and sets whose namespaces or members change.
+    fn watches(&self, watches: &mut Watches) {
+        let clusters = self.clusters.clone();
+        watches
+            .wakes(&self.clusters, |old, new| {
+                let new = new?;
+                let same = old.is_some_and(|it| it.metadata.labels == new.metadata.labels);
+                (!same).then(|| new.name_any())
+            })
+            .wakes(&self.sets, move |old, new| members_to_tell(&clusters, old, new));
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let cluster = self.caches.clusters.named(name);
-        let mut sets = self.caches.sets.list();
+        let cluster = self.clusters.named(name);
+        let mut sets = self.sets.list();
         sets.retain(|set| cluster.as_deref().is_some_and(|it| Membership::of([&**set]).has(it)));
         Ok(Seen { cluster, sets })
     }

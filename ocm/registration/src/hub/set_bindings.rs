@@ -8,20 +8,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{
-    cluster::ManagedClusterSetBinding,
+    cluster::{ManagedClusterSet, ManagedClusterSetBinding},
     condition::{self, wanted},
     conditions::managed_cluster_set_binding::{self, reason},
 };
 use ocm_reconcile::{
-    ObserveError, Plan, Queue, Reconciler, Site, async_trait,
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait,
     cache::{key_of, split_key},
+    rbac::Right,
 };
-
-use super::Caches;
 
 /// The reconciler.
 pub struct SetBindings {
-    caches: Caches,
+    bindings: Cache<ManagedClusterSetBinding>,
+    sets: Cache<ManagedClusterSet>,
 }
 
 /// What a plan is made from.
@@ -37,39 +37,47 @@ pub struct Seen {
 impl SetBindings {
     /// Over these caches.
     pub fn new(caches: &Caches) -> Self {
-        Self { caches: caches.clone() }
+        Self {
+            bindings: caches.of(),
+            sets: caches.of(),
+        }
     }
-}
-
-/// Bindings, and sets that come or go.
-pub fn subscribe(caches: &Caches, queue: &Queue) {
-    caches.set_bindings.subscribe_by_name(queue);
-    let bindings = caches.set_bindings.clone();
-    caches.sets.subscribe(queue, move |old, new| {
-        let (true, Some(set)) = (old.is_none() || new.is_none(), new.or(old)) else {
-            return Vec::new();
-        };
-        let name = set.name_any();
-        bindings
-            .list()
-            .iter()
-            .filter(|it| it.spec.cluster_set == name)
-            .map(|it| key_of(&**it))
-            .collect()
-    });
 }
 
 #[async_trait]
 impl Reconciler for SetBindings {
     const NAME: &'static str = "managed-cluster-set-binding";
+    const WORKERS: usize = super::WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::condition(
+        ManagedClusterSetBinding::KIND,
+        managed_cluster_set_binding::BOUND,
+    )];
+    const RIGHTS: &'static [Right] = &[Right::new(
+        ManagedClusterSetBinding::GROUP,
+        "managedclustersetbindings/status",
+        "patch",
+        "Whether there is a set.",
+    )];
     type Seen = Seen;
+
+    /// Bindings, and sets that come or go.
+    fn watches(&self, watches: &mut Watches) {
+        let bindings = self.bindings.clone();
+        watches.root(&self.bindings).wakes(&self.sets, move |old, new| {
+            let came_or_went = new.or(old).filter(|_| old.is_none() || new.is_none());
+            let name = came_or_went.map(ResourceExt::name_any);
+            let all = bindings.list().into_iter();
+            let of_it = all.filter(move |it| name.as_ref() == Some(&it.spec.cluster_set));
+            of_it.map(|it| key_of(&*it))
+        });
+    }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (namespace, name) = split_key(key);
-        let binding = self.caches.set_bindings.get(namespace, name);
+        let binding = self.bindings.get(namespace, name);
         let bound = binding
             .as_deref()
-            .is_some_and(|it| self.caches.sets.named(&it.spec.cluster_set).is_some());
+            .is_some_and(|it| self.sets.named(&it.spec.cluster_set).is_some());
         Ok(Seen {
             now: Timestamp::now(),
             binding,
@@ -87,9 +95,9 @@ impl Reconciler for SetBindings {
         } else {
             reason::CLUSTER_SET_NOT_FOUND
         };
-        let verdict = wanted(managed_cluster_set_binding::BOUND, seen.bound, reason, "");
+        let update = wanted(managed_cluster_set_binding::BOUND, seen.bound, reason, "");
         let mut new = binding.clone();
-        condition::set(&mut new.status.get_or_insert_default().conditions, verdict, seen.now);
+        condition::set(&mut new.status.get_or_insert_default().conditions, update, seen.now);
         plan.status(Site::Hub, binding, &new);
         plan
     }

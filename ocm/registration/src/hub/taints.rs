@@ -11,23 +11,23 @@ use ocm_api::{
     condition::{self, Status},
     conditions::managed_cluster,
 };
-use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, async_trait};
+use ocm_reconcile::{Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
-use super::{Caches, HubOptions, first};
+use super::{HubOptions, first, permissions};
 use crate::status;
 
 /// The reconciler.
 pub struct Taints {
-    caches: Caches,
+    clusters: Cache<ManagedCluster>,
     options: Arc<HubOptions>,
 }
 
 impl Taints {
     /// Over these caches.
-    pub fn new(caches: &Caches, options: Arc<HubOptions>) -> Self {
+    pub fn new(caches: &Caches, options: &Arc<HubOptions>) -> Self {
         Self {
-            caches: caches.clone(),
-            options,
+            clusters: caches.of(),
+            options: options.clone(),
         }
     }
 }
@@ -60,10 +60,16 @@ pub fn put_right(cluster: &ManagedCluster) -> ManagedCluster {
 #[async_trait]
 impl Reconciler for Taints {
     const NAME: &'static str = "taint";
+    const WORKERS: usize = super::WORKERS;
+    const RIGHTS: &'static [Right] = &[permissions::CLUSTERS];
     type Seen = Option<Arc<ManagedCluster>>;
 
+    fn watches(&self, watches: &mut Watches) {
+        watches.root(&self.clusters);
+    }
+
     async fn observe(&self, name: &str) -> Result<Self::Seen, ObserveError> {
-        let cluster = self.caches.clusters.named(name);
+        let cluster = self.clusters.named(name);
         Ok(cluster.filter(|it| !first::is_to_come(it, &self.options)))
     }
 

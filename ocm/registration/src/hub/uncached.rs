@@ -1,0 +1,87 @@
+//! What is not in a cache is mostly not there, and is made without asking: for a cluster that comes that is a handful of
+//! requests less. Where something was there after all, because it lacks our label or the watch has not brought it yet, the API
+//! is asked from then on: at once, in the same run, and in each later one.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use ocm_reconcile::{Cache, Done, Outcome, caches::Watchable};
+use parking_lot::Mutex;
+
+/// How long to wait where somebody makes objects while they are made here.
+pub const EXISTS_AGAIN: Duration = Duration::from_secs(1);
+
+/// The keys of which something exists that the caches do not show.
+#[derive(Default)]
+pub struct Uncached {
+    keys: Mutex<BTreeSet<String>>,
+}
+
+/// Whether something was there already that was to be created.
+pub fn already_exists(outcome: &Outcome) -> bool {
+    let mut results = outcome.stages.iter().flatten();
+    results.any(|it| matches!(it, Ok(Done::AlreadyExists)))
+}
+
+/// Whether a run that took the caches' word (`asked_api` is false) has to look again, and at the API.
+pub fn is_found_out(asked_api: bool, outcome: &Outcome) -> bool {
+    !asked_api && outcome.succeeded() && already_exists(outcome)
+}
+
+impl Uncached {
+    /// Whether the API is to be asked.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.lock().contains(key)
+    }
+
+    /// Keeps in memory what became of a plan for a key, and forgets a key whose root is gone.
+    pub fn remember(&self, key: &str, root_exists: bool, outcome: &Outcome) {
+        if !root_exists {
+            self.keys.lock().remove(key);
+        } else if already_exists(outcome) {
+            self.keys.lock().insert(key.to_owned());
+        }
+    }
+}
+
+/// Puts what was written of a kind into its cache: the watch will bring it, too, and the next run may come first.
+pub fn put_written<K: Watchable>(cache: &Cache<K>, outcome: &Outcome) {
+    for done in outcome.stages.iter().flatten() {
+        let Ok(Done::Object(object)) = done else { continue };
+        let is_one = object.types.as_ref().is_some_and(|it| it.kind == K::kind(&()));
+        // What cannot be read comes by the watch.
+        if let (true, Ok(object)) = (is_one, (**object).clone().try_parse()) {
+            cache.put(object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn met() -> Outcome {
+        let mut met = Outcome::default();
+        met.stages.push(vec![Ok(Done::AlreadyExists)]);
+        met
+    }
+
+    #[test]
+    fn a_run_looks_again_only_when_it_learns_that_something_exists() {
+        assert!(is_found_out(false, &met()));
+        assert!(!is_found_out(true, &met()));
+        assert!(!is_found_out(false, &Outcome::default()));
+        let mut failed = met();
+        failed.skipped = 1;
+        assert!(!is_found_out(false, &failed));
+    }
+
+    #[test]
+    fn a_key_is_remembered_until_its_root_is_gone() {
+        let uncached = Uncached::default();
+        uncached.remember("a", true, &met());
+        uncached.remember("a", true, &Outcome::default());
+        assert!(uncached.has("a") && !uncached.has("b"));
+        uncached.remember("a", false, &Outcome::default());
+        assert!(!uncached.has("a"));
+    }
+}
