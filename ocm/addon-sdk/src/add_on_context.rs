@@ -23,7 +23,7 @@ pub struct AddOnContext {
     /// Where its agent runs.
     pub mode: Mode,
     /// The hub.
-    pub hub: Arc<Hub>,
+    pub hub: Arc<HubInfo>,
 }
 
 /// Where an add-on's agent runs.
@@ -47,7 +47,7 @@ pub struct Hosting {
 
 /// What there is to know about the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hub {
+pub struct HubInfo {
     /// Something that no other hub has and that stays: the uid of its namespace `kube-system`; empty for a program that may
     /// not read it.
     pub id: String,
@@ -182,7 +182,7 @@ impl AddOnContext {
             configs: Vec::new(),
             install_namespace: namespaces::AGENT_ADDON.to_owned(),
             mode: Mode::Default,
-            hub: Arc::new(Hub {
+            hub: Arc::new(HubInfo {
                 id: "hub".to_owned(),
                 namespace: namespaces::HUB.to_owned(),
             }),

@@ -79,11 +79,11 @@ pub mod values;
 mod warning;
 
 pub use add_on::{AddOn, UserError};
-pub use add_on_context::{AddOnContext, Config, ConfigKind, Hosting, Hub, Mode};
-pub use agent::{Agent, Program};
+pub use add_on_context::{AddOnContext, Config, ConfigKind, Hosting, HubInfo, Mode};
+pub use agent::{AddOnAgent, AddOnProgram};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Holder, Permission, Scope};
-pub use registration::{Proof, Registration, Signing, Subject};
+pub use registration::{AgentSubject, Proof, Registration, Signing};
 pub use values::Values;
 
 // What this crate's functions take and return comes from these: an add-on that uses them through here has the right versions,

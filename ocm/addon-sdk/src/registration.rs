@@ -28,9 +28,9 @@ pub enum Registration {
     /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`, `tls.crt`,
     /// `tls.key` and `cluster-name`.
     KubeClient {
-        /// Who it is; `None` for the [default identity](Subject::agent). With a token it is always the add-on's ServiceAccount in
+        /// Who it is; `None` for the [default identity](AgentSubject::agent). With a token it is always the add-on's ServiceAccount in
         /// the cluster's namespace.
-        subject: Option<Subject>,
+        subject: Option<AgentSubject>,
         /// With what it proves that; `None` leaves it to the cluster's agent, which takes a certificate unless it is told
         /// otherwise.
         proof: Option<Proof>,
@@ -40,8 +40,8 @@ pub enum Registration {
     CustomSigner {
         /// The signer's name, a domain and a path.
         signer: String,
-        /// Who it is; `None` for the [default identity](Subject::agent).
-        subject: Option<Subject>,
+        /// Who it is; `None` for the [default identity](AgentSubject::agent).
+        subject: Option<AgentSubject>,
         /// The authority that signs here; `None` when somebody else signs.
         signing: Option<Signing>,
     },
@@ -90,7 +90,7 @@ impl Registration {
     }
 
     /// The same for this subject.
-    pub fn for_subject(mut self, it: Subject) -> Self {
+    pub fn for_subject(mut self, it: AgentSubject) -> Self {
         match &mut self {
             Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. } => *subject = Some(it),
         }
@@ -115,17 +115,17 @@ impl Registration {
     }
 
     /// Whom a certificate is issued to at `place`.
-    pub fn subject(&self, place: &AddOnContext) -> Subject {
+    pub fn subject(&self, place: &AddOnContext) -> AgentSubject {
         let (Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. }) = self;
         subject
             .clone()
-            .unwrap_or_else(|| Subject::agent(place.cluster_name(), place.addon_name(), &place.agent_name()))
+            .unwrap_or_else(|| AgentSubject::agent(place.cluster_name(), place.addon_name(), &place.agent_name()))
     }
 }
 
 /// Whom a certificate is issued to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct AgentSubject {
     /// The user, in the certificate its common name; when it is empty, the cluster's agent fills in that of the add-on's agent
     /// on its cluster, whose part of the name is the add-on's.
     pub user: String,
@@ -136,7 +136,7 @@ pub struct Subject {
     pub organizational_units: Vec<String>,
 }
 
-impl Subject {
+impl AgentSubject {
     /// The default identity of an add-on's agent: user `system:open-cluster-management:cluster:<c>:addon:<a>:agent:<agent>`, in
     /// the group of the add-on on this cluster and in the group of the add-on on all clusters.
     pub fn agent(cluster: &str, addon: &str, agent: &str) -> Self {

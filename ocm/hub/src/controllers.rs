@@ -10,7 +10,10 @@ use std::{
 
 use addon::template::InManager;
 use kube::Client;
-use ocm_addon_sdk::hub::{self as sdk, Manager};
+use ocm_addon_sdk::{
+    deploy::AddOnWorks,
+    hub::{self as sdk, Manager},
+};
 use ocm_reconcile::{Caches, Queue, Running};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -87,12 +90,12 @@ fn later(starting: impl Future<Output = Vec<Running>> + Send + 'static, cancel: 
 fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
     let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
     let shared = watches.of_add_ons();
-    let caches = addon::hub::Caches::start(shared.clone(), &client, &cancel);
+    let caches = addon::hub::Caches::start(shared, &client, &cancel);
     let mut running = addon::hub::controllers(client.clone(), &caches, cancel.clone());
     // What runs add-ons asks the hub first who it is; the others do not wait for the answer.
-    let (options, ends) = (options.clone(), cancel.clone());
+    let (watched, options, ends) = (watches.caches.clone(), options.clone(), cancel.clone());
     let starting = async move {
-        let Some(manager) = manager(&client, &shared, &options, &ends).await else {
+        let Some(manager) = manager(&client, &watched, &options, &ends).await else {
             return Vec::new();
         };
         let templates = Arc::new(InManager::new(manager.clone()));
@@ -113,19 +116,15 @@ fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
 
 /// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None` when
 /// the hub stops before it has said who it is.
-async fn manager(
-    client: &Client,
-    shared: &addon::hub::Shared,
-    options: &Options,
-    cancel: &CancellationToken,
-) -> Option<Manager> {
-    let caches = sdk::Caches::start_with(client, shared.of_sdk(), cancel);
+async fn manager(client: &Client, caches: &Caches, options: &Options, cancel: &CancellationToken) -> Option<Manager> {
+    // The process has all works anyway.
+    AddOnWorks::among_all(caches);
     let of_sdk = match &options.authorities {
         Some(namespace) => sdk::Options::in_namespace(namespace),
         None => sdk::Options::default(),
     };
     let manager = loop {
-        let started = Manager::start(client.clone(), caches.clone(), of_sdk.clone(), cancel.clone());
+        let started = Manager::start(client.clone(), caches, of_sdk.clone(), cancel.clone());
         match started.await {
             Ok(manager) => break manager,
             Err(error) => warn!(%error, "add-ons cannot run yet, will retry"),

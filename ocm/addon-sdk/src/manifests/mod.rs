@@ -13,7 +13,7 @@
 //! assert_eq!(manifests::object(&map).unwrap()["kind"], "ConfigMap");
 //!
 //! // Go templates, whose values are the add-on's and the facts of the place. Files come from `include_files!`.
-//! let file = manifests::File {
+//! let file = manifests::IncludedFile {
 //!     path: "greeting.yaml",
 //!     text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting, namespace: {{ .AddonInstallNamespace }}}\n\
 //!            data: {text: {{ .Greeting }} {{ .ClusterName }}}\n",
@@ -39,7 +39,7 @@ use crate::UserError;
 
 /// A file that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct IncludedFile {
     /// Its path, with slashes.
     pub path: &'static str,
     /// Its content.
@@ -52,7 +52,7 @@ pub struct File {
 #[macro_export]
 macro_rules! include_files {
     ($($path:literal),* $(,)?) => {
-        &[$($crate::manifests::File { path: $path, text: include_str!($path) }),*]
+        &[$($crate::manifests::IncludedFile { path: $path, text: include_str!($path) }),*]
     };
 }
 

@@ -47,16 +47,6 @@ impl Shared {
             addons: self.addons.clone(),
         }
     }
-
-    /// Those that the SDK's manager of add-ons reads too.
-    pub fn of_sdk(&self) -> ocm_addon_sdk::hub::Shared {
-        ocm_addon_sdk::hub::Shared {
-            clusters: Some(self.clusters.clone()),
-            addons: Some(self.addons.clone()),
-            cluster_management_addons: Some(self.cluster_management_addons.clone()),
-            works: Some(self.works.clone()),
-        }
-    }
 }
 
 /// The watches of what ties add-ons to the state of their clusters.

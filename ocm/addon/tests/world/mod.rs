@@ -21,7 +21,7 @@ use ocm_api::{
     condition,
     work::ManifestWork,
 };
-use ocm_reconcile::{Cache, Reconciler, cache::key_of, install};
+use ocm_reconcile::{Reconciler, cache::key_of, install};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::Site;
@@ -44,16 +44,16 @@ impl World {
         let client = site.client();
         install::install_crds(&client, ocm_api::crds::hub()).await.unwrap();
         let stop = CancellationToken::new();
+        let watched = ocm_reconcile::Caches::new(client.clone(), stop.clone());
         let shared = Shared {
-            clusters: Cache::start(Api::all(client.clone()), stop.clone()),
-            addons: Cache::start(Api::all(client.clone()), stop.clone()),
-            cluster_management_addons: Cache::start(Api::all(client.clone()), stop.clone()),
-            works: Cache::start(Api::all(client.clone()), stop.clone()),
-            placements: Cache::start(Api::all(client.clone()), stop.clone()),
-            decisions: Cache::start(Api::all(client.clone()), stop.clone()),
+            clusters: watched.of(),
+            addons: watched.of(),
+            cluster_management_addons: watched.of(),
+            works: ocm_addon_sdk::deploy::AddOnWorks::among_all(&watched).0,
+            placements: watched.of(),
+            decisions: watched.of(),
         };
-        let of_sdk = ocm_addon_sdk::hub::Caches::start_with(&client, shared.of_sdk(), &stop);
-        let manager = Manager::start(client.clone(), of_sdk, Default::default(), stop.clone())
+        let manager = Manager::start(client.clone(), &watched, Default::default(), stop.clone())
             .await
             .unwrap();
         for it in addons {
