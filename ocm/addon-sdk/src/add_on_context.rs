@@ -10,6 +10,16 @@ use sha2::{Digest, Sha256};
 use crate::{UserError, spec_hash};
 
 /// One cluster and what there is to know about the add-on there. Plain data.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOnContext, k8s_openapi::api::core::v1::ConfigMap};
+///
+/// let mut greeting = ConfigMap::default();
+/// greeting.metadata.name = Some("greeting".to_owned());
+/// greeting.data = Some([("text".to_owned(), "hello".to_owned())].into());
+/// let place = AddOnContext::new("cluster1", "greeter").with_config(&greeting);
+/// assert_eq!(place.config::<ConfigMap>().unwrap(), Some(greeting));
+/// ```
 #[derive(Clone, Debug)]
 pub struct AddOnContext {
     /// The cluster.

@@ -23,6 +23,15 @@ pub enum Proof {
 
 /// One way in which an add-on's agent proves who it is. The agent on the cluster makes a key and asks for a certificate, and
 /// keeps both in a Secret beside the add-on.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOnContext, Registration};
+///
+/// let place = AddOnContext::new("cluster1", "greeter");
+/// let hub = Registration::kube_client();
+/// assert_eq!(hub.signer(), "kubernetes.io/kube-apiserver-client");
+/// assert_eq!(hub.subject(&place).groups[0], "system:open-cluster-management:cluster:cluster1:addon:greeter");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registration {
     /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`, `tls.crt`,
@@ -152,6 +161,16 @@ impl AgentSubject {
 }
 
 /// A certificate authority that signs the certificates of a custom signer.
+///
+/// ```
+/// use ocm_addon_sdk::{AgentSubject, Registration, Signing};
+///
+/// let metrics = AgentSubject { user: "metrics-writer".to_owned(), ..AgentSubject::default() };
+/// let registration = Registration::custom_signer("example.com/metrics")
+///     .for_subject(metrics)
+///     .signed_by(Signing::with_secret("metrics-ca").in_namespace("monitoring"));
+/// assert_eq!(registration.signer(), "example.com/metrics");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signing {
     /// The namespace of the Secret with the authority; `None` for the hub's own.

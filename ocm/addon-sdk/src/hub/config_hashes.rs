@@ -55,7 +55,7 @@ impl Reconciler for ConfigHashes {
     type Seen = Seen;
 
     fn watches(&self, watches: &mut Watches) {
-        watches.root(&self.context.addons).reads(&self.context.clusters);
+        watches.root(&self.context.addons);
         self.context.configs.watches_of_addons(watches);
     }
 

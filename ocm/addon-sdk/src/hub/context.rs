@@ -1,4 +1,4 @@
-//! What every reconciler of add-ons stands on, and how it looks at one add-on on one cluster.
+//! What all reconcilers of add-ons have in common, and how they look at one add-on on one cluster.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// What every reconciler of add-ons stands on. Cloning shares it.
+/// What all reconcilers of add-ons have in common. Cloning shares it.
 #[derive(Clone)]
 pub struct Context {
     /// The caches of the process, of which each reconciler asks for those that it reads.

@@ -23,6 +23,22 @@ use crate::{
 const LANDMARK: &str = "kube-system";
 
 /// Runs add-ons. Cloning shares it.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use ocm_addon_sdk::{AddOn, hub::{Caches, Manager, Options}};
+/// use tokio_util::sync::CancellationToken;
+///
+/// /// Beside whatever else the process does on the hub, over the same watches.
+/// async fn run(client: kube::Client, add_on: Arc<dyn AddOn>) -> Result<(), Box<dyn std::error::Error>> {
+///     let stop = CancellationToken::new();
+///     let caches = Caches::new(client.clone(), stop.clone());
+///     let manager = Manager::start(client, &caches, Options::default(), stop).await?;
+///     manager.add(add_on)?;
+///     manager.finished().await;
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Manager {
     context: Context,
@@ -232,4 +248,37 @@ fn list(context: &Context, rendered: &Arc<Memory>) -> Vec<(Keys, Controller)> {
         ),
         (Keys::CertificateSigningRequests, Controller::new(Signer::new(context))),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_can_be_read_without_an_api_server_and_each_status_field_has_one_author() {
+        let all = controllers(&Caches::unfed(), Options::default());
+        let names: Vec<_> = all.iter().map(|it| it.name).collect();
+        assert_eq!(
+            names,
+            [
+                "addon-deploy",
+                "addon-registration",
+                "addon-config",
+                "addon-shared-permissions",
+                "management-addon-config",
+                "addon-csr-approval",
+                "addon-csr-signing",
+            ]
+        );
+        let mut authors = BTreeMap::new();
+        for controller in &all {
+            assert!(controller.watches.iter().any(|it| it.wakes), "{}", controller.name);
+            for field in controller.status.iter().filter(|it| it.shared.is_empty()) {
+                let of = (field.kind, field.field, field.condition);
+                assert_eq!(authors.insert(of, controller.name), None, "{field}");
+            }
+        }
+    }
 }

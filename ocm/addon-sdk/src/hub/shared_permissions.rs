@@ -27,6 +27,8 @@ pub struct SharedPermissions {
 /// What a plan is made from.
 #[derive(Default)]
 pub struct Seen {
+    /// Whether this process has or had the add-on: what was made for another is none of its business.
+    pub is_ours: bool,
     /// What the clusters share.
     pub objects: SharedObjects,
     /// What each cluster that has the add-on asks for.
@@ -65,12 +67,9 @@ impl Reconciler for SharedPermissions {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        // What was made for an add-on that is none of this process is none of its business.
-        if !self.context.registry.contains(name) && !self.context.claims.is_retired(name) {
-            return Ok(Seen::default());
-        }
+        let is_ours = self.context.registry.contains(name) || self.context.claims.is_retired(name);
         let objects = self.shared.of(name);
-        // Hardly any add-on has some.
+        // Hardly any add-on has some, and then nobody need be asked.
         if objects.is_empty() {
             return Ok(Seen::default());
         }
@@ -80,6 +79,7 @@ impl Reconciler for SharedPermissions {
             (cluster, claim)
         });
         Ok(Seen {
+            is_ours,
             objects,
             claims: claims.collect(),
         })
@@ -87,7 +87,7 @@ impl Reconciler for SharedPermissions {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        if seen.objects.is_empty() {
+        if !seen.is_ours || seen.objects.is_empty() {
             return plan;
         }
         if let Some((cluster, _)) = seen.claims.iter().find(|(_, it)| **it == Claim::Unknown) {
@@ -132,6 +132,7 @@ mod tests {
             Some(names) => Claim::Known(Arc::new(names.iter().map(|it| Name::of(&*binding(it))).collect())),
         };
         let seen = Seen {
+            is_ours: true,
             objects: SharedObjects {
                 role_bindings: vec![binding("a"), binding("b")],
                 roles: vec![Arc::new(

@@ -58,6 +58,13 @@ macro_rules! include_files {
 
 /// The manifest of a Rust value.
 ///
+/// ```
+/// use ocm_addon_sdk::{k8s_openapi::api::core::v1::ServiceAccount, manifests};
+///
+/// let manifest = manifests::object(&ServiceAccount::default()).unwrap();
+/// assert_eq!(manifest["kind"], "ServiceAccount");
+/// ```
+///
 /// # Errors
 /// When it does not serialize.
 pub fn object<K>(it: &K) -> Result<Value, UserError>
@@ -72,6 +79,11 @@ where
 }
 
 /// The manifests of a YAML text: documents with `---` between them, of which empty ones do not count.
+///
+/// ```
+/// let manifests = ocm_addon_sdk::manifests::yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").unwrap();
+/// assert_eq!(manifests[0]["metadata"]["name"], "a");
+/// ```
 ///
 /// # Errors
 /// When the text is no YAML, or a document is no object with `apiVersion` and `kind`.

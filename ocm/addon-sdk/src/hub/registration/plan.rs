@@ -90,14 +90,9 @@ impl Seen {
 /// The plan.
 pub fn plan(seen: &Seen) -> Plan {
     let mut plan = Plan::new();
-    let named = seen.named.clone().unwrap_or_default();
+    let (nothing, named) = (RbacObjects::default(), seen.named.clone().unwrap_or_default());
     if let Some(why) = seen.revoked() {
-        keep(
-            &mut plan,
-            &RbacObjects::default(),
-            &named,
-            &bindings_of_agent(seen, &named),
-        );
+        keep(&mut plan, &nothing, &named, &bindings_of_agent(seen, &named));
         plan.wait(why);
         return plan;
     }
@@ -107,7 +102,7 @@ pub fn plan(seen: &Seen) -> Plan {
     match (&seen.look, seen.decision()) {
         (Look::NotOurs, _) => {}
         // What is in the cluster's namespace goes with its owner. What the agent had elsewhere goes now.
-        (Look::Gone, _) => keep(&mut plan, &RbacObjects::default(), &named, &elsewhere(&seen.present)),
+        (Look::Gone, _) => keep(&mut plan, &nothing, &named, &elsewhere(&seen.present)),
         (Look::Waits(why), _) => drop(plan.wait(why)),
         (Look::Here(_), None) => drop(plan.wait("its ClusterManagementAddOn does not own it yet")),
         (Look::Here(installed), Some(decision)) => {
@@ -118,12 +113,7 @@ pub fn plan(seen: &Seen) -> Plan {
             }
             match &decision.permissions {
                 Permissions::Granted(objects) => keep(&mut plan, objects, &named, &of_addon(addon, &seen.present)),
-                Permissions::None => keep(
-                    &mut plan,
-                    &RbacObjects::default(),
-                    &named,
-                    &of_addon(addon, &seen.present),
-                ),
+                Permissions::None => keep(&mut plan, &nothing, &named, &of_addon(addon, &seen.present)),
                 Permissions::Pending(_) => plan.notes.push(Note::Wait(PENDING.to_owned())),
                 Permissions::Held(why) => plan.notes.push(Note::Wait(why.clone())),
                 Permissions::Refused(why) => plan.notes.push(Note::Refuse(why.clone())),
