@@ -2,7 +2,8 @@
 //! `docs/guide/write-an-add-on.md` walks through it.
 
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, agent, include_files,
+    AddOn, AddOnAgent, AddOnContext, AddOnProgram, ConfigKind, Permission, Registration, UserError, agent,
+    include_files,
     k8s_openapi::api::core::v1::ConfigMap,
     kube::ResourceExt,
     manifests,
@@ -58,7 +59,7 @@ impl AddOn for HelloWorld {
 pub const COPY: &str = "synced-from-hub";
 
 /// What its agent does on the cluster: copies what is there, and again whenever something changes.
-pub async fn copy(agent: Agent) -> agent::Result<()> {
+pub async fn copy(agent: AddOnAgent) -> agent::Result<()> {
     let originals = agent.watch(agent.hub_objects::<ConfigMap>()?);
     let copies = agent.watch_labelled(agent.objects::<ConfigMap>(), COPY);
     let add_ons = agent.watch(agent.hub_objects::<ManagedClusterAddOn>()?);
@@ -96,6 +97,6 @@ pub fn image() -> String {
 }
 
 /// Both halves as one program.
-pub fn program() -> Program {
-    Program::new(HelloWorld { image: image() }).agent(copy)
+pub fn program() -> AddOnProgram {
+    AddOnProgram::new(HelloWorld { image: image() }).agent(copy)
 }

@@ -5,15 +5,16 @@ use std::sync::LazyLock;
 
 use addon_helloworld::{COPY, copy, image};
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, Values, agent, include_files,
+    AddOn, AddOnAgent, AddOnContext, AddOnProgram, ConfigKind, Permission, Registration, UserError, Values, agent,
+    include_files,
     k8s_openapi::api::core::v1::ConfigMap,
-    manifests::{self, Chart, File},
+    manifests::{self, Chart, IncludedFile},
     ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
     values::{self, config, images},
 };
 use serde_json::{Value, json};
 
-const FILES: &[File] = include_files![
+const FILES: &[IncludedFile] = include_files![
     "../chart/Chart.yaml",
     "../chart/values.yaml",
     "../chart/templates/_helpers.tpl",
@@ -89,13 +90,13 @@ fn from_config_map(place: &AddOnContext) -> Result<Values, UserError> {
 }
 
 // Runs before the add-on goes, while its agent, which sees that it goes, copies nothing any more.
-async fn remove_copies(agent: Agent) -> agent::Result<()> {
+async fn remove_copies(agent: AddOnAgent) -> agent::Result<()> {
     agent.delete_labelled(agent.objects::<ConfigMap>(), COPY).await
 }
 
 /// Both halves as one program.
-pub fn program() -> Program {
-    Program::new(HelloWorldHelm { image: image() })
+pub fn program() -> AddOnProgram {
+    AddOnProgram::new(HelloWorldHelm { image: image() })
         .agent(copy)
         .cleanup(remove_copies)
 }

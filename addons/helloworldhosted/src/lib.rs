@@ -3,15 +3,16 @@
 
 use addon_helloworld::{COPY, copy, image};
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, Agent, ConfigKind, Permission, Program, Registration, UserError, agent, include_files,
+    AddOn, AddOnAgent, AddOnContext, AddOnProgram, ConfigKind, Permission, Registration, UserError, agent,
+    include_files,
     k8s_openapi::api::core::v1::ConfigMap,
-    manifests::{self, File},
+    manifests::{self, IncludedFile},
     ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
     values::{self, config, images},
 };
 use serde_json::Value;
 
-const MANIFESTS: &[File] = include_files!["manifests.yaml"];
+const MANIFESTS: &[IncludedFile] = include_files!["manifests.yaml"];
 
 /// What it is on the hub.
 pub struct HelloWorldHosted {
@@ -55,13 +56,13 @@ impl AddOn for HelloWorldHosted {
 }
 
 // Runs before the add-on goes, while its agent, which sees that it goes, copies nothing any more.
-async fn remove_copies(agent: Agent) -> agent::Result<()> {
+async fn remove_copies(agent: AddOnAgent) -> agent::Result<()> {
     agent.delete_labelled(agent.objects::<ConfigMap>(), COPY).await
 }
 
 /// Both halves as one program.
-pub fn program() -> Program {
-    Program::new(HelloWorldHosted { image: image() })
+pub fn program() -> AddOnProgram {
+    AddOnProgram::new(HelloWorldHosted { image: image() })
         .agent(copy)
         .cleanup(remove_copies)
 }

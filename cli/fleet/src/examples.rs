@@ -2,14 +2,14 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
-use ocm_addon_sdk::{AddOn, Program};
+use ocm_addon_sdk::{AddOn, AddOnProgram};
 
 /// The first word of what a node runs for the examples' image; the pod's directory and the container's command follow. People do
 /// not type it.
 pub const IN_POD: &str = "--example-in-pod";
 
 /// All of them.
-pub fn programs() -> Vec<Program> {
+pub fn programs() -> Vec<AddOnProgram> {
     vec![
         addon_helloworld::program(),
         addon_helloworldhelm::program(),
@@ -19,7 +19,7 @@ pub fn programs() -> Vec<Program> {
 
 /// The hub's halves of all of them. They do something only when somebody creates their ClusterManagementAddOn.
 pub fn add_ons() -> Vec<Arc<dyn AddOn>> {
-    programs().iter().map(Program::add_on).collect()
+    programs().iter().map(AddOnProgram::add_on).collect()
 }
 
 /// Those that a hub manages: all of them or, where others are to manage add-ons of these names, none.
@@ -29,7 +29,7 @@ pub fn managed(all: bool) -> Vec<Arc<dyn AddOn>> {
 
 /// The program that these arguments ask for, and its own arguments: by the name of the first of them that is a path or a word
 /// (`drover /helloworld agent ...`, `drover helloworld agent ...`), or by the name the binary was called by.
-pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {
+pub fn asked_for(arguments: &[OsString]) -> Option<(AddOnProgram, &[OsString])> {
     let at = |position: usize| {
         let arguments = arguments.get(position..)?;
         Some((named(arguments)?, arguments))
@@ -56,7 +56,7 @@ pub fn run_in_pod(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 /// The program that the first of these arguments names, with or without a path.
-fn named(arguments: &[OsString]) -> Option<Program> {
+fn named(arguments: &[OsString]) -> Option<AddOnProgram> {
     let name = Path::new(arguments.first()?).file_name()?;
     programs().into_iter().find(|it| *name == *it.name())
 }

@@ -9,12 +9,12 @@ use gotemplate::helm::{Capabilities, Release, RenderOptions, merge_values};
 use hub::feature_gates;
 use ocm_addon_sdk::{
     include_files,
-    manifests::{File, read_chart},
+    manifests::{IncludedFile, read_chart},
 };
 use serde_json::{Map, Value, json};
 
 const HUB_FOLDER: &str = "../../../deploy/charts/drover-hub";
-const HUB_FILES: &[File] = include_files![
+const HUB_FILES: &[IncludedFile] = include_files![
     "../../../deploy/charts/drover-hub/Chart.yaml",
     "../../../deploy/charts/drover-hub/values.yaml",
     "../../../deploy/charts/drover-hub/templates/cluster_role.yaml",
@@ -26,7 +26,7 @@ const HUB_FILES: &[File] = include_files![
     "../../../deploy/charts/drover-hub/templates/work_executor.yaml",
 ];
 const AGENT_FOLDER: &str = "../../../deploy/charts/drover-agent";
-const AGENT_FILES: &[File] = include_files![
+const AGENT_FILES: &[IncludedFile] = include_files![
     "../../../deploy/charts/drover-agent/Chart.yaml",
     "../../../deploy/charts/drover-agent/values.yaml",
     "../../../deploy/charts/drover-agent/templates/bootstrap.yaml",
@@ -168,7 +168,7 @@ fn image(name: &str) -> Result<&str> {
     Ok(name)
 }
 
-fn render(name: &str, folder: &str, files: &[File], values: Value) -> Result<Vec<Value>> {
+fn render(name: &str, folder: &str, files: &[IncludedFile], values: Value) -> Result<Vec<Value>> {
     let chart = read_chart(folder, files).map_err(|error| anyhow!("the chart {name} cannot be read: {error}"))?;
     let release = Release::install(name, "default");
     let made = chart

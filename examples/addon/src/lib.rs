@@ -4,7 +4,7 @@
 //! can be told something else than another, and a new message can be rolled out in steps.
 
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, ConfigKind, Health, Program, UserError, ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
+    AddOn, AddOnContext, AddOnProgram, ConfigKind, Health, UserError, ocm_api::addon::v1alpha1::AddOnDeploymentConfig,
     values::config,
 };
 use serde_json::{Value, json};
@@ -43,6 +43,6 @@ impl AddOn for Motd {
 }
 
 /// The program that runs it on a hub.
-pub fn program() -> Program {
-    Program::new(Motd)
+pub fn program() -> AddOnProgram {
+    AddOnProgram::new(Motd)
 }

@@ -141,6 +141,19 @@ pub trait AddOn: Send + Sync + 'static {
 /// Why an add-on gives no answer: something that a user has to change. No retry will help until then.
 ///
 /// Any error becomes one with `?`; a sentence becomes one with [`UserError::new`].
+///
+/// ```
+/// use ocm_addon_sdk::UserError;
+///
+/// fn replicas(text: &str) -> Result<u32, UserError> {
+///     match text.parse()? {
+///         0 => Err(UserError::new("there has to be one replica at least")),
+///         replicas => Ok(replicas),
+///     }
+/// }
+///
+/// assert_eq!(replicas("many").unwrap_err().message(), "invalid digit found in string");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserError {
     message: String,

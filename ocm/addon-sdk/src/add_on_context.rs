@@ -10,6 +10,16 @@ use sha2::{Digest, Sha256};
 use crate::{UserError, spec_hash};
 
 /// One cluster and what there is to know about the add-on there. Plain data.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOnContext, k8s_openapi::api::core::v1::ConfigMap};
+///
+/// let mut greeting = ConfigMap::default();
+/// greeting.metadata.name = Some("greeting".to_owned());
+/// greeting.data = Some([("text".to_owned(), "hello".to_owned())].into());
+/// let place = AddOnContext::new("cluster1", "greeter").with_config(&greeting);
+/// assert_eq!(place.config::<ConfigMap>().unwrap(), Some(greeting));
+/// ```
 #[derive(Clone, Debug)]
 pub struct AddOnContext {
     /// The cluster.
@@ -23,7 +33,7 @@ pub struct AddOnContext {
     /// Where its agent runs.
     pub mode: Mode,
     /// The hub.
-    pub hub: Arc<Hub>,
+    pub hub: Arc<HubInfo>,
 }
 
 /// Where an add-on's agent runs.
@@ -47,7 +57,7 @@ pub struct Hosting {
 
 /// What there is to know about the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hub {
+pub struct HubInfo {
     /// Something that no other hub has and that stays: the uid of its namespace `kube-system`; empty for a program that may
     /// not read it.
     pub id: String,
@@ -182,7 +192,7 @@ impl AddOnContext {
             configs: Vec::new(),
             install_namespace: namespaces::AGENT_ADDON.to_owned(),
             mode: Mode::Default,
-            hub: Arc::new(Hub {
+            hub: Arc::new(HubInfo {
                 id: "hub".to_owned(),
                 namespace: namespaces::HUB.to_owned(),
             }),

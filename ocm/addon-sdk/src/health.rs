@@ -4,6 +4,15 @@ use ocm_api::addon::HealthCheckMode;
 use ocm_api::work::{FeedbackRule, FeedbackRuleType, FieldValue, JsonPath, ResourceIdentifier, StatusFeedbackResult};
 
 /// How the health of an add-on is known.
+///
+/// ```
+/// use ocm_addon_sdk::{Health, Probe};
+///
+/// // One Deployment counts, and the mood that a ConfigMap says beside it; `AddOn::judge` is given what is found.
+/// let mood = Probe::well_known("", "configmaps", "default", "mood").reading("mood", ".data.mood");
+/// let health = Health::Work(vec![Probe::deployment("default", "greeter"), mood]);
+/// assert_ne!(health, Health::default());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
     /// Its agent renews a Lease on the cluster.

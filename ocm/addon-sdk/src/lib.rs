@@ -1,4 +1,21 @@
-//! Writing an add-on for Open Cluster Management.
+//! Writing an add-on for Open Cluster Management: ManagedClusterAddOns (an add-on on one cluster), ClusterManagementAddOns (an
+//! add-on that a hub offers), the ManifestWorks that bring it to its clusters, and the certificate requests, Roles and bindings
+//! of its agents.
+//!
+//! ```text
+//!            your AddOn: manifests, registrations, hub_permissions, health
+//!                 ^ asked with an AddOnContext, answers with data
+//! hub             |
+//!   hub::Manager -+- addon-deploy ----------> ManifestWorks; ManagedClusterAddOn: finalizers, conditions
+//!                 +- addon-registration ----> Roles, bindings; ManagedClusterAddOn status: registrations, ...
+//!                 +- addon-shared-permissions > deletes Roles, bindings that no cluster asks for any more
+//!                 +- addon-config ----------> ManagedClusterAddOn status.configReferences: hashes
+//!                 +- management-addon-config > ClusterManagementAddOn status: hashes
+//!                 +- addon-csr-approval ----> CertificateSigningRequest: approved
+//!                 +- addon-csr-signing -----> CertificateSigningRequest: certificate
+//! cluster
+//!   your AddOnProgram `agent` --------------> its Lease, and what it is for
+//! ```
 //!
 //! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a [`AddOnContext`],
 //! and return data. What runs on the cluster, what its agent may do on the hub, how its health is known: each is an answer,
@@ -81,11 +98,11 @@ pub mod values;
 mod warning;
 
 pub use add_on::{AddOn, UserError};
-pub use add_on_context::{AddOnContext, Config, ConfigKind, Hosting, Hub, Mode};
-pub use agent::{Agent, Program};
+pub use add_on_context::{AddOnContext, Config, ConfigKind, Hosting, HubInfo, Mode};
+pub use agent::{AddOnAgent, AddOnProgram};
 pub use health::{Health, Probe, ProbeResult};
 pub use permission::{Grant, Holder, Permission, Scope};
-pub use registration::{Proof, Registration, Signing, Subject};
+pub use registration::{AgentSubject, Proof, Registration, Signing};
 pub use values::Values;
 
 // What this crate's functions take and return comes from these: an add-on that uses them through here has the right versions,

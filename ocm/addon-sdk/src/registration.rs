@@ -23,14 +23,23 @@ pub enum Proof {
 
 /// One way in which an add-on's agent proves who it is. The agent on the cluster makes a key and asks for a certificate, and
 /// keeps both in a Secret beside the add-on.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOnContext, Registration};
+///
+/// let place = AddOnContext::new("cluster1", "greeter");
+/// let hub = Registration::kube_client();
+/// assert_eq!(hub.signer(), "kubernetes.io/kube-apiserver-client");
+/// assert_eq!(hub.subject(&place).groups[0], "system:open-cluster-management:cluster:cluster1:addon:greeter");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registration {
     /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`, `tls.crt`,
     /// `tls.key` and `cluster-name`.
     KubeClient {
-        /// Who it is; `None` for the [default identity](Subject::agent). With a token it is always the add-on's ServiceAccount in
+        /// Who it is; `None` for the [default identity](AgentSubject::agent). With a token it is always the add-on's ServiceAccount in
         /// the cluster's namespace.
-        subject: Option<Subject>,
+        subject: Option<AgentSubject>,
         /// With what it proves that; `None` leaves it to the cluster's agent, which takes a certificate unless it is told
         /// otherwise.
         proof: Option<Proof>,
@@ -40,8 +49,8 @@ pub enum Registration {
     CustomSigner {
         /// The signer's name, a domain and a path.
         signer: String,
-        /// Who it is; `None` for the [default identity](Subject::agent).
-        subject: Option<Subject>,
+        /// Who it is; `None` for the [default identity](AgentSubject::agent).
+        subject: Option<AgentSubject>,
         /// The authority that signs here; `None` when somebody else signs.
         signing: Option<Signing>,
     },
@@ -90,7 +99,7 @@ impl Registration {
     }
 
     /// The same for this subject.
-    pub fn for_subject(mut self, it: Subject) -> Self {
+    pub fn for_subject(mut self, it: AgentSubject) -> Self {
         match &mut self {
             Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. } => *subject = Some(it),
         }
@@ -115,17 +124,17 @@ impl Registration {
     }
 
     /// Whom a certificate is issued to at `place`.
-    pub fn subject(&self, place: &AddOnContext) -> Subject {
+    pub fn subject(&self, place: &AddOnContext) -> AgentSubject {
         let (Self::KubeClient { subject, .. } | Self::CustomSigner { subject, .. }) = self;
         subject
             .clone()
-            .unwrap_or_else(|| Subject::agent(place.cluster_name(), place.addon_name(), &place.agent_name()))
+            .unwrap_or_else(|| AgentSubject::agent(place.cluster_name(), place.addon_name(), &place.agent_name()))
     }
 }
 
 /// Whom a certificate is issued to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct AgentSubject {
     /// The user, in the certificate its common name; when it is empty, the cluster's agent fills in that of the add-on's agent
     /// on its cluster, whose part of the name is the add-on's.
     pub user: String,
@@ -136,7 +145,7 @@ pub struct Subject {
     pub organizational_units: Vec<String>,
 }
 
-impl Subject {
+impl AgentSubject {
     /// The default identity of an add-on's agent: user `system:open-cluster-management:cluster:<c>:addon:<a>:agent:<agent>`, in
     /// the group of the add-on on this cluster and in the group of the add-on on all clusters.
     pub fn agent(cluster: &str, addon: &str, agent: &str) -> Self {
@@ -152,6 +161,16 @@ impl Subject {
 }
 
 /// A certificate authority that signs the certificates of a custom signer.
+///
+/// ```
+/// use ocm_addon_sdk::{AgentSubject, Registration, Signing};
+///
+/// let metrics = AgentSubject { user: "metrics-writer".to_owned(), ..AgentSubject::default() };
+/// let registration = Registration::custom_signer("example.com/metrics")
+///     .for_subject(metrics)
+///     .signed_by(Signing::with_secret("metrics-ca").in_namespace("monitoring"));
+/// assert_eq!(registration.signer(), "example.com/metrics");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signing {
     /// The namespace of the Secret with the authority; `None` for the hub's own.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use ocm_addon_sdk::Agent;
+use ocm_addon_sdk::AddOnAgent;
 use testkit::Site;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ async fn an_agent_writes_on_the_hub_as_it_does_on_its_cluster() {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}")
         .await;
-    let mut agent = Agent {
+    let mut agent = AddOnAgent {
         add_on: "greeter".to_owned(),
         cluster: "cluster1".to_owned(),
         namespace: "default".to_owned(),

@@ -8,7 +8,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, Health, Program, UserError,
+    AddOn, AddOnContext, AddOnProgram, Health, UserError,
     agent::{self, Controller},
 };
 use ocm_api::{
@@ -78,7 +78,7 @@ async fn what_a_controller_finds_on_the_hub_reaches_the_clusters() {
     let add_on = Gateway {
         address: address.clone(),
     };
-    let program = Program::new(add_on).controller(move |it| follow(it, address.clone()));
+    let program = AddOnProgram::new(add_on).controller(move |it| follow(it, address.clone()));
     let running = tokio::spawn(program.control(client.clone(), stop.clone()));
 
     let offers: Api<ClusterManagementAddOn> = Api::all(client.clone());
@@ -128,7 +128,8 @@ async fn a_program_ends_with_what_its_controller_could_not_do() {
     let add_on = Gateway {
         address: Address::default(),
     };
-    let program = Program::new(add_on).controller(async |_| Err(std::io::Error::other("there is no gateway").into()));
+    let program =
+        AddOnProgram::new(add_on).controller(async |_| Err(std::io::Error::other("there is no gateway").into()));
     let ended = program.control(hub.client(), CancellationToken::new()).await;
     assert_eq!(ended.unwrap_err().to_string(), "there is no gateway");
     hub.stop().await;

@@ -13,11 +13,7 @@ use kube::{
 };
 use ocm_addon_sdk::{
     AddOn, AddOnContext, ConfigKind, Health, Probe, ProbeResult, UserError,
-    deploy::{
-        Deploy,
-        memory::Memory,
-        plan::{Rendered, Root},
-    },
+    deploy::{AddOnWorks, Deploy, memory::Memory, plan::Root, rendering::Rendered},
     hub::{Caches, Manager, Options},
     spec_hash,
 };
@@ -127,8 +123,8 @@ impl World {
             clusters.push(((*name).to_owned(), site));
         }
         let client = world.hub.client();
-        let caches = Caches::start(&client, &cancel);
-        let manager = Manager::start(client, caches, Options::default(), cancel.clone())
+        let caches = Caches::new(client.clone(), cancel.clone());
+        let manager = Manager::start(client, &caches, Options::default(), cancel.clone())
             .await
             .unwrap();
         manager.add(told.clone()).unwrap();
@@ -199,9 +195,9 @@ impl World {
     async fn is_settled(&self) {
         let context = self.manager.context();
         let deploy = Deploy::new(context, &Arc::new(Memory::default()));
-        let works = &context.caches.works;
+        let works = AddOnWorks::of(&context.caches).0;
         let mut changes = works.changes();
-        let mut addons = context.caches.addons.changes();
+        let mut addons = context.addons.changes();
         let mut left = String::new();
         let settled = async {
             loop {
@@ -398,15 +394,15 @@ async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else
 
     // A manager that was not there when it changed does not know that one, and leaves everything as it is.
     let stop = CancellationToken::new();
-    let caches = Caches::start(&world.hub.client(), &stop);
-    let manager = Manager::start(world.hub.client(), caches, Options::default(), stop.clone())
+    let caches = Caches::new(world.hub.client(), stop.clone());
+    let manager = Manager::start(world.hub.client(), &caches, Options::default(), stop.clone())
         .await
         .unwrap();
     manager.add(told.clone()).unwrap();
     let deploy = Deploy::new(manager.context(), &Arc::new(Memory::default()));
-    let held = async |deploy: &Deploy| match deploy.observe("cluster1/told").await.unwrap().root {
-        Root::Here(here) => matches!(here.rendered, Rendered::Held(_)),
-        _ => false,
+    let held = async |deploy: &Deploy| {
+        let seen = deploy.observe("cluster1/told").await.unwrap();
+        matches!(&seen.root, Root::Here(here) if matches!(here.rendered(&seen.works), Rendered::Held(_)))
     };
     let before = world.works("cluster1").get("addon-told-deploy-0").await.unwrap();
     let looking = async {

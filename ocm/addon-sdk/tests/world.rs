@@ -17,7 +17,7 @@ use kube::{
 };
 use kube_api::pki::certificate;
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, ConfigKind, Permission, Registration, Signing, Subject, UserError, agent::Controller, hub,
+    AddOn, AddOnContext, AgentSubject, ConfigKind, Permission, Registration, Signing, UserError, agent::Controller, hub,
 };
 use ocm_api::{
     addon::{
@@ -77,11 +77,11 @@ impl AddOn for Greeter {
     }
 }
 
-fn own_subject(cluster: &str) -> Subject {
-    Subject {
+fn own_subject(cluster: &str) -> AgentSubject {
+    AgentSubject {
         user: format!("{cluster}-greeter"),
         groups: vec!["greeters".to_owned()],
-        ..Subject::default()
+        ..AgentSubject::default()
     }
 }
 
@@ -103,8 +103,8 @@ impl Hub {
         let site = World::new(0).await.hub;
         let client = site.client();
         let stop = CancellationToken::new();
-        let caches = hub::Caches::start(&client, &stop);
-        let manager = hub::Manager::start(client.clone(), caches, hub::Options::default(), stop.clone())
+        let caches = hub::Caches::new(client.clone(), stop.clone());
+        let manager = hub::Manager::start(client.clone(), &caches, hub::Options::default(), stop.clone())
             .await
             .unwrap();
         let hub = Self {
@@ -181,7 +181,7 @@ impl Hub {
     }
 
     /// A request made by an agent of `asker` for the add-on on `cluster`.
-    async fn ask(&self, asker: &str, cluster: &str, signer: &str, subject: &Subject) -> String {
+    async fn ask(&self, asker: &str, cluster: &str, signer: &str, subject: &AgentSubject) -> String {
         let user = identity::agent_user(asker, "abcde");
         let (own, all) = (identity::cluster_group(asker), identity::MANAGED_CLUSTERS_GROUP);
         let client = self.site.client_as(&user, &[&own, all]);
@@ -277,13 +277,13 @@ fn certificate_of(request: Option<&CertificateSigningRequest>) -> Option<Vec<u8>
     Some(request?.status.as_ref()?.certificate.as_ref()?.0.clone()).filter(|it| !it.is_empty())
 }
 
-fn client_subject(addon: &ManagedClusterAddOn) -> Subject {
+fn client_subject(addon: &ManagedClusterAddOn) -> AgentSubject {
     let registrations = &addon.status.as_ref().unwrap().registrations;
     let client = registrations
         .iter()
         .find(|it| it.signer_name == identity::CLIENT_SIGNER);
     let subject = &client.unwrap().subject;
-    Subject {
+    AgentSubject {
         user: subject.user.clone(),
         groups: subject.groups.clone(),
         organizational_units: subject.organization_unit.clone(),
@@ -369,13 +369,13 @@ async fn an_agent_that_writes_another_identity_into_the_status_does_not_get_it()
         };
         tokio::time::timeout(wait::PATIENCE, looking).await.expect("it comes");
     };
-    let (configs, kind) = (&context.caches.configs, ConfigKind::of::<ConfigMap>());
+    let (configs, kind) = (&context.configs, ConfigKind::of::<ConfigMap>());
     until(&|| matches!(configs.find(&kind, "default", "settings"), hub::Lookup::Found(..))).await;
 
-    let admin = Subject {
+    let admin = AgentSubject {
         user: "admin".to_owned(),
         groups: vec!["administrators".to_owned()],
-        ..Subject::default()
+        ..AgentSubject::default()
     };
     let name = hub.ask("c1", "c1", identity::CLIENT_SIGNER, &admin).await;
     // With a configuration whose change seems to be held back, nobody puts right what it says of itself.
@@ -395,7 +395,8 @@ async fn an_agent_that_writes_another_identity_into_the_status_does_not_get_it()
         _ => false,
     })
     .await;
-    until(&|| context.caches.requests.named(&name).is_some()).await;
+    let open = hub::open_requests::OpenRequests::of(&context.caches);
+    until(&|| open.requests.named(&name).is_some()).await;
     let approval = hub::approval::Approval::new(context);
     settle(&approval, &Clients::hub(hub.client.clone()), &name, 1)
         .await
@@ -600,7 +601,7 @@ async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stay
     hush("c1").await;
     let (context, clients) = (hub.manager.context(), Clients::hub(hub.client.clone()));
     let registrations = hub::registration::Registrations::new(context);
-    let cache = &context.caches.addons;
+    let cache = &context.addons;
     cache
         .until(|it| {
             it.get("c1", "greeter")?

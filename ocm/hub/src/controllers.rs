@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use addon::template::InManager;
 use kube::Client;
-use ocm_addon_sdk::hub::{self as sdk, Manager};
+use ocm_addon_sdk::{
+    deploy::AddOnWorks,
+    hub::{self as sdk, Manager},
+};
 use ocm_reconcile::{Caches, Clients, Queue, Running, controller::start_all};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -83,9 +86,9 @@ fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
     let clients = Clients::hub(client.clone());
     let mut running = start_all(addon::hub::controllers(&caches), &clients, &cancel);
     // What runs add-ons asks the hub first who it is; the others do not wait for the answer.
-    let (options, ends) = (options.clone(), cancel.clone());
+    let (watched, options, ends) = (watches.caches.clone(), options.clone(), cancel.clone());
     let starting = async move {
-        let Some(manager) = manager(&client, &caches, &options, &ends).await else {
+        let Some(manager) = manager(&client, &watched, &options, &ends).await else {
             return Vec::new();
         };
         let templates = Arc::new(InManager::new(manager.clone()));
@@ -107,19 +110,14 @@ fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
 /// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None` when
 /// the hub stops before it has said who it is.
 async fn manager(client: &Client, caches: &Caches, options: &Options, cancel: &CancellationToken) -> Option<Manager> {
-    let shared = sdk::Shared {
-        clusters: Some(caches.of()),
-        addons: Some(caches.of()),
-        cluster_management_addons: Some(caches.of()),
-        works: Some(caches.of()),
-    };
-    let caches = sdk::Caches::start_with(client, shared, cancel);
+    // The process has all works anyway.
+    AddOnWorks::among_all(caches);
     let of_sdk = match &options.authorities {
         Some(namespace) => sdk::Options::in_namespace(namespace),
         None => sdk::Options::default(),
     };
     let manager = loop {
-        let started = Manager::start(client.clone(), caches.clone(), of_sdk.clone(), cancel.clone());
+        let started = Manager::start(client.clone(), caches, of_sdk.clone(), cancel.clone());
         match started.await {
             Ok(manager) => break manager,
             Err(error) => warn!(%error, "add-ons cannot run yet, will retry"),

@@ -17,7 +17,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
-use ocm_addon_sdk::{Program, agent::hub_client};
+use ocm_addon_sdk::{AddOnProgram, agent::hub_client};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, condition, work::ManifestWork};
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::json;
@@ -49,14 +49,14 @@ struct World {
 
 impl World {
     /// A hub that runs this add-on, and cluster1, which has joined it.
-    async fn start(program: &Program) -> Self {
+    async fn start(program: &AddOnProgram) -> Self {
         let mut world = Self::hub(program).await;
         world.join("cluster1", world.cluster.client(), None).await;
         world
     }
 
     /// A hub that runs this add-on, and a cluster that has not joined yet.
-    async fn hub(program: &Program) -> Self {
+    async fn hub(program: &AddOnProgram) -> Self {
         let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
         let cancel = CancellationToken::new();
         let options = hub::Options {
@@ -125,7 +125,7 @@ impl World {
     }
 
     /// What a kubelet does for a pod: puts the Secret into files and starts the agent beside them.
-    async fn run_agent(&self, program: Program, home: &Site, namespace: &str) -> Running {
+    async fn run_agent(&self, program: AddOnProgram, home: &Site, namespace: &str) -> Running {
         let add_on = program.name().to_owned();
         let secrets: Api<Secret> = Api::namespaced(home.client(), namespace);
         let secret = format!("{add_on}-hub-kubeconfig");
@@ -136,7 +136,7 @@ impl World {
         }
         let stop = self.cancel.child_token();
         let hub = hub_client(&folder.path().join("kubeconfig"), &stop).await.unwrap();
-        let agent = ocm_addon_sdk::Agent {
+        let agent = ocm_addon_sdk::AddOnAgent {
             add_on,
             cluster: "cluster1".to_owned(),
             namespace: namespace.to_owned(),

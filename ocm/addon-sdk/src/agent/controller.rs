@@ -7,7 +7,6 @@ use std::{fmt::Debug, future::Future, hash::Hash};
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
-use ocm_api::identity;
 use ocm_reconcile::{Cache, Clients, Plan, cache::split_key};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -19,9 +18,8 @@ use super::{
 use crate::{
     UserError,
     hub::{
-        Look, Manager,
+        Look, Manager, custom_signer,
         request::{self, Asked},
-        signing,
     },
 };
 
@@ -30,7 +28,7 @@ use crate::{
 /// ```no_run
 /// use std::{process::ExitCode, sync::{Arc, RwLock}};
 /// use ocm_addon_sdk::{
-///     AddOn, AddOnContext, Program, UserError,
+///     AddOn, AddOnContext, AddOnProgram, UserError,
 ///     agent::{self, Controller},
 ///     k8s_openapi::api::core::v1::ConfigMap,
 ///     kube::Api,
@@ -72,7 +70,7 @@ use crate::{
 /// fn main() -> ExitCode {
 ///     let address = Arc::default();
 ///     let add_on = Gateway { address: Arc::clone(&address) };
-///     Program::new(add_on).controller(move |it| follow(it, address.clone())).main()
+///     AddOnProgram::new(add_on).controller(move |it| follow(it, address.clone())).main()
 /// }
 /// ```
 #[derive(Clone)]
@@ -107,7 +105,7 @@ impl Controller {
     }
 
     /// Calls `act` when everything watched has arrived, and again after every change, as an agent's
-    /// [`whenever`](super::Agent::whenever).
+    /// [`whenever`](super::AddOnAgent::whenever).
     ///
     /// # Errors
     /// Never: a failure is logged and tried again. It returns a result because a controller does.
@@ -126,18 +124,16 @@ impl Controller {
     /// # Errors
     /// Why it is no request of the agent that it says it is for.
     pub fn to_sign(&self, request: &CertificateSigningRequest) -> std::result::Result<Option<Asked>, UserError> {
-        let is_due = request::is_approved(request)
-            && !request::is_signed(request)
-            && request.spec.signer_name != identity::CLIENT_SIGNER;
+        let is_due = request::awaits_custom_signer(request);
         let Some(key) = request::key(request).filter(|it| is_due && split_key(it).1 == self.add_on) else {
             return Ok(None);
         };
         let context = self.manager.context();
-        let Look::Here(standing) = context.look(&key) else {
+        let Look::Here(installed) = context.look(&key) else {
             return Ok(None);
         };
         let asked = request::read(request).map_err(UserError::new)?;
-        request::check(request, &asked, &standing, &context.options.grpc_user).map_err(UserError::new)?;
+        request::check(request, &asked, &installed, &context.options.grpc_user).map_err(UserError::new)?;
         Ok(Some(asked))
     }
 
@@ -148,7 +144,7 @@ impl Controller {
     /// When the hub does not take it.
     pub async fn certify(&self, request: &CertificateSigningRequest, certificate: &str) -> Result<()> {
         let mut plan = Plan::new();
-        plan.push(signing::certified(request, certificate));
+        plan.push(custom_signer::certified(request, certificate));
         super::carry_out(&Clients::hub(self.client.clone()), &plan).await
     }
 
@@ -159,7 +155,7 @@ impl Controller {
 
     /// Asks the add-on anew about every cluster that has it.
     pub fn trigger_all(&self) {
-        for addon in self.manager.context().caches.addons.list() {
+        for addon in self.manager.context().addons.list() {
             if addon.name_any() == self.add_on {
                 self.trigger(&addon.namespace().unwrap_or_default());
             }

@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Where the agent is and whom it speaks to.
 #[derive(Clone, Debug, Args)]
-pub struct Flags {
+pub struct AgentFlags {
     /// The kubeconfig for the hub, from the Secret that the cluster's agent writes
     #[arg(long, value_name = "FILE", env = "HUB_KUBECONFIG")]
     pub hub_kubeconfig: Option<PathBuf>,

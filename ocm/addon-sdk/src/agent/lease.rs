@@ -13,7 +13,7 @@ use ocm_reconcile::{Clients, Plan, Site, execute};
 use rand::RngExt;
 use tracing::{debug, warn};
 
-use super::Agent;
+use super::AddOnAgent;
 
 /// How often, before jitter.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(30);
 const LEASE_SECONDS: i32 = 60;
 
 /// Renews the agent's lease, at once and then about every minute while `healthy` says so, until the agent stops.
-pub async fn renew<F>(agent: &Agent, healthy: impl Fn() -> F)
+pub async fn renew<F>(agent: &AddOnAgent, healthy: impl Fn() -> F)
 where
     F: Future<Output = bool>,
 {
@@ -61,7 +61,7 @@ where
     }
 }
 
-fn renewal(agent: &Agent, lease: Option<&Lease>, now: Timestamp) -> Plan {
+fn renewal(agent: &AddOnAgent, lease: Option<&Lease>, now: Timestamp) -> Plan {
     let mut plan = Plan::new();
     let wanted = Lease {
         metadata: ObjectMeta {

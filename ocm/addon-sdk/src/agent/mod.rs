@@ -1,14 +1,14 @@
 //! What an add-on's agent needs: a way to the hub that follows its renewed credential, a way to the cluster, and a life that
 //! others can see.
 //!
-//! An agent is an async function that is given an [`Agent`]. [`Program`] makes a program of it.
+//! An agent is an async function that is given an [`AddOnAgent`]. [`AddOnProgram`] makes a program of it.
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use ocm_addon_sdk::agent::{Agent, Result};
+//! use ocm_addon_sdk::agent::{AddOnAgent, Result};
 //!
 //! /// Says how many ConfigMaps there are in the cluster's namespace on the hub, whenever that changes.
-//! async fn count(agent: Agent) -> Result<()> {
+//! async fn count(agent: AddOnAgent) -> Result<()> {
 //!     let maps = agent.watch(agent.hub_objects::<ConfigMap>()?);
 //!     agent.whenever(&[&maps], async || {
 //!         println!("{} ConfigMaps for {}", maps.len(), agent.cluster);
@@ -37,10 +37,10 @@ use tokio_util::sync::CancellationToken;
 use connect::Trust;
 pub use connect::hub_client;
 pub use controller::Controller;
-pub use flags::Flags;
+pub use flags::AgentFlags;
 pub use lease::renew;
 pub use ocm_reconcile::Cache;
-pub use program::Program;
+pub use program::AddOnProgram;
 pub use whenever::Changing;
 
 /// What an agent's functions return: any error will do, it is logged with what led to it.
@@ -48,7 +48,7 @@ pub type Result<T> = anyhow::Result<T>;
 
 /// What the author of an agent is given.
 #[derive(Clone)]
-pub struct Agent {
+pub struct AddOnAgent {
     /// The add-on's name.
     pub add_on: String,
     /// The managed cluster's name, which is its namespace on the hub.
@@ -65,16 +65,21 @@ pub struct Agent {
     pub stop: CancellationToken,
 }
 
-impl Agent {
+impl AddOnAgent {
     /// Connects as the flags say. Waits for the hub's kubeconfig if that is not there yet, and ends early with `stop`.
     ///
     /// # Errors
     /// When a kubeconfig cannot be used, or there is none.
-    pub async fn connect(add_on: &str, flags: &Flags, stop: &CancellationToken) -> Result<Self> {
+    pub async fn connect(add_on: &str, flags: &AgentFlags, stop: &CancellationToken) -> Result<Self> {
         Self::connect_trusting(add_on, flags, &Trust::Any, stop).await
     }
 
-    async fn connect_trusting(add_on: &str, flags: &Flags, trust: &Trust, stop: &CancellationToken) -> Result<Self> {
+    async fn connect_trusting(
+        add_on: &str,
+        flags: &AgentFlags,
+        trust: &Trust,
+        stop: &CancellationToken,
+    ) -> Result<Self> {
         let home = connect::home(None, trust).await?;
         let managed = match &flags.managed_kubeconfig {
             Some(path) => connect::home(Some(path), trust).await?,
@@ -148,10 +153,10 @@ impl Agent {
     /// [`hub_permissions`](crate::AddOn::hub_permissions) allow: `create` and `patch`.
     ///
     /// ```no_run
-    /// use ocm_addon_sdk::{agent::{Agent, Result}, k8s_openapi::api::core::v1::ConfigMap};
+    /// use ocm_addon_sdk::{agent::{AddOnAgent, Result}, k8s_openapi::api::core::v1::ConfigMap};
     ///
     /// /// Tells the hub, in the cluster's namespace there, how many ConfigMaps the add-on's namespace has.
-    /// async fn tell(agent: Agent) -> Result<()> {
+    /// async fn tell(agent: AddOnAgent) -> Result<()> {
     ///     let here = agent.watch(agent.objects::<ConfigMap>());
     ///     let told = agent.watch(agent.hub_objects::<ConfigMap>()?);
     ///     agent.whenever(&[&here, &told], async || {

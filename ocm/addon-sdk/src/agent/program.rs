@@ -11,7 +11,7 @@ use tracing::info;
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    Agent, Controller, Flags,
+    AddOnAgent, AgentFlags, Controller,
     connect::{self, Trust},
     lease,
 };
@@ -20,14 +20,14 @@ use crate::AddOn;
 /// How long what runs may take to end after it was told to.
 const GRACE: Duration = Duration::from_secs(10);
 
-type Job = Box<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+type Job = Box<dyn Fn(AddOnAgent) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 type HubJob = Box<dyn Fn(Controller) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
-type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+type Check = Arc<dyn Fn(AddOnAgent) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// An add-on as a program, with the sub-commands `controller`, `agent` and, if there is one, `cleanup`.
 ///
 /// ```no_run
-/// use ocm_addon_sdk::{AddOn, AddOnContext, UserError, agent::Program};
+/// use ocm_addon_sdk::{AddOn, AddOnContext, UserError, agent::AddOnProgram};
 /// # struct Greeter;
 /// # impl AddOn for Greeter {
 /// #     fn name(&self) -> &str { "greeter" }
@@ -35,15 +35,15 @@ type Check = Arc<dyn Fn(Agent) -> Pin<Box<dyn Future<Output = bool> + Send>> + S
 /// # }
 ///
 /// fn main() -> std::process::ExitCode {
-///     let greet = async |agent: ocm_addon_sdk::agent::Agent| {
+///     let greet = async |agent: ocm_addon_sdk::agent::AddOnAgent| {
 ///         println!("hello from {}", agent.cluster);
 ///         agent.stop.cancelled().await;
 ///         Ok(())
 ///     };
-///     Program::new(Greeter).agent(greet).main()
+///     AddOnProgram::new(Greeter).agent(greet).main()
 /// }
 /// ```
-pub struct Program {
+pub struct AddOnProgram {
     add_on: Arc<dyn AddOn>,
     controller: Option<HubJob>,
     agent: Option<Job>,
@@ -60,7 +60,7 @@ struct ControllerFlags {
     kubeconfig: Option<PathBuf>,
 }
 
-impl Program {
+impl AddOnProgram {
     /// A program with the sub-command `controller` only.
     pub fn new(add_on: impl AddOn) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Program {
     }
 
     /// With the sub-command `agent`, which runs `agent` until it ends or is told to stop, and renews the lease meanwhile.
-    pub fn agent<F>(mut self, agent: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    pub fn agent<F>(mut self, agent: impl Fn(AddOnAgent) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
@@ -93,7 +93,7 @@ impl Program {
     }
 
     /// With the sub-command `cleanup`, which runs `cleanup` once: what a Job runs before the add-on goes.
-    pub fn cleanup<F>(mut self, cleanup: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    pub fn cleanup<F>(mut self, cleanup: impl Fn(AddOnAgent) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
@@ -102,7 +102,7 @@ impl Program {
     }
 
     /// The lease is renewed only while `healthy` says so.
-    pub fn healthy<F>(mut self, healthy: impl Fn(Agent) -> F + Send + Sync + 'static) -> Self
+    pub fn healthy<F>(mut self, healthy: impl Fn(AddOnAgent) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
     {
@@ -168,7 +168,7 @@ impl Program {
     ///
     /// # Errors
     /// Those of the agent's function, and when there is none.
-    pub async fn be(self, agent: Agent) -> Result<()> {
+    pub async fn be(self, agent: AddOnAgent) -> Result<()> {
         let job = self.agent.context("this add-on has no agent")?;
         serve_agent(agent, &job, &self.healthy).await
     }
@@ -220,7 +220,7 @@ impl Program {
                 ControllerFlags::augment_args,
                 "Look after the add-on on the hub: deliver it, let its agents in, judge their health",
             ));
-        let flags = Flags::augment_args;
+        let flags = AgentFlags::augment_args;
         if self.agent.is_some() {
             command = command.subcommand(sub("agent", flags, "Be the add-on's agent on a cluster"));
         }
@@ -241,8 +241,8 @@ impl Program {
         }
         match (matches.subcommand(), self.agent, self.cleanup) {
             (Some(("agent", flags)), Some(job), _) => {
-                let flags = Flags::from_arg_matches(flags)?;
-                let agent = match Agent::connect_trusting(&name, &flags, &self.trust, &stop).await {
+                let flags = AgentFlags::from_arg_matches(flags)?;
+                let agent = match AddOnAgent::connect_trusting(&name, &flags, &self.trust, &stop).await {
                     Ok(agent) => agent,
                     // Told to stop while it waited: that is how agents end that never got their credential.
                     Err(_) if stop.is_cancelled() => return Ok(()),
@@ -251,8 +251,8 @@ impl Program {
                 serve_agent(agent, &job, &self.healthy).await
             }
             (Some(("cleanup", flags)), _, Some(job)) => {
-                let flags = Flags::from_arg_matches(flags)?;
-                let agent = Agent::connect_trusting(&name, &flags, &self.trust, &stop).await?;
+                let flags = AgentFlags::from_arg_matches(flags)?;
+                let agent = AddOnAgent::connect_trusting(&name, &flags, &self.trust, &stop).await?;
                 tokio::select! {
                     done = job(agent) => done,
                     () = stop.cancelled() => bail!("told to stop before it was done"),
@@ -263,7 +263,7 @@ impl Program {
     }
 }
 
-async fn serve_agent(agent: Agent, job: &Job, healthy: &Check) -> Result<()> {
+async fn serve_agent(agent: AddOnAgent, job: &Job, healthy: &Check) -> Result<()> {
     info!(add_on = %agent.add_on, cluster = %agent.cluster, namespace = %agent.namespace, "agent started");
     let beats = lease::renew(&agent, || healthy(agent.clone()));
     let work = job(agent.clone());

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Agent, Result};
+use super::{AddOnAgent, Result};
 
 /// The shortest and the longest wait before something that failed is tried again.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
@@ -36,7 +36,7 @@ where
     }
 }
 
-impl Agent {
+impl AddOnAgent {
     /// Calls `act` when everything watched has arrived, and again after every change, until the agent is to stop. Changes that
     /// come while it runs are one change. When it fails it is called again after a while.
     ///

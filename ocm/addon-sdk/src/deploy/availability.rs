@@ -80,11 +80,11 @@ pub fn judge(case: &Case<'_>) -> Result<ConditionUpdate, &'static str> {
         let message = "Probe results are not returned".to_owned();
         return available(Status::Unknown, reason::NO_PROBE_RESULT, message);
     }
-    let verdict = match case.health {
+    let status = match case.health {
         Health::Work(_) => (case.judge)(&results),
         _ => running(case.probes, &results),
     };
-    match verdict {
+    match status {
         Ok(()) => {
             let message = format!("{} add-on is available.", case.addon);
             available(Status::True, reason::PROBE_AVAILABLE, message)

@@ -42,7 +42,7 @@ fn said_when(
     manifests_reported: bool,
 ) -> String {
     let works: Vec<_> = works.iter().collect();
-    let verdict = judge(&Case {
+    let status = judge(&Case {
         addon: "a",
         health,
         probes,
@@ -58,7 +58,7 @@ fn said_when(
             other => Err(format!("{other} replicas")),
         },
     });
-    match verdict {
+    match status {
         Ok(it) => format!("{} {} {}", it.status, it.reason, it.message),
         Err(why) => why.to_owned(),
     }

@@ -19,7 +19,8 @@ use super::{
     manifest::Side,
     names::Part,
     options,
-    plan::{Ending, Here, Host, Life, Rendered, Root, Seen, conditions, ending, lets_go, plan, present},
+    plan::{Ending, Here, Host, Life, Root, Seen, conditions, ending, lets_go, present},
+    rendering::Rendered,
     works::{name_of, names},
 };
 use crate::Mode;
@@ -43,10 +44,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         say(&mut after, r#type, said, seen);
     }
     if let Life::LastThings(sides) = &life
-        && let Ending::Hold(verdict) = ending(seen, here, sides)
+        && let Ending::Hold(status) = ending(seen, here, sides)
     {
         let r#type = managed_cluster_add_on::HOOK_MANIFEST_COMPLETED;
-        say(&mut after, r#type, Word::Say(verdict.said), seen);
+        say(&mut after, r#type, Word::Say(status.said), seen);
     }
     match health(seen, here, outcome, &after) {
         Ok(said) => say(&mut after, managed_cluster_add_on::AVAILABLE, Word::Say(said), seen),
@@ -89,12 +90,12 @@ fn failures(seen: &Seen, outcome: &Outcome) -> Vec<(Side, String)> {
     if outcome.succeeded() {
         return Vec::new();
     }
-    let (Root::Here(here), plan) = (&seen.root, plan(seen)) else {
+    let Root::Here(here) = &seen.root else {
         return Vec::new();
     };
     let names = names(&here.place.addon);
-    let failed = outcome.errors().filter_map(|(id, error)| {
-        let target = plan.stages.get(id.stage)?.get(id.step)?.target()?;
+    let failed = outcome.results().filter_map(|(step, result)| {
+        let (error, target) = (result.as_ref().err()?, step.target()?);
         let is_work = target.api_resource.kind == ManifestWork::KIND;
         let part = names.part(&target.name).filter(|_| is_work)?;
         Some((part.side(), sentence(error)))
@@ -182,7 +183,7 @@ fn applied(
     side: Side,
 ) -> Option<Option<Said>> {
     let failed = |message: String| Some(Some((false, reason::WORK_APPLY_FAILED, message)));
-    if let Rendered::Refused(why) = &here.rendered {
+    if let Rendered::Refused(why) = here.rendered(&seen.works) {
         return failed(why.clone());
     }
     if let Some((_, why)) = failures.iter().find(|(at, _)| *at == side) {
@@ -190,7 +191,7 @@ fn applied(
     }
     let works = deployed(seen, here, outcome, side);
     if works.is_empty() {
-        return match &here.rendered {
+        return match here.rendered(&seen.works) {
             Rendered::Works(_) | Rendered::Settled => Some(Some(nothing_to_apply())),
             Rendered::NotAsked | Rendered::Held(_) | Rendered::Refused(_) => None,
         };
@@ -217,7 +218,7 @@ fn said_of_now(work: &ManifestWork) -> Option<Status> {
 
 /// The works of one side as they are after the plan; one that could not be written is missing.
 pub fn deployed(seen: &Seen, here: &Here, outcome: &Outcome, side: Side) -> Vec<Option<ManifestWork>> {
-    if let Rendered::Works(works) = &here.rendered {
+    if let Rendered::Works(works) = here.rendered(&seen.works) {
         let of_side = works
             .iter()
             .filter(|it| matches!(it.part, Part::Deployed(at, _) if at == side));
@@ -239,6 +240,13 @@ pub fn deployed(seen: &Seen, here: &Here, outcome: &Outcome, side: Side) -> Vec<
         Some(at) == namespace && matches!(names.part(name), Some(Part::Deployed(of, _)) if of == side)
     });
     of_side.map(|it| Some((**it).clone())).collect()
+}
+
+/// The works of both sides as they are after the plan, if all of them are known.
+pub fn all_deployed(seen: &Seen, here: &Here, outcome: &Outcome) -> Option<Vec<ManifestWork>> {
+    let both = [Side::Managed, Side::Hosting];
+    let works = both.iter().flat_map(|side| deployed(seen, here, outcome, *side));
+    works.collect()
 }
 
 fn health(

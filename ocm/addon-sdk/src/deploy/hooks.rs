@@ -16,7 +16,7 @@ use super::manifest::{self, text};
 
 /// How far the hooks of one side are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum HookProgress {
     /// All are complete, or there are none.
     Done,
     /// Some are not, and may take no longer: how long they had at most.
@@ -31,7 +31,7 @@ pub enum Progress {
 }
 
 /// How far these hooks are. `work` is the work they are in, as it is; `since` is when the add-on was deleted.
-pub fn progress(hooks: &[&Value], work: Option<&ManifestWork>, since: Timestamp, now: Timestamp) -> Progress {
+pub fn progress(hooks: &[&Value], work: Option<&ManifestWork>, since: Timestamp, now: Timestamp) -> HookProgress {
     let mut names = Vec::new();
     let mut again: Option<Duration> = None;
     let mut expired: Option<Duration> = None;
@@ -54,9 +54,9 @@ pub fn progress(hooks: &[&Value], work: Option<&ManifestWork>, since: Timestamp,
         }
     }
     match (names.is_empty(), expired) {
-        (false, _) => Progress::Pending { names, again },
-        (true, Some(deadline)) => Progress::Expired(deadline),
-        (true, None) => Progress::Done,
+        (false, _) => HookProgress::Pending { names, again },
+        (true, Some(deadline)) => HookProgress::Expired(deadline),
+        (true, None) => HookProgress::Done,
     }
 }
 
@@ -137,14 +137,14 @@ mod tests {
         .unwrap()
     }
 
-    fn after(seconds: i64, hooks: &[Value], work: Option<&ManifestWork>) -> Progress {
+    fn after(seconds: i64, hooks: &[Value], work: Option<&ManifestWork>) -> HookProgress {
         let since: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
         let now = since + jiff::SignedDuration::from_secs(seconds);
         progress(&hooks.iter().collect::<Vec<_>>(), work, since, now)
     }
 
-    fn pending(names: &[&str], again: Option<u64>) -> Progress {
-        Progress::Pending {
+    fn pending(names: &[&str], again: Option<u64>) -> HookProgress {
+        HookProgress::Pending {
             names: names.iter().map(|it| (*it).to_owned()).collect(),
             again: again.map(Duration::from_secs),
         }
@@ -164,7 +164,7 @@ mod tests {
             ("Job", "j", "JobComplete", "True"),
             ("Pod", "p", "PodPhase", "Succeeded"),
         ];
-        assert_eq!(after(0, &hooks, Some(&work("True", 1, &reports))), Progress::Done);
+        assert_eq!(after(0, &hooks, Some(&work("True", 1, &reports))), HookProgress::Done);
         assert_eq!(
             after(0, &hooks, Some(&work("False", 1, &reports))),
             pending(&["Job n/j", "Pod n/p"], None)
@@ -173,7 +173,7 @@ mod tests {
             after(0, &hooks, Some(&work("True", 0, &reports))),
             pending(&["Job n/j", "Pod n/p"], None)
         );
-        assert_eq!(after(0, &[], None), Progress::Done);
+        assert_eq!(after(0, &[], None), HookProgress::Done);
     }
 
     #[test]
@@ -182,13 +182,16 @@ mod tests {
         assert_eq!(after(1_000_000, &patient, None), pending(&["Job n/j"], None));
         let hurried = [hook("Job", "j", Some("5m"))];
         assert_eq!(after(10, &hurried, None), pending(&["Job n/j"], Some(290)));
-        assert_eq!(after(300, &hurried, None), Progress::Expired(Duration::from_secs(300)));
+        assert_eq!(
+            after(300, &hurried, None),
+            HookProgress::Expired(Duration::from_secs(300))
+        );
         let both = [hook("Job", "j", Some("5m")), hook("Job", "k", None)];
         assert_eq!(after(300, &both, None), pending(&["Job n/k"], None));
         let done = work("True", 1, &[("Job", "k", "JobComplete", "True")]);
         assert_eq!(
             after(300, &both, Some(&done)),
-            Progress::Expired(Duration::from_secs(300))
+            HookProgress::Expired(Duration::from_secs(300))
         );
         assert_eq!(
             after(1_000_000, &[hook("Job", "j", Some("soon"))], None),

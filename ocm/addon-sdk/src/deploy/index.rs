@@ -1,75 +1,82 @@
-//! The works of each add-on on each cluster, found without looking at any other work.
+//! The works of each add-on on each cluster, found without looking at any other work; and whom a change of a work, or of a
+//! hosting cluster, wakes.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use ocm_api::work::ManifestWork;
-use ocm_reconcile::Cache;
-use parking_lot::RwLock;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster, labels, work::ManifestWork};
+use ocm_reconcile::{Cache, Caches, Index};
 
 use super::names;
+use crate::hub::Registry;
 
-type Key = (String, String);
+/// The works of add-ons, beside the caches of a process.
+#[derive(Clone)]
+pub struct AddOnWorks(pub Cache<ManifestWork>);
+
+impl AddOnWorks {
+    /// Those of these caches: the works with the label of add-ons, unless they [have all](Self::among_all).
+    pub fn of(caches: &Caches) -> Self {
+        caches.beside(|caches| Self(caches.labelled(labels::ADDON_NAME)))
+    }
+
+    /// The same for a process that watches all works anyway, which says so before a manager of add-ons starts.
+    pub fn among_all(caches: &Caches) -> Self {
+        caches.beside(|caches| Self(caches.of()))
+    }
+}
 
 /// Which works each add-on has. Cloning shares it.
 #[derive(Clone)]
-pub struct WorkIndex {
-    works: Cache<ManifestWork>,
-    known: Arc<RwLock<HashMap<Key, BTreeSet<Key>>>>,
-}
+pub struct WorkIndex(Index<ManifestWork>);
 
 impl WorkIndex {
     /// An index of what is in this cache, kept with it. Make it before subscribing to the cache, so that it is told first.
     pub fn over(works: &Cache<ManifestWork>) -> Self {
-        let index = Self {
-            works: works.clone(),
-            known: Arc::default(),
-        };
-        let known = index.known.clone();
-        works.listen(move |old, new| {
-            let (before, after) = (old.and_then(|it| entry(it)), new.and_then(|it| entry(it)));
-            if before == after {
-                return;
-            }
-            let mut known = known.write();
-            if let Some((of, work)) = before
-                && let Some(works) = known.get_mut(&of)
-            {
-                works.remove(&work);
-                if works.is_empty() {
-                    known.remove(&of);
-                }
-            }
-            if let Some((of, work)) = after {
-                known.entry(of).or_default().insert(work);
-            }
-        });
-        index
+        Self(Index::over(works, key_of_addon))
     }
 
     /// The works of an add-on for a cluster, wherever they are, by namespace and name.
     pub fn of(&self, cluster: &str, addon: &str) -> Vec<Arc<ManifestWork>> {
-        let known = self.known.read();
-        let works = known.get(&(cluster.to_owned(), addon.to_owned()));
-        works
-            .into_iter()
-            .flatten()
-            .filter_map(|(namespace, name)| self.works.get(namespace, name))
-            .collect()
+        self.0.objects(&format!("{cluster}/{addon}"))
     }
 }
 
-// The add-on and cluster that a work is for, and the work's own name.
-fn entry(work: &ManifestWork) -> Option<(Key, Key)> {
+// `cluster/add-on` of the add-on that a work is for.
+fn key_of_addon(work: &ManifestWork) -> Option<String> {
     let names = names::belongs_to(work)?;
     names.part(work.metadata.name.as_deref()?)?;
-    let name = |it: &Option<String>| it.clone().unwrap_or_default();
-    Some((
-        (names.cluster.to_owned(), names.addon.to_owned()),
-        (name(&work.metadata.namespace), name(&work.metadata.name)),
-    ))
+    Some(format!("{}/{}", names.cluster, names.addon))
+}
+
+/// The keys of the registered add-ons that a change of a work concerns: two, when it was given to another add-on.
+pub(super) fn keys_of_work(
+    registry: &Registry,
+) -> impl Fn(Option<&ManifestWork>, Option<&ManifestWork>) -> BTreeSet<String> + Send + Sync + use<> {
+    let registry = registry.clone();
+    move |old, new| {
+        let both = [old, new].into_iter().flatten();
+        let keys = both.filter_map(|work| {
+            let is_ours = names::belongs_to(work).is_some_and(|it| registry.contains(it.addon));
+            key_of_addon(work).filter(|_| is_ours)
+        });
+        keys.collect()
+    }
+}
+
+/// The keys of the add-ons that a cluster hosts, when it comes or goes: nothing else of it matters to them.
+pub(super) fn keys_on_hosting_cluster(
+    hosted: &Index<ManagedClusterAddOn>,
+) -> impl Fn(Option<&ManagedCluster>, Option<&ManagedCluster>) -> Vec<String> + Send + Sync + use<> {
+    let hosted = hosted.clone();
+    move |old, new| {
+        let is_leaving = |it: Option<&ManagedCluster>| it.map(|it| it.metadata.deletion_timestamp.is_some());
+        let name = new.or(old).and_then(|it| it.metadata.name.as_deref());
+        let Some(name) = name.filter(|_| is_leaving(old) != is_leaving(new)) else {
+            return Vec::new();
+        };
+        let names = hosted.names(name).into_iter();
+        names.map(|(cluster, addon)| format!("{cluster}/{addon}")).collect()
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub enum Side {
 
 /// Names one object, whatever version of its kind is spoken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
+pub struct ManifestIdentity {
     /// The API group; empty for the core group.
     pub group: String,
     /// The kind.
@@ -56,7 +56,7 @@ impl Shares {
     }
 }
 
-impl Identity {
+impl ManifestIdentity {
     /// The identity of a manifest; what it does not say is empty.
     pub fn of(manifest: &Value) -> Self {
         Self {

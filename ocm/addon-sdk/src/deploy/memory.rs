@@ -4,7 +4,7 @@
 //! were when they agreed with that. The works' status is in neither, so that an agent that reports costs no rendering.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::{DefaultHasher, Hasher},
     sync::Arc,
 };
@@ -32,8 +32,6 @@ struct Known {
     fingerprints: HashMap<String, Fingerprints>,
     // How often something was forgotten. What was looked at before is not remembered after.
     forgotten: u64,
-    // Keys of which a work was there already when it was to be made.
-    unseen: HashSet<String>,
 }
 
 /// When something was looked at, as far as forgetting goes.
@@ -73,16 +71,6 @@ impl Memory {
         let mut known = self.known.lock();
         known.fingerprints.remove(key);
         known.forgotten += 1;
-    }
-
-    /// A work of this key is on the hub and not among those that the watch shows.
-    pub fn miss(&self, key: &str) {
-        self.known.lock().unseen.insert(key.to_owned());
-    }
-
-    /// Whether there was such a work; asked once.
-    pub fn take_missed(&self, key: &str) -> bool {
-        self.known.lock().unseen.remove(key)
     }
 }
 

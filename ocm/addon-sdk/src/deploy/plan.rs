@@ -9,7 +9,10 @@
 //! works of an add-on without manifests and of a hosting cluster that was left are removed; finalizers and the condition that
 //! goes with them are both written; a finalizer is never added to what is being deleted.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -25,10 +28,11 @@ use ocm_reconcile::{Note, Plan, Site, cache};
 use serde_json::Value;
 
 use super::{
-    hooks::{self, Progress},
+    hooks::{self, HookProgress},
     manifest::Side,
-    memory::{Epoch, is_ours},
+    memory::{self, Epoch, Fingerprints, is_ours},
     names::{Names, Part},
+    rendering::{self, Rendered},
     works::{WantedWork, changed, name_of, names},
 };
 use crate::{AddOn, AddOnContext, Health, Mode, warning::warning};
@@ -43,6 +47,8 @@ pub struct Seen {
     pub root: Root,
     /// All works of the add-on for the cluster, wherever they are.
     pub works: Vec<Arc<ManifestWork>>,
+    /// Whether works that the watch does not show were looked for.
+    pub is_second_look: bool,
 }
 
 /// What there is of an add-on on a cluster.
@@ -67,27 +73,13 @@ pub struct Here {
     pub place: AddOnContext,
     /// How its health is known.
     pub health: Health,
-    /// What its author wants on the cluster.
-    pub rendered: Rendered,
-    /// The fingerprint of what that is made from.
+    /// The fingerprint of what its manifests are made from.
     pub inputs: u64,
-    /// When that was looked at.
+    /// The fingerprints with which its works agreed last.
+    pub settled: Option<Fingerprints>,
+    /// When all this was looked at.
     pub epoch: Epoch,
-}
-
-/// What an add-on's author wants on a cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rendered {
-    /// There was no reason to ask.
-    NotAsked,
-    /// Nothing has changed since the works agreed.
-    Settled,
-    /// A configuration has changed, and the cluster's turn has not come; the works stay as they are.
-    Held(String),
-    /// No answer: what to tell the user.
-    Refused(String),
-    /// These works, hooks included.
-    Works(Vec<WantedWork>),
+    rendered: OnceLock<Rendered>,
 }
 
 /// Where an add-on is in its life.
@@ -204,6 +196,24 @@ pub fn plan(seen: &Seen) -> Plan {
 }
 
 impl Here {
+    /// What there is of an add-on at a place, whose works agreed last with what has the fingerprints `settled`.
+    pub fn of(add_on: Arc<dyn AddOn>, place: AddOnContext, settled: Option<Fingerprints>, epoch: Epoch) -> Self {
+        Self {
+            health: add_on.health(&place),
+            inputs: memory::inputs(&place),
+            add_on,
+            place,
+            settled,
+            epoch,
+            rendered: OnceLock::new(),
+        }
+    }
+
+    /// What its author wants on the cluster, where these works are present: worked out when it is first asked for.
+    pub fn rendered(&self, present: &[Arc<ManifestWork>]) -> &Rendered {
+        self.rendered.get_or_init(|| rendering::rendered(self, present))
+    }
+
     /// Where the add-on is in its life.
     pub fn life(&self) -> Life {
         life(&self.place, self.add_on.waits_for_configuration())
@@ -214,7 +224,7 @@ fn serve(plan: &mut Plan, seen: &Seen, here: &Here) {
     let addon = &here.place.addon;
     let usable = Host::at(&here.place).usable();
     let (mut keep, mut add) = (Vec::new(), Vec::new());
-    match &here.rendered {
+    match here.rendered(&seen.works) {
         Rendered::Works(works) => {
             if works.iter().any(|it| it.part == Part::Hooks(Side::Managed)) {
                 add.push(finalizers::ADDON_PRE_DELETE);
@@ -266,7 +276,7 @@ fn serve(plan: &mut Plan, seen: &Seen, here: &Here) {
 
 /// Creates what is missing, changes what differs, deletes what is wanted no longer. Hooks are written on these sides only.
 fn write_works(plan: &mut Plan, seen: &Seen, here: &Here, hooks_on: &[Side]) {
-    match &here.rendered {
+    match here.rendered(&seen.works) {
         Rendered::NotAsked | Rendered::Settled => {}
         Rendered::Held(why) => {
             plan.wait(why.as_str());
@@ -332,10 +342,10 @@ fn do_last_things(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
             }
             release(plan, seen, addon);
         }
-        Ending::Hold(verdict) => {
+        Ending::Hold(status) => {
             write_works(plan, seen, here, sides);
-            plan.notes.extend(verdict.notes.into_iter().map(Note::Wait));
-            if let Some(again) = verdict.again {
+            plan.notes.extend(status.notes.into_iter().map(Note::Wait));
+            if let Some(again) = status.again {
                 plan.look_again(again);
             }
         }
@@ -345,7 +355,7 @@ fn do_last_things(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
 /// Whether hooks still hold an add-on that is being deleted.
 pub enum Ending {
     /// They do: what there is to say about them.
-    Hold(Verdict),
+    Hold(HookStatus),
     /// They do not.
     LetGo {
         /// What to tell when they had no time to complete.
@@ -373,14 +383,14 @@ pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
         }
         Some(_) | None => {}
     }
-    match verdict(seen, here, sides) {
-        Some(verdict) => Ending::Hold(verdict),
+    match hook_status(seen, here, sides) {
+        Some(status) => Ending::Hold(status),
         None => Ending::LetGo { cut_short: None },
     }
 }
 
 /// What there is to say about the hooks of an add-on that is being deleted.
-pub struct Verdict {
+pub struct HookStatus {
     /// The condition.
     pub said: ConditionUpdate,
     /// What is waited for.
@@ -390,7 +400,7 @@ pub struct Verdict {
 }
 
 /// What there is to say about the hooks on these sides; nothing when there are none any more.
-pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
+pub fn hook_status(seen: &Seen, here: &Here, sides: &[Side]) -> Option<HookStatus> {
     let addon = &here.place.addon;
     let since = addon.metadata.deletion_timestamp.as_ref().map_or(seen.now, |it| it.0);
     let names = names(addon);
@@ -404,7 +414,7 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
             Side::Hosting => Host::at(&here.place).usable().unwrap_or_default(),
         };
         let present = present(seen, (namespace, &name));
-        let wanted = match &here.rendered {
+        let wanted = match here.rendered(&seen.works) {
             Rendered::Works(works) => match works.iter().find(|it| it.part == part) {
                 Some(wanted) => Some(&wanted.work),
                 // The author has taken the hooks back.
@@ -414,7 +424,7 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         };
         let Some(hooks) = wanted.or(present) else {
             notes.push(format!("the hooks of {name} are not known"));
-            if let Rendered::Refused(why) = &here.rendered {
+            if let Rendered::Refused(why) = here.rendered(&seen.works) {
                 unknown = Some(why);
             }
             pending = pending.or(Some(name));
@@ -425,9 +435,9 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         let hooks = hooks.spec.workload.manifests.read();
         let hooks: Vec<&Value> = hooks.iter().map(|it| &it.0).collect();
         match hooks::progress(&hooks, current, since, seen.now) {
-            Progress::Done => done = Some(name),
-            Progress::Expired(deadline) => expired = Some((name, deadline)),
-            Progress::Pending {
+            HookProgress::Done => done = Some(name),
+            HookProgress::Expired(deadline) => expired = Some((name, deadline)),
+            HookProgress::Pending {
                 names: hooks,
                 again: soonest,
             } => {
@@ -461,7 +471,7 @@ pub fn verdict(seen: &Seen, here: &Here, sides: &[Side]) -> Option<Verdict> {
         reason,
         message,
     );
-    Some(Verdict { said, notes, again })
+    Some(HookStatus { said, notes, again })
 }
 
 /// Whether the plan for this ends the add-on, so that there is nothing left to say about it.

@@ -3,7 +3,7 @@ use ocm_reconcile::{Outcome, Step};
 use serde_json::json;
 
 use super::*;
-use crate::{UserError, deploy::conclude::conclude, deploy::reconciler::render};
+use crate::{UserError, deploy::conclude::conclude};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -101,11 +101,11 @@ impl Scene {
         let Root::Here(here) = &seen.root else {
             panic!("the add-on is there")
         };
-        let Rendered::Works(works) = render(here, &seen.works) else {
+        let Rendered::Works(works) = here.rendered(&seen.works) else {
             panic!("the add-on answers")
         };
         for it in works {
-            let mut work = serde_json::to_value(it.work).unwrap();
+            let mut work = serde_json::to_value(&it.work).unwrap();
             work["metadata"]["uid"] = "w".into();
             work["metadata"]["generation"] = 1.into();
             work["status"] = status.clone();
@@ -128,28 +128,21 @@ impl Scene {
             addon: Arc::new(addon),
             ..AddOnContext::new("cluster1", "a")
         };
-        let mut here = Here {
-            add_on: Arc::new(Told {
-                manifests: self.manifests.clone(),
-                health: self.health.clone(),
-                waits: self.waits,
-            }),
-            place,
+        let add_on = Told {
+            manifests: self.manifests.clone(),
             health: self.health.clone(),
-            rendered: Rendered::NotAsked,
-            inputs: 0,
-            epoch: Epoch::default(),
+            waits: self.waits,
         };
-        here.rendered = match (&self.rendered, here.life()) {
-            (Some(rendered), _) => rendered.clone(),
-            (None, Life::Waits(_) | Life::Leaving) => Rendered::NotAsked,
-            (None, Life::Serving | Life::LastThings(_)) => render(&here, &works),
-        };
+        let here = Here::of(Arc::new(add_on), place, None, Epoch::default());
+        if let Some(rendered) = &self.rendered {
+            here.rendered.set(rendered.clone()).unwrap();
+        }
         Seen {
             now: self.now,
             key: "cluster1/a".to_owned(),
             root: Root::Here(Box::new(here)),
             works,
+            is_second_look: false,
         }
     }
 
@@ -642,7 +635,6 @@ fn an_add_on_that_is_never_hosted_says_that_nothing_waits_for_the_hosting_cluste
     // As it is looked at when its author does not support hosting: the annotation is there, the mode is not.
     if let Root::Here(here) = &mut seen.root {
         here.place.mode = Mode::Default;
-        here.rendered = render(here, &seen.works);
     }
     assert_eq!(
         told(&seen),

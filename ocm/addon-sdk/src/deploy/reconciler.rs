@@ -1,200 +1,98 @@
-//! Looks at one add-on on one cluster for [`plan`] and [`conclude`], and renders its manifests when something that matters has
-//! changed. The header with what is read, written and never touched is in `plan.rs`.
+//! Brings the works of one add-on on one cluster to what its author wants, and says how far they are and how the add-on is.
 //!
-//! Health is judged in the same turn: it follows from the same works, and a status that is written once wakes half as many
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works.
+//! Writes: its works, three finalizers of the add-on, its conditions. What exactly, and what never, is in the header of `plan.rs`,
+//! which decides; `rendering.rs` asks the author, `conclude.rs` says what came of it.
+//! Health is judged in the same run: it follows from the same works, and a status that is written once wakes half as many
 //! readers as one that is written twice.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, work::ManifestWork};
-use ocm_reconcile::{Done, ObserveError, Outcome, Plan, Queue, Reconciler, async_trait, cache};
-use parking_lot::RwLock;
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn, annotations, conditions::managed_cluster_add_on as condition,
+    work::ManifestWork,
+};
+use ocm_reconcile::{
+    Done, Index, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait, cache, rbac::Right,
+};
 
 use super::{
     conclude,
-    index::WorkIndex,
-    manifest::{self, Side},
+    index::{AddOnWorks, WorkIndex, keys_of_work, keys_on_hosting_cluster},
     memory::{self, Fingerprints, Memory},
-    names,
-    plan::{self, Here, Host, Life, Rendered, Root, Seen},
-    works::{self, Ingredients},
+    plan::{self, Here, Life, Root, Seen},
+    rendering::Rendered,
+    works::name_of,
 };
-use crate::{
-    AddOnContext, Config,
-    hub::{Context, Look, Standing},
-};
+use crate::hub::{Context, Look, WORKERS, rights};
 
-/// How soon to look again for a work that is there and that the watch has not shown.
-const UNSEEN_AGAIN: Duration = Duration::from_millis(100);
+const ADDON: &str = "ManagedClusterAddOn";
 
 /// The reconciler.
 pub struct Deploy {
     ctx: Context,
-    works: WorkIndex,
+    works: AddOnWorks,
+    of_addon: WorkIndex,
+    hosted: Index<ManagedClusterAddOn>,
     memory: Arc<Memory>,
 }
 
-/// Adds to `queue` the key of every add-on whose plan may be another than before.
-pub fn subscribe(ctx: &Context, queue: &Queue) {
-    ctx.subscribe(queue);
-    let registry = ctx.registry.clone();
-    ctx.caches.works.subscribe(queue, move |old, new| {
-        let key = |work: &ManifestWork| {
-            let names = names::belongs_to(work)?;
-            names.part(work.metadata.name.as_deref()?)?;
-            registry
-                .contains(names.addon)
-                .then(|| format!("{}/{}", names.cluster, names.addon))
-        };
-        // A work that was given to another add-on concerns both.
-        let (before, after) = (old.and_then(key), new.and_then(key));
-        let other = before.filter(|it| after.as_ref() != Some(it));
-        [other, after].into_iter().flatten().collect::<Vec<_>>()
-    });
-    let hosted = Hosted::over(ctx);
-    ctx.caches.clusters.subscribe(queue, move |old, new| {
-        let is_there =
-            |it: Option<&_>| it.map(|it: &ocm_api::cluster::ManagedCluster| it.metadata.deletion_timestamp.is_some());
-        // Only coming and going of a hosting cluster matters to what it hosts.
-        if is_there(old) == is_there(new) {
-            return Vec::new();
-        }
-        hosted.on(new
-            .or(old)
-            .and_then(|it| it.metadata.name.as_deref())
-            .unwrap_or_default())
-    });
-}
-
 impl Deploy {
-    /// Over the caches of this context. Who makes `memory` forget a key has its manifests rendered anew in its next run. Call
-    /// [`subscribe`] afterwards.
+    /// Over this context. Who makes `memory` forget a key has its manifests rendered anew in its next run.
     pub fn new(ctx: &Context, memory: &Arc<Memory>) -> Self {
+        let works = AddOnWorks::of(&ctx.caches);
+        let host = |it: &ManagedClusterAddOn| it.annotations().get(annotations::ADDON_HOSTING_CLUSTER).cloned();
         Self {
-            works: WorkIndex::over(&ctx.caches.works),
+            of_addon: WorkIndex::over(&works.0),
+            works,
+            hosted: Index::over(&ctx.addons, host),
             ctx: ctx.clone(),
             memory: memory.clone(),
         }
-    }
-
-    /// The works that are wanted and that the watch, which goes by their label, does not show: mostly it has not caught up, or
-    /// else somebody has taken their label away.
-    async fn unseen(&self, here: &Here, shown: &[Arc<ManifestWork>]) -> Result<Vec<Arc<ManifestWork>>, kube::Error> {
-        let Rendered::Works(wanted) = &here.rendered else {
-            return Ok(Vec::new());
-        };
-        let mut found = Vec::new();
-        for (namespace, name) in wanted.iter().map(|it| it.name()) {
-            if shown.iter().any(|it| works::name_of(it) == (namespace, name)) {
-                continue;
-            }
-            let api: Api<ManifestWork> = Api::namespaced(self.ctx.client.clone(), namespace);
-            found.extend(api.get_opt(name).await?.map(Arc::new));
-        }
-        Ok(found)
-    }
-
-    fn here(&self, key: &str, standing: Standing, works: &[Arc<ManifestWork>]) -> Here {
-        let Standing { add_on, place } = standing;
-        let mut here = Here {
-            health: add_on.health(&place),
-            epoch: self.memory.epoch(),
-            inputs: memory::inputs(&place),
-            add_on,
-            place,
-            rendered: Rendered::NotAsked,
-        };
-        here.rendered = match here.life() {
-            Life::Waits(_) | Life::Leaving => Rendered::NotAsked,
-            Life::LastThings(_) => render(&here, works),
-            Life::Serving => {
-                let now = Fingerprints {
-                    inputs: here.inputs,
-                    works: memory::shared_works(works),
-                };
-                match ahead(&here.place) {
-                    _ if self.memory.of(key) == Some(now) => Rendered::Settled,
-                    Some(why) => Rendered::Held(why),
-                    None => render(&here, works),
-                }
-            }
-        };
-        here
-    }
-}
-
-/// Whether a work was to be made and is there, although the watch has not shown it.
-fn was_there_already(outcome: &Outcome) -> bool {
-    let results = outcome.stages.iter().flatten();
-    results.into_iter().any(|it| matches!(it, Ok(Done::AlreadyExists)))
-}
-
-/// Why nothing may be rendered although it could be: a configuration whose state is not the one meant for this cluster.
-/// Upstream renders whatever it finds, so that a change reaches a cluster before its turn when anything else happens there.
-fn ahead(place: &AddOnContext) -> Option<String> {
-    place.held().and_then(Config::hindrance)
-}
-
-/// Asks the author what is wanted, and makes works of the answer. Pure.
-pub(super) fn render(here: &Here, present: &[Arc<ManifestWork>]) -> Rendered {
-    let place = &here.place;
-    let manifests = match here.add_on.manifests(place) {
-        Ok(manifests) => manifests,
-        Err(why) => return Rendered::Refused(format!("failed to get manifest from agent interface: {why}")),
-    };
-    let host = Host::at(place);
-    match manifest::share(manifests, host != Host::None) {
-        Ok(shares) => Rendered::Works(works::wanted(
-            &Ingredients {
-                addon: &place.addon,
-                hosting: host.usable(),
-                health: &here.health,
-                manifest_configs: &here.add_on.manifest_configs(place),
-                present,
-            },
-            shares,
-        )),
-        Err(why) => Rendered::Refused(format!("failed to build manifestwork: {why}")),
     }
 }
 
 #[async_trait]
 impl Reconciler for Deploy {
     const NAME: &'static str = "addon-deploy";
+    const WORKERS: usize = WORKERS;
+    const STATUS: &'static [StatusField] = &[
+        StatusField::condition(ADDON, condition::MANIFEST_APPLIED),
+        StatusField::condition(ADDON, condition::HOSTING_MANIFEST_APPLIED),
+        StatusField::condition(ADDON, condition::HOSTING_CLUSTER_VALIDITY),
+        StatusField::condition(ADDON, condition::HOOK_MANIFEST_COMPLETED),
+        StatusField::condition(ADDON, condition::AVAILABLE)
+            .shared("the cluster's agent says it of an add-on with a lease, the hub of a cluster that is not heard of"),
+    ];
+    const RIGHTS: &'static [Right] = rights::DEPLOY;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        self.ctx.watches(watches);
+        watches.wakes(&self.works.0, keys_of_work(&self.ctx.registry));
+        watches.wakes(&self.ctx.clusters, keys_on_hosting_cluster(&self.hosted));
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
+        let epoch = self.memory.epoch();
         let (cluster, name) = cache::split_key(key);
-        // An add-on that has not arrived must not look like one that is gone.
-        if !self.ctx.caches.addons.is_synced() || !self.ctx.caches.works.is_synced() {
-            return Err("the add-ons and works of the hub have not been listed yet".into());
-        }
-        let mut works = self.works.of(cluster, name);
         let root = match self.ctx.look(key) {
             Look::NotOurs => Root::NotOurs,
             Look::Gone => Root::Gone,
-            Look::Waits(why) => match self.ctx.caches.addons.get(cluster, name) {
-                Some(addon) if self.ctx.caches.clusters.named(cluster).is_none() => Root::ClusterGone(addon),
+            Look::Waits(why) => match self.ctx.addons.get(cluster, name) {
+                Some(addon) if self.ctx.clusters.named(cluster).is_none() => Root::ClusterGone(addon),
                 _ => Root::Waits(why),
             },
-            Look::Here(standing) => Root::Here(Box::new(self.here(key, standing, &works))),
+            Look::Here(it) => Root::Here(Box::new(Here::of(it.add_on, it.place, self.memory.of(key), epoch))),
         };
-        match &root {
-            Root::Here(here) if self.memory.take_missed(key) => works.extend(self.unseen(here, &works).await?),
-            Root::NotOurs | Root::Gone | Root::ClusterGone(_) => self.memory.forget(key),
-            Root::Here(_) | Root::Waits(_) => {}
-        }
         Ok(Seen {
             now: Timestamp::now(),
             key: key.to_owned(),
             root,
-            works,
+            works: self.of_addon.of(cluster, name),
+            is_second_look: false,
         })
     }
 
@@ -203,75 +101,49 @@ impl Reconciler for Deploy {
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        let Root::Here(here) = &seen.root else { return };
-        if was_there_already(outcome) {
-            self.memory.miss(&seen.key);
+        let here = match &seen.root {
+            Root::Here(here) => here,
+            Root::Waits(_) => return,
+            Root::NotOurs | Root::Gone | Root::ClusterGone(_) => return self.memory.forget(&seen.key),
+        };
+        let rendered = here.rendered(&seen.works);
+        if here.life() == Life::Serving && matches!(rendered, Rendered::Works(_)) && outcome.succeeded() {
+            // One that was there already when we made it is known when it was looked at.
+            if let Some(after) = conclude::all_deployed(seen, here, outcome) {
+                let fingerprints = Fingerprints {
+                    inputs: here.inputs,
+                    works: memory::works(&after),
+                };
+                self.memory.keep(&seen.key, fingerprints, here.epoch);
+            }
         }
-        if here.life() != Life::Serving || !matches!(here.rendered, Rendered::Works(_)) || !outcome.succeeded() {
-            return;
-        }
-        let both = [Side::Managed, Side::Hosting];
-        let after: Option<Vec<_>> = both
-            .iter()
-            .flat_map(|side| conclude::deployed(seen, here, outcome, *side))
-            .collect();
-        // One that was there already when we made it is known when the watch has brought it.
-        if let Some(after) = after {
-            let fingerprints = Fingerprints {
-                inputs: here.inputs,
-                works: memory::works(&after),
+    }
+
+    /// A work that was to be made may be there although the watch, which goes by its label, does not show it: mostly it has not
+    /// caught up, or else somebody has taken the label away.
+    fn goes_on(seen: &Seen, outcome: &Outcome) -> bool {
+        let mut results = outcome.results();
+        !seen.is_second_look && results.any(|(_, it)| matches!(it, Ok(Done::AlreadyExists)))
+    }
+
+    async fn observe_again(&self, key: &str, _: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
+        let mut seen = self.observe(key).await?;
+        for (step, result) in outcome.results() {
+            let (Some(it), Ok(Done::AlreadyExists)) = (step.target(), result) else {
+                continue;
             };
-            self.memory.keep(&seen.key, fingerprints, here.epoch);
+            let namespace = it.namespace.as_deref().unwrap_or_default();
+            let api = Api::<ManifestWork>::namespaced(self.ctx.client()?, namespace);
+            if let Some(work) = api.get_opt(&it.name).await? {
+                seen.works.retain(|other| name_of(other) != (namespace, &it.name));
+                seen.works.push(Arc::new(work));
+            }
         }
+        seen.is_second_look = true;
+        Ok(seen)
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        let mut page = conclude::conclude(seen, outcome);
-        if was_there_already(outcome) {
-            page.look_again(UNSEEN_AGAIN);
-        }
-        page
-    }
-}
-
-/// Which add-ons each cluster hosts.
-#[derive(Clone, Default)]
-struct Hosted {
-    by_cluster: Arc<RwLock<HashMap<String, BTreeSet<String>>>>,
-}
-
-impl Hosted {
-    fn over(ctx: &Context) -> Self {
-        let this = Self::default();
-        let by_cluster = this.by_cluster.clone();
-        ctx.caches.addons.listen(move |old, new| {
-            let host = |it: Option<&Arc<ManagedClusterAddOn>>| {
-                let addon = it?;
-                let host = addon.annotations().get(annotations::ADDON_HOSTING_CLUSTER)?;
-                Some((host.clone(), cache::key_of(&**addon)))
-            };
-            let (before, after) = (host(old), host(new));
-            if before == after {
-                return;
-            }
-            let mut by_cluster = by_cluster.write();
-            if let Some((host, key)) = before
-                && let Some(keys) = by_cluster.get_mut(&host)
-            {
-                keys.remove(&key);
-                if keys.is_empty() {
-                    by_cluster.remove(&host);
-                }
-            }
-            if let Some((host, key)) = after {
-                by_cluster.entry(host).or_default().insert(key);
-            }
-        });
-        this
-    }
-
-    fn on(&self, cluster: &str) -> Vec<String> {
-        let by_cluster = self.by_cluster.read();
-        by_cluster.get(cluster).into_iter().flatten().cloned().collect()
+        conclude::conclude(seen, outcome)
     }
 }

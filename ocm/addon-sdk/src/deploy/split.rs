@@ -15,7 +15,7 @@ use std::{
 
 use ocm_api::RawObject;
 
-use super::manifest::{self, Identity};
+use super::manifest::{self, ManifestIdentity};
 
 /// The most that the hub takes in one work.
 pub const BYTES_MAX: usize = 500 * 1024;
@@ -66,14 +66,14 @@ impl Page {
 
 /// The works that hold `wanted`, by index. A present work that is not among them has nothing left to hold.
 pub fn split(present: &[Present<'_>], wanted: Vec<RawObject>) -> Vec<Load> {
-    let mut waiting: BTreeMap<Identity, Item> = BTreeMap::new();
+    let mut waiting: BTreeMap<ManifestIdentity, Item> = BTreeMap::new();
     for (order, object) in wanted.into_iter().enumerate() {
         // Of two manifests for one object the later one counts, as it would if both were applied.
-        waiting.insert(Identity::of(&object.0), Item::new(order, object));
+        waiting.insert(ManifestIdentity::of(&object.0), Item::new(order, object));
     }
     let mut pages: Vec<Page> = Vec::new();
     for work in present {
-        let stay = |it: &RawObject| waiting.remove(&Identity::of(&it.0));
+        let stay = |it: &RawObject| waiting.remove(&ManifestIdentity::of(&it.0));
         pages.push(Page {
             index: work.index,
             items: work.manifests.iter().filter_map(stay).collect(),

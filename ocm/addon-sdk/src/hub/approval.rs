@@ -10,15 +10,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{conditions::csr, identity};
-use ocm_reconcile::{ObserveError, Plan, Reconciler, approve::approve, async_trait};
+use ocm_reconcile::{ObserveError, Plan, Reconciler, StatusField, Watches, approve::approve, async_trait, rbac::Right};
 
-use super::{Context, Look, request};
+use super::{Context, Look, WORKERS, open_requests::OpenRequests, request, rights};
 
 const MESSAGE: &str = "Auto approving addon agent certificate.";
 
 /// The reconciler.
 pub struct Approval {
     context: Context,
+    open: OpenRequests,
 }
 
 /// What a plan is made from.
@@ -37,6 +38,7 @@ impl Approval {
     /// Over this context.
     pub fn new(context: &Context) -> Self {
         Self {
+            open: OpenRequests::of(&context.caches),
             context: context.clone(),
         }
     }
@@ -45,10 +47,18 @@ impl Approval {
 #[async_trait]
 impl Reconciler for Approval {
     const NAME: &'static str = "addon-csr-approval";
+    const WORKERS: usize = WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::condition("CertificateSigningRequest", csr::APPROVED)
+        .shared("each approves the requests of one kind of agent: here those of add-ons")];
+    const RIGHTS: &'static [Right] = rights::APPROVAL;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        self.open.watches(&self.context, watches);
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let request = self.context.caches.requests.named(name);
+        let request = self.open.requests.named(name);
         let key = request.as_deref().and_then(request::key);
         Ok(Seen {
             now: Timestamp::now(),
@@ -63,7 +73,7 @@ impl Reconciler for Approval {
         let Some(request) = seen.request.as_deref().filter(|it| !request::is_decided(it)) else {
             return plan;
         };
-        let standing = match &seen.look {
+        let installed = match &seen.look {
             Look::NotOurs => return plan,
             Look::Gone => {
                 plan.refuse("there is no such add-on on the cluster that its labels name");
@@ -73,16 +83,16 @@ impl Reconciler for Approval {
                 plan.wait(why);
                 return plan;
             }
-            Look::Here(standing) => standing,
+            Look::Here(installed) => installed,
         };
         let checked = request::read(request)
             .map_err(str::to_owned)
-            .and_then(|asked| request::check(request, &asked, standing, &seen.grpc_user));
-        let with_tokens = standing.uses_tokens() && request.spec.signer_name == identity::CLIENT_SIGNER;
+            .and_then(|asked| request::check(request, &asked, installed, &seen.grpc_user));
+        let with_tokens = installed.uses_tokens() && request.spec.signer_name == identity::CLIENT_SIGNER;
         match checked {
             Err(why) => drop(plan.refuse(why)),
             Ok(_) if with_tokens => drop(plan.refuse("the add-on's agent proves itself with tokens")),
-            Ok(_) if !standing.add_on.approves(&standing.place, request) => {
+            Ok(_) if !installed.add_on.approves(&installed.place, request) => {
                 plan.wait("a person must approve it");
             }
             Ok(_) => plan

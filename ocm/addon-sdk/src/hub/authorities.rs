@@ -1,26 +1,41 @@
-//! Watches of the Secrets with authorities of custom signers: each only while an approved request waits for it, each of one
-//! Secret by its name, and of its metadata alone. So who signs needs to see no other Secret, and keeps no key.
+//! The Secrets with authorities of custom signers: read when a request is signed, and watched only while an approved request
+//! waits for one, each by its name, and of its metadata alone. So who signs needs to see no other Secret, and keeps no key.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, core::PartialObjectMeta, runtime::watcher};
-use ocm_reconcile::{Cache, Queue, cache::Watching, segment::encoded};
+use ocm_reconcile::{Cache, Caches, Queue, StepError, cache::Watching, segment::encoded};
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    authority::Authority,
+    custom_signer::{DueCertificate, LastWarning, NoAuthority},
+};
 
 /// Namespace and name of a Secret.
 type Name = (String, String);
 
-/// The watches, and who waits for what.
+/// The authorities, and who waits for which. Cloning shares them.
+#[derive(Clone)]
 pub(super) struct Authorities {
-    client: Client,
-    queue: Queue,
+    client: Option<Client>,
     cancel: CancellationToken,
-    watched: Mutex<BTreeMap<Name, Watched>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    // Of whom looks at requests.
+    queue: Queue,
+    watched: BTreeMap<Name, Watched>,
+    // What was told of which request.
+    told: HashMap<String, LastWarning>,
 }
 
 struct Watched {
@@ -31,26 +46,70 @@ struct Watched {
 }
 
 impl Authorities {
-    /// Adds to `queue` the names of requests when what they wait for has changed. Watches nothing yet.
-    pub(super) fn new(client: Client, queue: Queue, cancel: CancellationToken) -> Self {
+    /// On the hub that these caches are of. Watches nothing yet.
+    pub(super) fn of(caches: &Caches) -> Self {
         Self {
-            client,
-            queue,
-            cancel,
-            watched: Mutex::default(),
+            client: caches.client().cloned(),
+            cancel: caches.cancel_token().clone(),
+            waiting: Arc::default(),
         }
     }
 
+    /// From now on `queue` gets the names of requests when what they wait for has changed.
+    pub(super) fn wakes(&self, queue: &Queue) {
+        self.waiting.lock().queue = queue.clone();
+    }
+
+    /// Makes a certificate, as PEM. An error of our [own](StepError::Own) says what is wrong with the authority.
+    pub(super) async fn sign(&self, due: &DueCertificate) -> Result<String, StepError> {
+        let DueCertificate {
+            namespace,
+            secret: name,
+            signer,
+            ..
+        } = due;
+        let no_authority = |why: String| Err(StepError::Own(why));
+        let what = format!("Secret {namespace}/{name}, the authority of signer {signer}");
+        let client = self
+            .client
+            .clone()
+            .ok_or(StepError::NoClient(ocm_reconcile::Site::Hub))?;
+        let api = Api::<Secret>::namespaced(client, &encoded(namespace));
+        let secret = match api.get_opt(&encoded(name)).await {
+            Ok(Some(secret)) => secret,
+            Ok(None) => return no_authority(format!("there is no {what}")),
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                return no_authority(format!("the manager of add-ons may not read {what}"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let data = secret.data.unwrap_or_default();
+        let value = |key: &str| data.get(key).map(|it| it.0.as_slice()).unwrap_or_default();
+        let authority = match Authority::read(value("tls.crt"), value("tls.key")) {
+            Ok(authority) => authority,
+            Err(error) => return no_authority(format!("{what}, is none: {error}")),
+        };
+        // One that has expired, for example, may be replaced.
+        let signed = authority.sign(&due.asked, due.lifetime, Timestamp::now());
+        signed.or_else(|error| no_authority(format!("Secret {namespace}/{name} cannot sign for {signer}: {error}")))
+    }
+
     /// A request waits for this Secret, and for no other.
-    pub(super) fn wait(&self, request: &str, namespace: &str, name: &str) {
-        let key = (namespace.to_owned(), name.to_owned());
-        let mut watched = self.watched.lock();
-        release(&mut watched, request, Some(&key));
-        if let Some(it) = watched.get(&key) {
-            it.requests.lock().insert(request.to_owned());
+    pub(super) fn wait(&self, it: &NoAuthority) {
+        let NoAuthority {
+            request,
+            secret: key,
+            told,
+        } = it;
+        let mut waiting = self.waiting.lock();
+        waiting.told.insert(request.clone(), told.clone());
+        release(&mut waiting.watched, request, Some(key));
+        if let Some(it) = waiting.watched.get(key) {
+            it.requests.lock().insert(request.clone());
             return;
         }
-        let requests = Arc::new(Mutex::new(BTreeSet::from([request.to_owned()])));
+        let requests = Arc::new(Mutex::new(BTreeSet::from([request.clone()])));
+        let (namespace, name) = key;
         let stop = self.cancel.child_token();
         let watching = Watching {
             selection: watcher::Config::default().fields(&format!("metadata.name={name}")),
@@ -58,30 +117,42 @@ impl Authorities {
             forbidden_at_first: true,
             ..Watching::default()
         };
-        let api = Api::namespaced(self.client.clone(), &encoded(namespace));
-        let cache = Cache::start_watching(api, watching, stop.clone());
-        let waiting = requests.clone();
+        let cache = match &self.client {
+            Some(client) => {
+                let api = Api::namespaced(client.clone(), &encoded(namespace));
+                Cache::start_watching(api, watching, stop.clone())
+            }
+            None => Cache::empty(),
+        };
+        let names = requests.clone();
         // One that came between the look at it and the watch is the watch's first word.
-        cache.subscribe(&self.queue, move |_, _| {
-            waiting.lock().iter().cloned().collect::<Vec<_>>()
+        cache.subscribe(&waiting.queue, move |_, _| {
+            names.lock().iter().cloned().collect::<Vec<_>>()
         });
         let watch = Watched {
             requests,
             _cache: cache,
             _guard: stop.drop_guard(),
         };
-        watched.insert(key, watch);
+        waiting.watched.insert(key.clone(), watch);
     }
 
     /// A request waits for none any more.
     pub(super) fn done(&self, request: &str) {
-        release(&mut self.watched.lock(), request, None);
+        let mut waiting = self.waiting.lock();
+        waiting.told.remove(request);
+        release(&mut waiting.watched, request, None);
+    }
+
+    /// What was told last of a request that waits for an authority.
+    pub(super) fn told(&self, request: &str) -> Option<LastWarning> {
+        self.waiting.lock().told.get(request).cloned()
     }
 
     /// How many Secrets are watched.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.watched.lock().len()
+        self.waiting.lock().watched.len()
     }
 }
 

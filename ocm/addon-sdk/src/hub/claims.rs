@@ -21,7 +21,11 @@ use ocm_reconcile::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use super::rbac::Objects;
+use super::{
+    Look,
+    rbac::RbacObjects,
+    registration::{Permissions, Seen},
+};
 
 /// Names one object that clusters share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +83,7 @@ pub fn shared_by<K: Resource>(object: &K) -> Option<&str> {
 }
 
 /// Those of an agent's objects that it shares with the agents of other clusters.
-pub fn shared(objects: &Objects) -> BTreeSet<Name> {
+pub fn shared(objects: &RbacObjects) -> BTreeSet<Name> {
     fn of<K: Resource<DynamicType = ()>>(all: &[K]) -> impl Iterator<Item = Name> + '_ {
         all.iter().filter(|it| shared_by(*it).is_some()).map(Name::of)
     }
@@ -94,6 +98,27 @@ impl Claims {
     /// Adds to `queue` the name of every add-on of which a cluster asks for something else than before.
     pub fn subscribe(&self, queue: &Queue) {
         self.listeners.write().push(queue.clone());
+    }
+
+    /// The cluster of a key asks for what its registration comes to. `asks_for_nothing` is what is known where the add-on is none
+    /// of this process.
+    pub(super) fn follow(&self, seen: &Seen, asks_for_nothing: Option<bool>) {
+        let key = &seen.key;
+        match (&seen.look, seen.decision().map(|it| &it.permissions)) {
+            (Look::Gone, _) => self.drop(key),
+            (Look::NotOurs, _) => match asks_for_nothing {
+                Some(true) => self.say(key, BTreeSet::new()),
+                Some(false) => self.doubt(key),
+                None => {}
+            },
+            (Look::Here(_), Some(Permissions::None)) => self.say(key, BTreeSet::new()),
+            (Look::Here(_), Some(Permissions::Granted(objects) | Permissions::Pending(objects))) => {
+                self.say(key, shared(objects));
+            }
+            (Look::Here(_), Some(Permissions::Refused(_) | Permissions::Held(_)) | None) | (Look::Waits(_), _) => {
+                self.doubt(key);
+            }
+        }
     }
 
     /// Nobody knows what the cluster of this key `cluster/add-on` asks for.

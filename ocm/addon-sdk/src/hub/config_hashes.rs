@@ -10,9 +10,11 @@
 use std::sync::Arc;
 
 use ocm_api::addon::v1alpha1::{ConfigReference, ManagedClusterAddOn};
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait, cache::split_key};
+use ocm_reconcile::{
+    ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, cache::split_key, rbac::Right,
+};
 
-use super::{Context, Lookup, registry::Entry};
+use super::{Context, Lookup, WORKERS, registry::Entry, rights};
 
 /// The reconciler.
 pub struct ConfigHashes {
@@ -37,33 +39,30 @@ impl ConfigHashes {
     }
 }
 
-/// Add-ons, and the objects that they refer to.
-pub fn subscribe(context: &Context, queue: &Queue) {
-    context.caches.addons.subscribe_by_name(queue);
-    let queue = queue.clone();
-    context.caches.configs.listen_for_addons(move |key| queue.add(key));
-}
-
 fn look(context: &Context, entry: &Entry, reference: &ConfigReference) -> Option<Lookup> {
     let kind = entry.kind(&reference.group, &reference.resource)?;
     let desired = reference.desired_config.as_ref()?;
-    Some(context.caches.configs.find(kind, &desired.namespace, &desired.name))
+    Some(context.configs.find(kind, &desired.namespace, &desired.name))
 }
 
 #[async_trait]
 impl Reconciler for ConfigHashes {
     const NAME: &'static str = "addon-config";
+    const WORKERS: usize = WORKERS;
+    const STATUS: &'static [StatusField] = &[StatusField::new("ManagedClusterAddOn", "configReferences")
+        .shared("which configurations there are is said by whoever rolls them out, and in which state they are here")];
+    const RIGHTS: &'static [Right] = rights::CONFIG_HASHES;
     type Seen = Seen;
+
+    fn watches(&self, watches: &mut Watches) {
+        watches.root(&self.context.addons);
+        self.context.configs.watches_of_addons(watches);
+    }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (cluster, name) = split_key(key);
         let entry = self.context.registry.get(name);
-        let addon = self
-            .context
-            .caches
-            .addons
-            .get(cluster, name)
-            .filter(|_| entry.is_some());
+        let addon = self.context.addons.get(cluster, name).filter(|_| entry.is_some());
         let references = addon
             .iter()
             .flat_map(|it| it.status.iter())
@@ -94,7 +93,7 @@ impl Reconciler for ConfigHashes {
                 }
                 None => continue,
             };
-            // Objects of built-in kinds such as ConfigMaps have none.
+            // RbacObjects of built-in kinds such as ConfigMaps have none.
             reference.last_observed_generation = object.metadata.generation.unwrap_or_default();
             if is_own(addon, reference)
                 && let Some(desired) = &mut reference.desired_config

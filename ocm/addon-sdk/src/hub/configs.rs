@@ -11,7 +11,7 @@ use ocm_api::addon::{
     v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
 };
 use ocm_reconcile::{
-    Cache,
+    Cache, Caches, Watches,
     cache::{self, Watching},
 };
 use parking_lot::{Mutex, RwLock};
@@ -33,6 +33,18 @@ pub struct ConfigKey {
     pub name: String,
 }
 
+impl ConfigKey {
+    /// The object of this group and resource of which this state is meant.
+    pub(super) fn of(group: &str, resource: &str, desired: &ConfigSpecHash) -> Self {
+        Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: desired.namespace.clone(),
+            name: desired.name.clone(),
+        }
+    }
+}
+
 /// What is known of a configuration object.
 #[derive(Clone, Debug)]
 pub enum Lookup {
@@ -44,6 +56,9 @@ pub enum Lookup {
     Found(Arc<DynamicObject>, String),
 }
 
+/// What wakes a reconciler when one of them changes.
+pub(super) const CONFIGURATIONS: &str = "configurations of add-ons";
+
 /// The configuration objects on the hub. Cloning shares them.
 #[derive(Clone)]
 pub struct Configs {
@@ -51,7 +66,7 @@ pub struct Configs {
 }
 
 struct Inner {
-    client: Client,
+    client: Option<Client>,
     cancel: CancellationToken,
     kinds: RwLock<BTreeMap<ConfigKind, Arc<Kind>>>,
     listeners: RwLock<Vec<Listener>>,
@@ -128,28 +143,23 @@ fn name_of(object: &DynamicObject) -> Name {
 }
 
 impl Configs {
-    /// Watches nothing yet.
-    pub(super) fn new(
-        client: Client,
-        addons: &Cache<ManagedClusterAddOn>,
-        management: &Cache<ClusterManagementAddOn>,
-        cancel: CancellationToken,
-    ) -> Self {
-        Self {
+    /// Those beside these caches. They watch no kind before somebody asks for it.
+    pub fn of(caches: &Caches) -> Self {
+        caches.beside(|caches| Self {
             inner: Arc::new(Inner {
-                client,
-                cancel,
+                client: caches.client().cloned(),
+                cancel: caches.cancel_token().clone(),
                 kinds: RwLock::default(),
                 listeners: RwLock::default(),
-                used_by_addons: Users::of(addons, of_addon),
-                used_by_management: Users::of(management, of_management),
+                used_by_addons: Users::of(&caches.of(), of_addon),
+                used_by_management: Users::of(&caches.of(), of_management),
             }),
-        }
+        })
     }
 
     /// Watches a kind from now on, unless it is watched already.
     pub fn watch(&self, kind: &ConfigKind) {
-        let Some(cache) = self.prepare(kind, Cache::empty()) else {
+        let (Some(cache), Some(client)) = (self.prepare(kind, Cache::empty()), self.inner.client.clone()) else {
             return;
         };
         let resource = ApiResource {
@@ -159,7 +169,7 @@ impl Configs {
             kind: kind.kind.clone(),
             plural: kind.resource.clone(),
         };
-        let api = Api::all_with(self.inner.client.clone(), &resource);
+        let api = Api::all_with(client, &resource);
         let feeding = cache.clone().feed(api, Watching::default(), self.inner.cancel.clone());
         tokio::spawn(feeding.instrument(info_span!("watch", kind = %kind.kind)));
         let (this, of, cancel) = (self.inner.clone(), kind.clone(), self.inner.cancel.clone());
@@ -274,6 +284,24 @@ impl Configs {
         self.listen(self.inner.used_by_management.clone(), listener);
     }
 
+    /// Has a change of an object wake the ManagedClusterAddOns that use it.
+    pub(super) fn watches_of_addons(&self, watches: &mut Watches) {
+        let this = self.clone();
+        watches.signal(CONFIGURATIONS, move |queue| {
+            let queue = queue.clone();
+            this.listen_for_addons(move |key| queue.add(key));
+        });
+    }
+
+    /// Has a change of an object wake the ClusterManagementAddOns that use it.
+    pub(super) fn watches_of_management(&self, watches: &mut Watches) {
+        let this = self.clone();
+        watches.signal(CONFIGURATIONS, move |queue| {
+            let queue = queue.clone();
+            this.listen_for_management(move |name| queue.add(name));
+        });
+    }
+
     fn listen(&self, users: Arc<Users>, listener: impl Fn(String) + Send + Sync + 'static) {
         let listener = move |change: &Change| users.of_change(change).into_iter().for_each(&listener);
         self.inner.listeners.write().push(Box::new(listener));
@@ -366,7 +394,7 @@ fn of_addon(addon: &ManagedClusterAddOn) -> BTreeSet<ConfigKey> {
     let references = addon.status.iter().flat_map(|it| &it.config_references);
     let given = references.filter_map(|it| {
         let desired = it.desired_config.as_ref()?;
-        Some(key(&it.group, &it.resource, desired))
+        Some(ConfigKey::of(&it.group, &it.resource, desired))
     });
     own.chain(given).collect()
 }
@@ -374,20 +402,12 @@ fn of_addon(addon: &ManagedClusterAddOn) -> BTreeSet<ConfigKey> {
 fn of_management(management: &ClusterManagementAddOn) -> BTreeSet<ConfigKey> {
     let status = management.status.iter();
     let defaults = status.clone().flat_map(|it| &it.default_config_references);
-    let defaults = defaults.filter_map(|it| Some(key(&it.group, &it.resource, it.desired_config.as_ref()?)));
+    let defaults = defaults.filter_map(|it| Some(ConfigKey::of(&it.group, &it.resource, it.desired_config.as_ref()?)));
     let placements = status.flat_map(|it| &it.install_progressions);
     let placements = placements.flat_map(|it| &it.config_references);
-    let placements = placements.filter_map(|it| Some(key(&it.group, &it.resource, it.desired_config.as_ref()?)));
+    let placements =
+        placements.filter_map(|it| Some(ConfigKey::of(&it.group, &it.resource, it.desired_config.as_ref()?)));
     defaults.chain(placements).collect()
-}
-
-fn key(group: &str, resource: &str, desired: &ConfigSpecHash) -> ConfigKey {
-    ConfigKey {
-        group: group.to_owned(),
-        resource: resource.to_owned(),
-        namespace: desired.namespace.clone(),
-        name: desired.name.clone(),
-    }
 }
 
 #[cfg(test)]
@@ -428,12 +448,10 @@ mod tests {
         users.of_change(&change).into_iter().collect()
     }
 
-    #[tokio::test]
-    async fn the_state_that_is_meant_is_found_though_the_object_has_changed_since() {
+    #[test]
+    fn the_state_that_is_meant_is_found_though_the_object_has_changed_since() {
         let kind = ConfigKind::of::<k8s_openapi::api::core::v1::ConfigMap>();
-        let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let stop = CancellationToken::new();
-        let configs = Configs::new(client, &Cache::empty(), &Cache::empty(), stop.clone());
+        let configs = Configs::of(&Caches::unfed());
         let map = |value: &str| -> DynamicObject {
             let version = value.len().to_string();
             let metadata = serde_json::json!({"namespace": "default", "name": "a", "resourceVersion": version});
@@ -463,7 +481,6 @@ mod tests {
         }
         assert_eq!(found("x"), "x".repeat(3 + PAST_MAX));
         assert_eq!(found("xxxx"), "xxxx");
-        stop.cancel();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What every reconciler of add-ons stands on, and how it looks at one add-on on one cluster.
+//! What all reconcilers of add-ons have in common, and how they look at one add-on on one cluster.
 
 use std::sync::Arc;
 
@@ -13,15 +13,14 @@ use ocm_api::{
     conditions::{managed_cluster, managed_cluster_add_on},
     namespaces,
 };
-use ocm_reconcile::{Queue, cache};
+use ocm_reconcile::{Cache, Caches, ObserveError, Watches, cache};
 
 use super::{
-    Caches,
     claims::Claims,
-    configs::Lookup,
+    configs::{Configs, Lookup},
     registry::{Entry, Registry},
 };
-use crate::{AddOn, AddOnContext, Config, Hub, Mode, add_on_context};
+use crate::{AddOn, AddOnContext, Config, HubInfo, Mode, add_on_context};
 
 /// What an administrator can choose.
 #[derive(Clone, Debug)]
@@ -48,19 +47,23 @@ impl Options {
     }
 }
 
-/// What every reconciler of add-ons stands on. Cloning shares it.
+/// What all reconcilers of add-ons have in common. Cloning shares it.
 #[derive(Clone)]
 pub struct Context {
-    /// A client of the hub.
-    pub client: Client,
-    /// The caches.
+    /// The caches of the process, of which each reconciler asks for those that it reads.
     pub caches: Caches,
+    /// All clusters.
+    pub clusters: Cache<ManagedCluster>,
+    /// All add-ons on all clusters.
+    pub addons: Cache<ManagedClusterAddOn>,
+    /// The configuration objects of all kinds that add-ons understand.
+    pub configs: Configs,
     /// The add-ons of this process.
     pub registry: Registry,
     /// The administrator's choices.
     pub options: Arc<Options>,
     /// What there is to know about the hub.
-    pub hub: Arc<Hub>,
+    pub hub: Arc<HubInfo>,
     /// What the clusters ask for of what they share.
     pub claims: Claims,
 }
@@ -75,19 +78,19 @@ pub enum Look {
     /// Something else must happen first.
     Waits(String),
     /// Here it is.
-    Here(Standing),
+    Here(InstalledAddOn),
 }
 
 /// An add-on and where it stands.
 #[derive(Clone)]
-pub struct Standing {
+pub struct InstalledAddOn {
     /// The add-on.
     pub add_on: Arc<dyn AddOn>,
     /// The place.
     pub place: AddOnContext,
 }
 
-impl Standing {
+impl InstalledAddOn {
     /// Whether its agent proves itself to the hub's API server with tokens rather than certificates.
     pub fn uses_tokens(&self) -> bool {
         let status = self.place.addon.status.as_ref();
@@ -96,19 +99,41 @@ impl Standing {
 }
 
 impl Context {
+    /// Over these caches, for no add-on yet.
+    pub fn over(caches: &Caches, hub: HubInfo, options: Options) -> Self {
+        Self {
+            clusters: caches.of(),
+            addons: caches.of(),
+            configs: Configs::of(caches),
+            caches: caches.clone(),
+            registry: Registry::default(),
+            options: Arc::new(options),
+            hub: Arc::new(hub),
+            claims: Claims::default(),
+        }
+    }
+
+    /// The client behind the caches, for what they do not show.
+    pub(crate) fn client(&self) -> Result<Client, ObserveError> {
+        let client = self.caches.client();
+        client
+            .cloned()
+            .ok_or_else(|| "there is no API server behind the caches".into())
+    }
+
     /// Looks at the add-on of a key `cluster/add-on`. Reads caches only.
     pub fn look(&self, key: &str) -> Look {
         let (cluster, name) = cache::split_key(key);
         let Some(entry) = self.registry.get(name) else {
             return Look::NotOurs;
         };
-        let Some(addon) = self.caches.addons.get(cluster, name) else {
+        let Some(addon) = self.addons.get(cluster, name) else {
             return Look::Gone;
         };
         if !entry.is_for(&addon) && !self.lacks_template(&entry, &addon) {
             return Look::NotOurs;
         }
-        let Some(of) = self.caches.clusters.named(cluster) else {
+        let Some(of) = self.clusters.named(cluster) else {
             return Look::Waits(format!("there is no cluster {cluster}"));
         };
         let configs = match self.configs(&entry, &addon) {
@@ -128,7 +153,7 @@ impl Context {
         // somebody has deleted goes on running. To be somewhere else for a moment costs the agent its credential and its lease.
         let is_held = place.held().is_some();
         let is_lacking = place.configs.iter().any(|it| it.object.is_none());
-        let mode = add_on_context::mode(&place.addon, |hosting| self.caches.clusters.named(hosting));
+        let mode = add_on_context::mode(&place.addon, |hosting| self.clusters.named(hosting));
         if matches!(mode, Mode::Hosted(_)) {
             let was = (is_held || is_lacking) && was_hosted(&place.addon);
             if was || !is_held && entry.add_on.hosted(&place) {
@@ -148,7 +173,7 @@ impl Context {
         if let Some(chosen) = chosen.filter(|it| !it.is_empty()) {
             place.install_namespace = chosen;
         }
-        Look::Here(Standing {
+        Look::Here(InstalledAddOn {
             add_on: entry.add_on,
             place,
         })
@@ -163,7 +188,7 @@ impl Context {
             let Some(desired) = &reference.desired_config else {
                 continue;
             };
-            let state = self.caches.configs.state(kind, desired);
+            let state = self.configs.state(kind, desired);
             let (object, object_hash) = match state {
                 Lookup::Unknown => return Err(format!("the hub's {} have not been listed yet", kind.resource)),
                 Lookup::Missing => (None, String::new()),
@@ -188,7 +213,7 @@ impl Context {
         references.any(|it| {
             let kind = entry.kind(&it.group, &it.resource);
             let kind = kind.filter(|it| it.is(AddOnTemplate::GROUP, AddOnTemplate::PLURAL));
-            let found = |kind, it: &ConfigSpecHash| self.caches.configs.find(kind, &it.namespace, &it.name);
+            let found = |kind, it: &ConfigSpecHash| self.configs.find(kind, &it.namespace, &it.name);
             let found = kind.zip(it.desired_config.as_ref()).map(|(kind, it)| found(kind, it));
             matches!(found, Some(Lookup::Missing))
         })
@@ -199,23 +224,23 @@ impl Context {
     pub(super) fn asks_for_nothing(&self, key: &str) -> Option<bool> {
         let (cluster, name) = cache::split_key(key);
         self.registry.get(name)?;
-        let addon = self.caches.addons.get(cluster, name)?;
+        let addon = self.addons.get(cluster, name)?;
         let mut references = addon.status.iter().flat_map(|it| &it.config_references);
         Some(!references.any(|it| it.group == AddOnTemplate::GROUP && it.resource == AddOnTemplate::PLURAL))
     }
 
-    /// Adds to `queue` the key `cluster/add-on` of every add-on that [`look`](Self::look) may see differently from before:
-    /// because of itself, of its cluster, or of a configuration that it uses.
-    pub fn subscribe(&self, queue: &Queue) {
-        self.caches.addons.subscribe(queue, |old, new| {
+    /// Has the key `cluster/add-on` of every add-on woken that [`look`](Self::look) may see differently from before: because of
+    /// itself, of its cluster, or of a configuration that it uses.
+    pub fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.addons, |old, new| {
             let seen_otherwise = match (old, new) {
                 (Some(old), Some(new)) => differs(old, new),
                 _ => true,
             };
             new.or(old).filter(|_| seen_otherwise).map(cache::key_of)
         });
-        let (addons, registry) = (self.caches.addons.clone(), self.registry.clone());
-        self.caches.clusters.subscribe(queue, move |old, new| {
+        let (addons, registry) = (self.addons.clone(), self.registry.clone());
+        watches.wakes(&self.clusters, move |old, new| {
             let Some(name) = new.or(old).and_then(|it| it.metadata.name.clone()) else {
                 return Vec::new();
             };
@@ -226,42 +251,22 @@ impl Context {
             });
             concerned.map(|it| cache::key_of(&**it)).collect()
         });
-        let queue = queue.clone();
-        self.caches.configs.listen_for_addons(move |key| queue.add(key));
+        self.configs.watches_of_addons(watches);
     }
 }
 
 #[cfg(test)]
 impl Context {
-    /// Over these clusters and add-ons and nothing else; nobody answers its client.
+    /// Over these clusters and add-ons and nothing else.
     pub(super) fn holding(
-        clusters: ocm_reconcile::Cache<ManagedCluster>,
-        addons: ocm_reconcile::Cache<ManagedClusterAddOn>,
+        clusters: impl IntoIterator<Item = ManagedCluster>,
+        addons: impl IntoIterator<Item = ManagedClusterAddOn>,
     ) -> Self {
-        use ocm_reconcile::Cache;
-
-        let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let configs = super::Configs::new(client.clone(), &addons, &Cache::empty(), Default::default());
-        let caches = Caches {
-            clusters,
-            addons,
-            configs,
-            cluster_management_addons: Cache::empty(),
-            works: Cache::empty(),
-            requests: Cache::empty(),
-            roles: Cache::empty(),
-            role_bindings: Cache::empty(),
-            cluster_roles: Cache::empty(),
-            cluster_role_bindings: Cache::empty(),
-        };
-        Self {
-            client,
-            caches,
-            registry: Registry::default(),
-            options: Arc::default(),
-            hub: AddOnContext::new("", "").hub,
-            claims: Claims::default(),
-        }
+        let caches = Caches::unfed();
+        caches.of::<ManagedCluster>().fill(clusters);
+        caches.of::<ManagedClusterAddOn>().fill(addons);
+        let hub = HubInfo::clone(&AddOnContext::new("", "").hub);
+        Self::over(&caches, hub, Options::default())
     }
 }
 

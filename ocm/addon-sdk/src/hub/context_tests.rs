@@ -4,7 +4,6 @@ use ocm_api::{
     annotations,
     condition::wanted,
 };
-use ocm_reconcile::Cache;
 use serde_json::{Value, json};
 
 use super::*;
@@ -72,20 +71,19 @@ fn given(hash: &str) -> ManagedClusterAddOn {
 
 /// The namespace that the add-on is seen in, and whether it is seen hosted, where these are the configurations of the hub.
 fn seen(addon: ManagedClusterAddOn, configs: Vec<DynamicObject>) -> (String, bool) {
-    let clusters = Cache::holding([ManagedCluster::new("cluster1", Default::default())]);
-    let context = Context::holding(clusters, Cache::holding([addon]));
+    let context = Context::holding([ManagedCluster::new("cluster1", Default::default())], [addon]);
     context.registry.add(Arc::new(Configured), false).unwrap();
     let kind = ConfigKind::of::<AddOnDeploymentConfig>();
-    context.caches.configs.hold(&kind, configs);
-    let Look::Here(standing) = context.look("cluster1/configured") else {
+    context.configs.hold(&kind, configs);
+    let Look::Here(installed) = context.look("cluster1/configured") else {
         panic!("it is there");
     };
-    let place = standing.place;
+    let place = installed.place;
     (place.install_namespace, matches!(place.mode, Mode::Hosted(_)))
 }
 
-#[tokio::test]
-async fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
+#[test]
+fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
     let stays = ("hello".to_owned(), true);
     let next = object(json!("elsewhere"));
     assert_eq!(seen(given(""), vec![next.clone()]), stays);
@@ -94,8 +92,8 @@ async fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
     assert_eq!(seen(given(&hash), vec![next]), ("elsewhere".to_owned(), true));
 }
 
-#[tokio::test]
-async fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
+#[test]
+fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
     let unreadable = object(json!(1));
     let hash = spec_hash::of(&unreadable.data);
     assert_eq!(seen(given(&hash), vec![unreadable]).0, "hello");

@@ -8,13 +8,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ocm_api::addon::{ConfigSpecHash, v1alpha1::ClusterManagementAddOn};
-use ocm_reconcile::{ObserveError, Plan, Queue, Reconciler, Site, async_trait};
+use ocm_reconcile::{Cache, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right};
 
-use super::{ConfigKey, Context, Lookup};
+use super::{ConfigKey, Context, Lookup, WORKERS, rights};
+
+/// Why its fields have a second author.
+const SHARED: &str = "which configurations there are is said by whoever rolls them out, and which state is wanted here";
 
 /// The reconciler.
 pub struct DefaultHashes {
     context: Context,
+    management: Cache<ClusterManagementAddOn>,
 }
 
 /// What a plan is made from.
@@ -29,37 +33,38 @@ impl DefaultHashes {
     /// Over this context.
     pub fn new(context: &Context) -> Self {
         Self {
+            management: context.caches.of(),
             context: context.clone(),
         }
     }
 }
 
-/// Add-ons, and the objects that they refer to.
-pub fn subscribe(context: &Context, queue: &Queue) {
-    context.caches.cluster_management_addons.subscribe_by_name(queue);
-    let queue = queue.clone();
-    context
-        .caches
-        .configs
-        .listen_for_management(move |name| queue.add(name));
-}
-
 #[async_trait]
 impl Reconciler for DefaultHashes {
     const NAME: &'static str = "management-addon-config";
+    const WORKERS: usize = WORKERS;
+    const STATUS: &'static [StatusField] = &[
+        StatusField::new("ClusterManagementAddOn", "defaultconfigReferences").shared(SHARED),
+        StatusField::new("ClusterManagementAddOn", "installProgressions").shared(SHARED),
+    ];
+    const RIGHTS: &'static [Right] = rights::DEFAULT_HASHES;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        watches.root(&self.management);
+        self.context.configs.watches_of_management(watches);
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let caches = &self.context.caches;
         let entry = self.context.registry.get(name);
-        let management = caches.cluster_management_addons.named(name).filter(|_| entry.is_some());
+        let management = self.management.named(name).filter(|_| entry.is_some());
         let mut found = BTreeMap::new();
         if let (Some(management), Some(entry)) = (&management, entry) {
             let mut all = (**management).clone();
             for (group, resource, desired) in references(&mut all) {
                 if let Some(kind) = entry.kind(group, resource) {
-                    let lookup = caches.configs.find(kind, &desired.namespace, &desired.name);
-                    found.insert(key(group, resource, desired), lookup);
+                    let lookup = self.context.configs.find(kind, &desired.namespace, &desired.name);
+                    found.insert(ConfigKey::of(group, resource, desired), lookup);
                 }
             }
         }
@@ -73,7 +78,7 @@ impl Reconciler for DefaultHashes {
         };
         let mut new = management.clone();
         for (group, resource, desired) in references(&mut new) {
-            match seen.found.get(&key(group, resource, desired)) {
+            match seen.found.get(&ConfigKey::of(group, resource, desired)) {
                 Some(Lookup::Found(_, hash)) => desired.spec_hash.clone_from(hash),
                 Some(Lookup::Missing) => {
                     plan.remark(format!("{resource} {} does not exist", desired.name));
@@ -87,15 +92,6 @@ impl Reconciler for DefaultHashes {
         }
         plan.status(Site::Hub, management, &new);
         plan
-    }
-}
-
-fn key(group: &str, resource: &str, desired: &ConfigSpecHash) -> ConfigKey {
-    ConfigKey {
-        group: group.to_owned(),
-        resource: resource.to_owned(),
-        namespace: desired.namespace.clone(),
-        name: desired.name.clone(),
     }
 }
 

@@ -4,48 +4,60 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
-use ocm_reconcile::{Clients, Queue, Reconciler, awaited::Need, cache::key_of, spawn_when};
+use ocm_reconcile::{Caches, Clients, Controller, Queue, cache::key_of};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Caches, Context, Options,
-    approval::Approval,
-    claims::Claims,
-    config_hashes::{self, ConfigHashes},
-    default_hashes::{self, DefaultHashes},
-    open_requests::OpenRequests,
-    registration::{self, Registrations},
-    registry::{AddError, Registry},
-    shared_permissions::SharedPermissions,
-    signing::Signer,
+    Context, Options, approval::Approval, config_hashes::ConfigHashes, default_hashes::DefaultHashes,
+    open_requests::OpenRequests, registration::Registrations, registry::AddError,
+    shared_permissions::SharedPermissions, signing::Signer,
 };
 use crate::{
-    AddOn, Hub,
-    deploy::{Deploy, memory::Memory, reconciler},
+    AddOn, HubInfo,
+    deploy::{Deploy, memory::Memory},
 };
-
-/// How many keys one reconciler works on at a time. Upstream has 1; ours share nothing between keys.
-const WORKERS: usize = 4;
 
 /// The namespace whose uid tells one hub from another.
 const LANDMARK: &str = "kube-system";
 
 /// Runs add-ons. Cloning shares it.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use ocm_addon_sdk::{AddOn, hub::{Caches, Manager, Options}};
+/// use tokio_util::sync::CancellationToken;
+///
+/// /// Beside whatever else the process does on the hub, over the same watches.
+/// async fn run(client: kube::Client, add_on: Arc<dyn AddOn>) -> Result<(), Box<dyn std::error::Error>> {
+///     let stop = CancellationToken::new();
+///     let caches = Caches::new(client.clone(), stop.clone());
+///     let manager = Manager::start(client, &caches, Options::default(), stop).await?;
+///     manager.add(add_on)?;
+///     manager.finished().await;
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Manager {
     context: Context,
-    // Queues whose keys are `cluster/add-on`.
-    places: Vec<Queue>,
-    // Queues whose keys are names of add-ons.
-    names: Vec<Queue>,
-    // Queues whose keys are names of certificate requests.
-    requests: Vec<Queue>,
-    open: Arc<OpenRequests>,
+    queues: Vec<(Keys, Queue)>,
+    open: OpenRequests,
     // What the manifests were last made from.
     rendered: Arc<Memory>,
     running: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+/// What the keys of a controller are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// `cluster/add-on`.
+    ManagedClusterAddOns,
+    /// Names of add-ons.
+    ClusterManagementAddOns,
+    /// Names of certificate requests.
+    CertificateSigningRequests,
 }
 
 /// Why add-ons cannot run.
@@ -77,13 +89,13 @@ pub async fn start(
     add_ons: Vec<Arc<dyn AddOn>>,
     cancel: CancellationToken,
 ) -> Result<Manager, StartError> {
-    let caches = Caches::start(&client, &cancel);
+    let caches = Caches::new(client.clone(), cancel.clone());
     let mut options = Options::default();
     // Where the program itself runs, its authorities are.
     if let Ok(namespace) = std::env::var("POD_NAMESPACE") {
         options.namespace = namespace;
     }
-    let manager = Manager::start(client, caches, options, cancel).await?;
+    let manager = Manager::start(client, &caches, options, cancel).await?;
     for add_on in add_ons {
         let name = add_on.name().to_owned();
         manager.add(add_on).map_err(|error| StartError::Add(name, error))?;
@@ -98,7 +110,7 @@ impl Manager {
     /// When the hub cannot be asked who it is.
     pub async fn start(
         client: Client,
-        caches: Caches,
+        caches: &Caches,
         options: Options,
         cancel: CancellationToken,
     ) -> Result<Self, StartError> {
@@ -108,147 +120,36 @@ impl Manager {
             Err(kube::Error::Api(status)) if status.code == 403 => String::new(),
             Err(error) => return Err(StartError::Hub(error)),
         };
-        let context = Context {
-            hub: Arc::new(Hub {
-                id,
-                namespace: options.namespace.clone(),
-            }),
-            client,
-            caches,
-            registry: Registry::default(),
-            claims: Claims::default(),
-            options: Arc::new(options),
+        let hub = HubInfo {
+            id,
+            namespace: options.namespace.clone(),
         };
-        let mut manager = Self {
-            open: OpenRequests::of(&context.caches.requests),
+        let (context, rendered) = (Context::over(caches, hub, options), Arc::default());
+        let (mut queues, mut running) = (Vec::new(), Vec::new());
+        for (keys, controller) in list(&context, &rendered) {
+            queues.push((keys, controller.queue().clone()));
+            let started = controller.start(Clients::hub(client.clone()), cancel.clone());
+            running.push(started.finished);
+        }
+        Ok(Self {
+            open: OpenRequests::of(caches),
             context,
-            places: Vec::new(),
-            names: Vec::new(),
-            requests: Vec::new(),
-            rendered: Arc::default(),
-            running: Arc::default(),
-        };
-        manager.start_all(&cancel);
-        Ok(manager)
-    }
-
-    /// The one list of what runs for add-ons.
-    fn start_all(&mut self, cancel: &CancellationToken) {
-        let context = self.context.clone();
-        let caches = context.caches.clone();
-        let places = || vec![Need::of(&caches.addons), Need::of(&caches.clusters)];
-        // RBAC objects that we may not list are looked at one by one: a program of its own need not be allowed to.
-        let rights = |mut needs: Vec<Need>| {
-            needs.extend([
-                Need::if_allowed(&caches.roles),
-                Need::if_allowed(&caches.role_bindings),
-                Need::if_allowed(&caches.cluster_roles),
-                Need::if_allowed(&caches.cluster_role_bindings),
-            ]);
-            needs
-        };
-        let with = |mut needs: Vec<Need>, more: Need| {
-            needs.push(more);
-            needs
-        };
-
-        let deploy = Deploy::new(&context, &self.rendered);
-        let all = context.clone();
-        let queue = self.go(
-            with(places(), Need::of(&caches.works)),
-            deploy,
-            move |queue| reconciler::subscribe(&all, queue),
-            cancel,
-        );
-        self.places.push(queue);
-
-        let all = context.clone();
-        let queue = self.go(
-            with(rights(places()), Need::of(&caches.cluster_management_addons)),
-            Registrations::new(&context),
-            move |queue| registration::subscribe(&all, queue),
-            cancel,
-        );
-        self.places.push(queue);
-
-        let claims = context.claims.clone();
-        let queue = self.go(
-            rights(vec![Need::of(&caches.addons)]),
-            SharedPermissions::new(&context),
-            move |queue| claims.subscribe(queue),
-            cancel,
-        );
-        self.names.push(queue);
-
-        let all = context.clone();
-        let queue = self.go(
-            places(),
-            ConfigHashes::new(&context),
-            move |queue| config_hashes::subscribe(&all, queue),
-            cancel,
-        );
-        self.places.push(queue);
-
-        let all = context.clone();
-        let queue = self.go(
-            vec![Need::of(&caches.cluster_management_addons)],
-            DefaultHashes::new(&context),
-            move |queue| default_hashes::subscribe(&all, queue),
-            cancel,
-        );
-        self.names.push(queue);
-
-        let (open, all) = (self.open.clone(), context.clone());
-        let queue = self.go(
-            with(places(), Need::of(&caches.requests)),
-            Approval::new(&context),
-            move |queue| open.subscribe(&all, queue),
-            cancel,
-        );
-        self.requests.push(queue);
-
-        let (open, all, queue) = (self.open.clone(), context.clone(), Queue::awaiting());
-        let signer = Signer::new(&context, &queue, cancel);
-        self.requests.push(queue.clone());
-        self.go_with(
-            with(places(), Need::of(&caches.requests)),
-            signer,
-            move |queue| open.subscribe(&all, queue),
-            queue,
-            cancel,
-        );
-    }
-
-    fn go<R: Reconciler>(
-        &self,
-        needs: Vec<Need>,
-        reconciler: R,
-        subscribe: impl FnOnce(&Queue) + Send + 'static,
-        cancel: &CancellationToken,
-    ) -> Queue {
-        let queue = Queue::awaiting();
-        self.go_with(needs, reconciler, subscribe, queue.clone(), cancel);
-        queue
-    }
-
-    fn go_with<R: Reconciler>(
-        &self,
-        needs: Vec<Need>,
-        reconciler: R,
-        subscribe: impl FnOnce(&Queue) + Send + 'static,
-        queue: Queue,
-        cancel: &CancellationToken,
-    ) {
-        let clients = Clients::hub(self.context.client.clone());
-        let running = spawn_when(needs, reconciler, subscribe, clients, queue, WORKERS, cancel.clone());
-        self.running.lock().push(running.finished);
+            queues,
+            rendered,
+            running: Arc::new(Mutex::new(running)),
+        })
     }
 
     /// Ends when all reconcilers have begun, because the caches that they read have arrived.
     pub async fn begun(&self) {
-        for queue in self.places.iter().chain(&self.names).chain(&self.requests) {
+        for (_, queue) in &self.queues {
             queue.begun().await;
         }
+    }
+
+    fn add_key(&self, of: Keys, key: &str) {
+        let queues = self.queues.iter().filter(|(keys, _)| *keys == of);
+        queues.for_each(|(_, queue)| queue.add(key));
     }
 
     /// Runs an add-on from now on.
@@ -270,12 +171,9 @@ impl Manager {
     fn take_in(&self, add_on: Arc<dyn AddOn>, of_template: bool) -> Result<(), AddError> {
         let name = add_on.name().to_owned();
         let entry = self.context.registry.add(add_on, of_template)?;
-        entry
-            .supported
-            .iter()
-            .for_each(|kind| self.context.caches.configs.watch(kind));
-        self.names.iter().for_each(|queue| queue.add(&name));
-        for addon in self.context.caches.addons.list() {
+        entry.supported.iter().for_each(|kind| self.context.configs.watch(kind));
+        self.add_key(Keys::ClusterManagementAddOns, &name);
+        for addon in self.context.addons.list() {
             if addon.name_any() == name {
                 self.look_at(&key_of(&*addon));
             }
@@ -299,13 +197,13 @@ impl Manager {
 
     fn look_at(&self, key: &str) {
         self.rendered.forget(key);
-        self.places.iter().for_each(|queue| queue.add(key));
+        self.add_key(Keys::ManagedClusterAddOns, key);
         for request in self.open.get(key) {
-            self.requests.iter().for_each(|queue| queue.add(&request));
+            self.add_key(Keys::CertificateSigningRequests, &request);
         }
     }
 
-    /// What the reconcilers stand on.
+    /// What the reconcilers have in common.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -314,5 +212,73 @@ impl Manager {
     pub async fn finished(&self) {
         let running = std::mem::take(&mut *self.running.lock());
         futures::future::join_all(running).await;
+    }
+}
+
+/// The controllers of add-ons over these caches, for who wants to know what they read and write.
+pub fn controllers(caches: &Caches, options: Options) -> Vec<Controller> {
+    let hub = HubInfo {
+        id: String::new(),
+        namespace: options.namespace.clone(),
+    };
+    let all = list(&Context::over(caches, hub, options), &Arc::default());
+    all.into_iter().map(|(_, controller)| controller).collect()
+}
+
+/// The one list of what runs for add-ons.
+fn list(context: &Context, rendered: &Arc<Memory>) -> Vec<(Keys, Controller)> {
+    vec![
+        (
+            Keys::ManagedClusterAddOns,
+            Controller::new(Deploy::new(context, rendered)),
+        ),
+        (Keys::ManagedClusterAddOns, Controller::new(Registrations::new(context))),
+        (Keys::ManagedClusterAddOns, Controller::new(ConfigHashes::new(context))),
+        (
+            Keys::ClusterManagementAddOns,
+            Controller::new(SharedPermissions::new(context)),
+        ),
+        (
+            Keys::ClusterManagementAddOns,
+            Controller::new(DefaultHashes::new(context)),
+        ),
+        (
+            Keys::CertificateSigningRequests,
+            Controller::new(Approval::new(context)),
+        ),
+        (Keys::CertificateSigningRequests, Controller::new(Signer::new(context))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_can_be_read_without_an_api_server_and_each_status_field_has_one_author() {
+        let all = controllers(&Caches::unfed(), Options::default());
+        let names: Vec<_> = all.iter().map(|it| it.name).collect();
+        assert_eq!(
+            names,
+            [
+                "addon-deploy",
+                "addon-registration",
+                "addon-config",
+                "addon-shared-permissions",
+                "management-addon-config",
+                "addon-csr-approval",
+                "addon-csr-signing",
+            ]
+        );
+        let mut authors = BTreeMap::new();
+        for controller in &all {
+            assert!(controller.watches.iter().any(|it| it.wakes), "{}", controller.name);
+            for field in controller.status.iter().filter(|it| it.shared.is_empty()) {
+                let of = (field.kind, field.field, field.condition);
+                assert_eq!(authors.insert(of, controller.name), None, "{field}");
+            }
+        }
     }
 }

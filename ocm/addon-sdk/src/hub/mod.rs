@@ -11,9 +11,8 @@
 //! hub::run(client.clone(), vec![greeter.clone()], stop.clone()).await.unwrap();
 //!
 //! // In a process that has watches already.
-//! let shared = hub::Shared::default();
-//! let caches = hub::Caches::start_with(&client, shared, &stop);
-//! let manager = hub::Manager::start(client, caches, hub::Options::default(), stop).await.unwrap();
+//! let caches = hub::Caches::new(client.clone(), stop.clone());
+//! let manager = hub::Manager::start(client, &caches, hub::Options::default(), stop).await.unwrap();
 //! manager.add(greeter).unwrap();
 //! # }
 //! ```
@@ -21,25 +20,31 @@
 pub mod approval;
 mod authorities;
 pub mod authority;
-pub mod caches;
 pub mod claims;
 pub mod config_hashes;
 pub mod configs;
 pub mod context;
+pub mod custom_signer;
 pub mod default_hashes;
-mod kept;
 pub mod manager;
 pub mod open_requests;
 pub mod rbac;
+pub mod rbac_objects;
 pub mod registration;
 pub mod registry;
 pub mod request;
+pub(crate) mod rights;
 pub mod shared_permissions;
 pub mod signing;
 
-pub use caches::{Caches, Shared};
 pub use configs::{ConfigKey, Configs, Lookup};
-pub use context::{Context, Look, Options, Standing};
-pub use manager::{Manager, StartError, run, start};
+pub use context::{Context, InstalledAddOn, Look, Options};
+pub use manager::{Manager, StartError, controllers, run, start};
 pub use registration::owned_by;
 pub use registry::{AddError, Entry, Registry};
+
+// Who has watches already hands them to [`Manager::start`].
+pub use ocm_reconcile::Caches;
+
+/// How many keys one reconciler works on at a time. Upstream has 1; ours share nothing between keys.
+pub(crate) const WORKERS: usize = 4;

@@ -6,28 +6,50 @@ use std::{
 };
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::ResourceExt;
-use ocm_api::identity;
-use ocm_reconcile::{Cache, Queue, cache::key_of};
+use kube::{Api, ResourceExt, runtime::watcher};
+use ocm_api::labels;
+use ocm_reconcile::{
+    Cache, Caches, Queue, Watches,
+    cache::{Watching, key_of},
+};
 use parking_lot::RwLock;
 
-use super::{Context, request};
+use super::{Context, configs::CONFIGURATIONS, request};
 
-/// The names of the requests that wait for something, by `cluster/add-on`.
-#[derive(Default)]
+/// The certificate requests of add-ons, and the names of those that wait for something by `cluster/add-on`. Cloning shares it.
+#[derive(Clone)]
 pub struct OpenRequests {
-    by_key: RwLock<HashMap<String, BTreeSet<String>>>,
+    /// All of them. Those that wait for nobody are there without their certificates.
+    pub requests: Cache<CertificateSigningRequest>,
+    by_key: Arc<RwLock<HashMap<String, BTreeSet<String>>>>,
 }
 
 impl OpenRequests {
-    /// Those of a cache, from now on.
-    pub fn of(cache: &Cache<CertificateSigningRequest>) -> Arc<Self> {
-        let open = Arc::new(Self::default());
-        let kept = open.clone();
-        cache.listen(move |old, new| {
+    /// Those beside these caches: watched by the add-on label, so that a hub does not hold what other people ask for.
+    pub fn of(caches: &Caches) -> Self {
+        caches.beside(|caches| {
+            let Some(client) = caches.client() else {
+                return Self::over(Cache::empty());
+            };
+            let watching = Watching {
+                selection: watcher::Config::default().labels(labels::ADDON_NAME),
+                ..Watching::default()
+            };
+            let (api, cancel) = (Api::all(client.clone()), caches.cancel_token().clone());
+            Self::over(Cache::start_shaped(api, watching, cancel, |_, it| lighten(it)))
+        })
+    }
+
+    fn over(requests: Cache<CertificateSigningRequest>) -> Self {
+        let open = Self {
+            requests,
+            by_key: Arc::default(),
+        };
+        let by_key = open.by_key.clone();
+        open.requests.listen(move |old, new| {
             let Some(of) = new.or(old) else { return };
             let Some(key) = request::key(of) else { return };
-            let mut all = kept.by_key.write();
+            let mut all = by_key.write();
             if new.is_some_and(|it| is_open(it)) {
                 all.entry(key).or_default().insert(of.name_any());
             } else if let Some(names) = all.get_mut(&key) {
@@ -45,26 +67,32 @@ impl OpenRequests {
         self.by_key.read().get(key).cloned().unwrap_or_default()
     }
 
-    /// Adds to `queue` the names of requests: when they change, and when the add-on, its configuration or the cluster that they
-    /// wait for does. Until a kind of configuration has been listed for the first time, nothing can be said of those who use it.
-    pub fn subscribe(self: &Arc<Self>, context: &Context, queue: &Queue) {
-        context.caches.requests.subscribe(queue, |_, new| {
+    /// Wakes the names of requests: when they change, and when the add-on, its configuration or the cluster that they wait for
+    /// does. Until a kind of configuration has been listed for the first time, nothing can be said of those who use it.
+    pub fn watches(&self, context: &Context, watches: &mut Watches) {
+        watches.wakes(&self.requests, |_, new| {
             let new = new.filter(|it| is_open(it))?;
             Some(new.name_any())
         });
         let open = self.clone();
-        context.caches.addons.subscribe(queue, move |_, new| {
+        watches.wakes(&context.addons, move |_, new| {
             new.map(|it| open.get(&key_of(it))).unwrap_or_default()
         });
-        let (open, addons) = (self.clone(), context.caches.addons.clone());
-        context.caches.clusters.subscribe(queue, move |_, new| {
+        let (open, addons) = (self.clone(), context.addons.clone());
+        watches.wakes(&context.clusters, move |_, new| {
             let Some(cluster) = new else { return BTreeSet::new() };
             let all = addons.list_in(&cluster.name_any());
             all.iter().flat_map(|it| open.get(&key_of(&**it))).collect()
         });
-        let (open, queue) = (self.clone(), queue.clone());
-        let configs = &context.caches.configs;
-        configs.listen_for_addons(move |key| open.get(&key).into_iter().for_each(|it| queue.add(it)));
+        watches.signal(CONFIGURATIONS, self.wakes_by_configs(context));
+    }
+
+    fn wakes_by_configs(&self, context: &Context) -> impl FnOnce(&Queue) + Send + use<> {
+        let (open, configs) = (self.clone(), context.configs.clone());
+        move |queue| {
+            let queue = queue.clone();
+            configs.listen_for_addons(move |key| open.get(&key).into_iter().for_each(|it| queue.add(it)));
+        }
     }
 }
 
@@ -83,16 +111,14 @@ pub fn lighten(request: &mut CertificateSigningRequest) {
 
 /// Whether a request waits for something that an add-on can give: approval, or a signature of an authority of its own.
 fn is_open(request: &CertificateSigningRequest) -> bool {
-    !request::is_decided(request)
-        || request::is_approved(request)
-            && !request::is_signed(request)
-            && request.spec.signer_name != identity::CLIENT_SIGNER
+    !request::is_decided(request) || request::awaits_custom_signer(request)
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::DynamicObject;
+    use ocm_api::identity;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
@@ -115,27 +141,22 @@ mod tests {
         }
     }
 
-    fn holding<K>(object: Value) -> Cache<K>
-    where
-        K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-    {
-        Cache::holding([serde_json::from_value(object).unwrap()])
+    fn read<K: DeserializeOwned>(object: Value) -> K {
+        serde_json::from_value(object).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_request_that_is_open_before_the_configurations_arrive_is_looked_at_when_they_do() {
+    #[test]
+    fn a_request_that_is_open_before_the_configurations_arrive_is_looked_at_when_they_do() {
         let desired = json!({"namespace": "default", "name": "settings", "specHash": "1"});
-        let addons = holding(json!({
+        let addon = read(json!({
             "metadata": {"name": "greeter", "namespace": "c1"}, "spec": {},
             "status": {"configReferences": [{"group": "", "resource": "configmaps", "desiredConfig": desired}]},
         }));
-        let clusters = holding(json!({"metadata": {"name": "c1"}, "spec": {}}));
-        let context = Context::holding(clusters, addons);
+        let cluster = read(json!({"metadata": {"name": "c1"}, "spec": {}}));
+        let context = Context::holding([cluster], [addon]);
         context.registry.add(Arc::new(Greeter), false).unwrap();
-        // Not the context's, so that nothing but the configuration can tell the queue.
-        let (requests, queue) = (Cache::empty(), Queue::new());
-        let open = OpenRequests::of(&requests);
-        open.subscribe(&context, &queue);
+        let (open, queue) = (OpenRequests::of(&context.caches), Queue::new());
+        open.wakes_by_configs(&context)(&queue);
         let request = json!({
             "metadata": {"name": "addon-1", "labels": {
                 "open-cluster-management.io/cluster-name": "c1",
@@ -143,13 +164,12 @@ mod tests {
             }},
             "spec": {"request": "", "signerName": identity::CLIENT_SIGNER, "usages": []},
         });
-        requests.put(serde_json::from_value(request).unwrap());
+        open.requests.put(read(request));
         assert!(matches!(context.look("c1/greeter"), Look::Waits(_)));
         assert!(queue.is_empty());
 
-        let map: DynamicObject =
-            serde_json::from_value(json!({"metadata": {"namespace": "default", "name": "settings"}})).unwrap();
-        context.caches.configs.hold(&ConfigKind::of::<ConfigMap>(), [map]);
+        let map: DynamicObject = read(json!({"metadata": {"namespace": "default", "name": "settings"}}));
+        context.configs.hold(&ConfigKind::of::<ConfigMap>(), [map]);
         assert!(matches!(context.look("c1/greeter"), Look::Here(_)));
         assert_eq!(queue.len(), 1);
     }

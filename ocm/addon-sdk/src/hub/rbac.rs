@@ -21,14 +21,14 @@ use ocm_reconcile::{
 };
 use serde::Serialize;
 
-use crate::{AddOnContext, Grant, Holder, Permission, Scope, Subject};
+use crate::{AddOnContext, AgentSubject, Grant, Holder, Permission, Scope};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// RBAC objects.
 #[derive(Clone, Debug, Default)]
-pub struct Objects {
+pub struct RbacObjects {
     /// In namespaces.
     pub roles: Vec<Role>,
     /// In namespaces.
@@ -52,10 +52,10 @@ pub struct Owners {
 pub fn wanted(
     place: &AddOnContext,
     permissions: &[Permission],
-    subject: &Subject,
+    subject: &AgentSubject,
     owners: &Owners,
-) -> Result<Objects, String> {
-    let mut objects = Objects::default();
+) -> Result<RbacObjects, String> {
+    let mut objects = RbacObjects::default();
     for permission in permissions {
         add(&mut objects, place, permission, subject, owners)?;
     }
@@ -63,10 +63,10 @@ pub fn wanted(
 }
 
 fn add(
-    objects: &mut Objects,
+    objects: &mut RbacObjects,
     place: &AddOnContext,
     permission: &Permission,
-    subject: &Subject,
+    subject: &AgentSubject,
     owners: &Owners,
 ) -> Result<(), String> {
     let (namespace, owner) = match &permission.scope {
@@ -162,7 +162,7 @@ fn labels_of(addon: &str, permission: &Permission) -> BTreeMap<String, String> {
     all
 }
 
-fn subjects(place: &AddOnContext, subject: &Subject) -> Vec<RbacSubject> {
+fn subjects(place: &AddOnContext, subject: &AgentSubject) -> Vec<RbacSubject> {
     let everywhere = identity::addon_group(place.addon_name());
     let groups = subject
         .groups
@@ -290,9 +290,9 @@ mod tests {
         }
     }
 
-    fn objects(permissions: &[Permission], subject: Option<Subject>) -> Result<Objects, String> {
+    fn objects(permissions: &[Permission], subject: Option<AgentSubject>) -> Result<RbacObjects, String> {
         let place = AddOnContext::new("cluster1", "greeter");
-        let subject = subject.unwrap_or_else(|| Subject::agent("cluster1", "greeter", "abcde"));
+        let subject = subject.unwrap_or_else(|| AgentSubject::agent("cluster1", "greeter", "abcde"));
         let owners = Owners {
             addon: owner("ManagedClusterAddOn"),
             management: owner("ClusterManagementAddOn"),
@@ -351,9 +351,9 @@ mod tests {
         assert_eq!(binding.metadata.name.as_deref(), Some("x:cluster1"));
         assert_eq!(bound(&binding.subjects), own);
         // Not even where it is in no other group than that of all clusters.
-        let everywhere = Subject {
+        let everywhere = AgentSubject {
             groups: vec!["system:open-cluster-management:addon:greeter".to_owned()],
-            ..Subject::default()
+            ..AgentSubject::default()
         };
         let all = objects(&[permission], Some(everywhere)).unwrap();
         assert_eq!(
@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn an_agent_with_a_token_has_a_binding_of_its_own_too() {
-        let subject = Subject {
+        let subject = AgentSubject {
             user: "system:serviceaccount:cluster1:greeter-agent".to_owned(),
-            ..Subject::default()
+            ..AgentSubject::default()
         };
         let permission = Permission::existing_cluster_role("view").in_namespace("settings");
         let all = objects(&[permission], Some(subject)).unwrap();
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn everybody_is_never_bound() {
-        let mut subject = Subject::agent("cluster1", "greeter", "abcde");
+        let mut subject = AgentSubject::agent("cluster1", "greeter", "abcde");
         subject.groups.push(AUTHENTICATED.to_owned());
         let all = objects(&[Permission::existing_role("a")], Some(subject)).unwrap();
         assert!(!bound(&all.role_bindings[0].subjects).contains(&AUTHENTICATED));

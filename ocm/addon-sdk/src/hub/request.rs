@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Standing;
-use crate::{Registration, Subject};
+use super::InstalledAddOn;
+use crate::{AgentSubject, Registration};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 pub use kube_primitives::certificate_request::Asked;
@@ -62,6 +62,11 @@ pub fn is_signed(request: &CertificateSigningRequest) -> bool {
     certificate.is_some_and(|it| !it.0.is_empty())
 }
 
+/// Whether it is approved and waits for the signature of an authority that is not the hub's own.
+pub fn awaits_custom_signer(request: &CertificateSigningRequest) -> bool {
+    is_approved(request) && !is_signed(request) && request.spec.signer_name != identity::CLIENT_SIGNER
+}
+
 /// Checks a request against the add-on that its labels name. The registration it is for, or why it is none of this add-on's
 /// agent.
 ///
@@ -70,10 +75,10 @@ pub fn is_signed(request: &CertificateSigningRequest) -> bool {
 pub fn check(
     request: &CertificateSigningRequest,
     asked: &Asked,
-    standing: &Standing,
+    installed: &InstalledAddOn,
     grpc_user: &str,
 ) -> Result<Registration, String> {
-    let place = &standing.place;
+    let place = &installed.place;
     let (cluster, addon) = (place.cluster_name(), place.addon_name());
     if key(request) != Some(format!("{cluster}/{addon}")) {
         return Err("its labels name another add-on".to_owned());
@@ -90,7 +95,7 @@ pub fn check(
     requester(request, cluster, grpc_user)?;
     // What the author says now, and nothing of the status, which the cluster's agent may write. While a change of a configuration
     // is held back, a renewal under an identity that the change gives up waits for it: nobody else remembers that identity.
-    let registrations = standing.add_on.registrations(place);
+    let registrations = installed.add_on.registrations(place);
     let registrations = registrations.map_err(|refusal| refusal.message().to_owned())?;
     let mut of_signer = registrations
         .into_iter()
@@ -116,9 +121,9 @@ pub fn check(
 }
 
 // The cluster's agent fills in what a subject leaves out, ours and upstream's alike.
-fn filled(subject: Subject, cluster: &str, addon: &str) -> Subject {
-    let Subject { user, groups, .. } = &subject;
-    Subject {
+fn filled(subject: AgentSubject, cluster: &str, addon: &str) -> AgentSubject {
+    let AgentSubject { user, groups, .. } = &subject;
+    AgentSubject {
         user: if user.is_empty() {
             identity::addon_user(cluster, addon, addon)
         } else {
@@ -134,7 +139,7 @@ fn filled(subject: Subject, cluster: &str, addon: &str) -> Subject {
 }
 
 // Sets are compared: an organization more is as wrong as one less.
-fn is_for(asked: &Asked, subject: &Subject) -> bool {
+fn is_for(asked: &Asked, subject: &AgentSubject) -> bool {
     let same = |asked: &BTreeSet<String>, wanted: &[String]| *asked == wanted.iter().cloned().collect::<BTreeSet<_>>();
     asked.user == subject.user
         && same(&asked.groups, &subject.groups)

@@ -39,7 +39,7 @@ impl AddOn for Greeter {
         Ok(Vec::new())
     }
     fn registrations(&self, place: &AddOnContext) -> Result<Vec<Registration>, UserError> {
-        let own = Subject {
+        let own = AgentSubject {
             user: format!("{}-greeter", place.cluster_name()),
             groups: vec!["greeters".to_owned()],
             organizational_units: vec!["north".to_owned()],
@@ -53,12 +53,12 @@ impl AddOn for Greeter {
     }
 }
 
-fn standing(cluster: &str) -> Standing {
+fn installed(cluster: &str) -> InstalledAddOn {
     let mut place = AddOnContext::new(cluster, "greeter");
     let mut of = (*place.cluster).clone();
     of.spec.hub_accepts_client = true;
     place.cluster = Arc::new(of);
-    Standing {
+    InstalledAddOn {
         add_on: Arc::new(Greeter),
         place,
     }
@@ -78,8 +78,8 @@ struct Draft {
 }
 
 fn draft() -> Draft {
-    let place = standing("c1").place;
-    let subject = Subject::agent("c1", "greeter", &place.agent_name());
+    let place = installed("c1").place;
+    let subject = AgentSubject::agent("c1", "greeter", &place.agent_name());
     Draft {
         name: "addon-c1-greeter-abcde".to_owned(),
         cluster_label: "c1".to_owned(),
@@ -136,41 +136,41 @@ fn made(draft: &Draft) -> CertificateSigningRequest {
     request
 }
 
-fn judged(draft: &Draft, standing: &Standing) -> Result<(), String> {
+fn judged(draft: &Draft, installed: &InstalledAddOn) -> Result<(), String> {
     let request = made(draft);
     let asked = read(&request).map_err(str::to_owned)?;
-    check(&request, &asked, standing, GRPC).map(drop)
+    check(&request, &asked, installed, GRPC).map(drop)
 }
 
 fn why(spoil: impl FnOnce(&mut Draft)) -> String {
     let mut draft = draft();
     spoil(&mut draft);
-    judged(&draft, &standing("c1")).expect_err("it must not pass")
+    judged(&draft, &installed("c1")).expect_err("it must not pass")
 }
 
 fn why_custom(spoil: impl FnOnce(&mut Draft)) -> String {
     let mut draft = custom();
     spoil(&mut draft);
-    judged(&draft, &standing("c1")).expect_err("it must not pass")
+    judged(&draft, &installed("c1")).expect_err("it must not pass")
 }
 
 #[test]
 fn the_agent_gets_the_identity_that_it_was_given() {
-    assert_eq!(judged(&draft(), &standing("c1")), Ok(()));
-    assert_eq!(judged(&custom(), &standing("c1")), Ok(()));
+    assert_eq!(judged(&draft(), &installed("c1")), Ok(()));
+    assert_eq!(judged(&custom(), &installed("c1")), Ok(()));
 }
 
 /// A place whose status says this of its registrations, and that a configuration is not yet the one that the hub has. The
 /// cluster's agent may write both.
-fn told(registrations: Value) -> Standing {
-    let mut standing = standing("c1");
-    let mut place = standing.place.with_config(&ConfigMap::default());
+fn told(registrations: Value) -> InstalledAddOn {
+    let mut installed = installed("c1");
+    let mut place = installed.place.with_config(&ConfigMap::default());
     place.configs[0].spec_hash = "x".to_owned();
     let status = Arc::make_mut(&mut place.addon).status.get_or_insert_default();
     status.registrations = serde_json::from_value(registrations).unwrap();
     assert!(place.held().is_some());
-    standing.place = place;
-    standing
+    installed.place = place;
+    installed
 }
 
 #[test]
@@ -178,13 +178,13 @@ fn what_an_agent_writes_about_itself_decides_nothing() {
     let admin = json!({"user": "admin", "groups": ["system:masters"]});
     let other = "example.com/other";
     let lies = [identity::CLIENT_SIGNER, SIGNER, other].map(|it| json!({"signerName": it, "subject": admin}));
-    let standing = told(json!(lies));
+    let installed = told(json!(lies));
     let why = |signer: &str| {
         let mut draft = draft();
         draft.signer = signer.to_owned();
         draft.subject.common_name = "admin".to_owned();
         draft.subject.organizations = vec!["system:masters".to_owned()];
-        judged(&draft, &standing).expect_err("it must not pass")
+        judged(&draft, &installed).expect_err("it must not pass")
     };
     let wrong = "its subject is not the one that its registration names";
     assert_eq!(why(identity::CLIENT_SIGNER), wrong);
@@ -194,13 +194,13 @@ fn what_an_agent_writes_about_itself_decides_nothing() {
         "add-on greeter has no registration with signer example.com/other"
     );
     // Who is whom its author says is let in, and signed for by its author's authority, though a change is held back.
-    assert_eq!(judged(&draft(), &standing), Ok(()));
-    assert_eq!(judged(&custom(), &standing), Ok(()));
+    assert_eq!(judged(&draft(), &installed), Ok(()));
+    assert_eq!(judged(&custom(), &installed), Ok(()));
 }
 
 #[test]
 fn what_a_subject_leaves_out_is_what_the_clusters_agent_fills_in() {
-    struct Brief(Subject);
+    struct Brief(AgentSubject);
     impl AddOn for Brief {
         fn name(&self) -> &str {
             "greeter"
@@ -212,29 +212,29 @@ fn what_a_subject_leaves_out_is_what_the_clusters_agent_fills_in() {
             Ok(vec![Registration::custom_signer(SIGNER).for_subject(self.0.clone())])
         }
     }
-    let judge = |said: &Subject, user: &str, groups: &[&str]| {
+    let judge = |said: &AgentSubject, user: &str, groups: &[&str]| {
         let mut draft = custom();
         draft.subject.common_name = user.to_owned();
         draft.subject.organizations = groups.iter().map(|it| (*it).to_owned()).collect();
         draft.subject.organizational_units = said.organizational_units.clone();
-        let standing = Standing {
+        let installed = InstalledAddOn {
             add_on: Arc::new(Brief(said.clone())),
-            ..standing("c1")
+            ..installed("c1")
         };
-        judged(&draft, &standing)
+        judged(&draft, &installed)
     };
     let (user, group) = (
         "system:open-cluster-management:cluster:c1:addon:greeter:agent:greeter",
         "system:open-cluster-management:cluster:c1:addon:greeter",
     );
-    let unit = Subject {
+    let unit = AgentSubject {
         organizational_units: vec!["north".to_owned()],
-        ..Subject::default()
+        ..AgentSubject::default()
     };
     assert_eq!(judge(&unit, user, &[group]), Ok(()));
-    let named = Subject {
+    let named = AgentSubject {
         user: "me".to_owned(),
-        ..Subject::default()
+        ..AgentSubject::default()
     };
     assert_eq!(judge(&named, "me", &[group]), Ok(()));
     // It stays exact: what is left out is not anything.
@@ -409,11 +409,11 @@ fn a_request_over_grpc_is_judged_by_who_asked_there() {
     let mut over_grpc = draft();
     over_grpc.user = GRPC.to_owned();
     over_grpc.groups = vec!["system:serviceaccounts".to_owned()];
-    assert!(judged(&over_grpc, &standing("c1")).is_err());
+    assert!(judged(&over_grpc, &installed("c1")).is_err());
     over_grpc.annotation = Some("system:open-cluster-management:c10:x".to_owned());
-    assert!(judged(&over_grpc, &standing("c1")).is_err());
+    assert!(judged(&over_grpc, &installed("c1")).is_err());
     over_grpc.annotation = Some("system:open-cluster-management:c1:x".to_owned());
-    assert_eq!(judged(&over_grpc, &standing("c1")), Ok(()));
+    assert_eq!(judged(&over_grpc, &installed("c1")), Ok(()));
     // Anybody can write an annotation; only that server is believed.
     let lied = why(|it| {
         it.user = "system:open-cluster-management:c10:x".to_owned();
@@ -424,7 +424,7 @@ fn a_request_over_grpc_is_judged_by_who_asked_there() {
 
 #[test]
 fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
-    let mut gone = standing("c1");
+    let mut gone = installed("c1");
     let mut addon = (*gone.place.addon).clone();
     addon.metadata.deletion_timestamp = serde_json::from_value("2026-01-01T00:00:00Z".into()).unwrap();
     gone.place.addon = Arc::new(addon);
@@ -432,7 +432,7 @@ fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
         judged(&draft(), &gone).unwrap_err(),
         "add-on greeter on c1 is being deleted"
     );
-    let mut denied = standing("c1");
+    let mut denied = installed("c1");
     let mut cluster = (*denied.place.cluster).clone();
     cluster.spec.hub_accepts_client = false;
     denied.place.cluster = Arc::new(cluster);

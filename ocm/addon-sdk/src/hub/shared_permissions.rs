@@ -7,55 +7,41 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Resource;
-use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, async_trait};
+use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
 use super::{
-    Context,
+    Context, WORKERS,
     claims::{Claim, Name},
-    kept::Shared,
+    rbac_objects::{RbacCaches, SharedByClusters, SharedObjects},
+    rights,
 };
 
 /// The reconciler.
 pub struct SharedPermissions {
     context: Context,
-    shared: Shared,
+    rbac: RbacCaches,
+    shared: SharedByClusters,
 }
 
 /// What a plan is made from.
 #[derive(Default)]
 pub struct Seen {
+    /// Whether this process has or had the add-on: what was made for another is none of its business.
+    pub is_ours: bool,
     /// What the clusters share.
-    pub objects: Kept,
+    pub objects: SharedObjects,
     /// What each cluster that has the add-on asks for.
     pub claims: BTreeMap<String, Claim>,
-}
-
-/// RBAC objects that clusters share.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Kept {
-    pub roles: Vec<Arc<Role>>,
-    pub role_bindings: Vec<Arc<RoleBinding>>,
-    pub cluster_roles: Vec<Arc<ClusterRole>>,
-    pub cluster_role_bindings: Vec<Arc<ClusterRoleBinding>>,
-}
-
-impl Kept {
-    fn is_empty(&self) -> bool {
-        self.roles.is_empty()
-            && self.role_bindings.is_empty()
-            && self.cluster_roles.is_empty()
-            && self.cluster_role_bindings.is_empty()
-    }
 }
 
 impl SharedPermissions {
     /// Over this context.
     pub fn new(context: &Context) -> Self {
+        let rbac = RbacCaches::of(&context.caches);
         Self {
-            shared: Shared::over(&context.caches),
+            shared: SharedByClusters::over(&rbac, &context.addons),
+            rbac,
             context: context.clone(),
         }
     }
@@ -64,15 +50,26 @@ impl SharedPermissions {
 #[async_trait]
 impl Reconciler for SharedPermissions {
     const NAME: &'static str = "addon-shared-permissions";
+    const WORKERS: usize = WORKERS;
+    const RIGHTS: &'static [Right] = rights::SHARED_PERMISSIONS;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        let (rbac, claims) = (&self.rbac, self.context.claims.clone());
+        watches.signal("what clusters ask for", move |queue| claims.subscribe(queue));
+        watches.reads(&self.context.addons);
+        watches.reads(&rbac.roles).if_allowed(&rbac.roles);
+        watches.reads(&rbac.role_bindings).if_allowed(&rbac.role_bindings);
+        watches.reads(&rbac.cluster_roles).if_allowed(&rbac.cluster_roles);
+        watches
+            .reads(&rbac.cluster_role_bindings)
+            .if_allowed(&rbac.cluster_role_bindings);
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        // What was made for an add-on that is none of this process is none of its business.
-        if !self.context.registry.contains(name) && !self.context.claims.is_retired(name) {
-            return Ok(Seen::default());
-        }
+        let is_ours = self.context.registry.contains(name) || self.context.claims.is_retired(name);
         let objects = self.shared.of(name);
-        // Hardly any add-on has some.
+        // Hardly any add-on has some, and then nobody need be asked.
         if objects.is_empty() {
             return Ok(Seen::default());
         }
@@ -82,6 +79,7 @@ impl Reconciler for SharedPermissions {
             (cluster, claim)
         });
         Ok(Seen {
+            is_ours,
             objects,
             claims: claims.collect(),
         })
@@ -89,7 +87,7 @@ impl Reconciler for SharedPermissions {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        if seen.objects.is_empty() {
+        if !seen.is_ours || seen.objects.is_empty() {
             return plan;
         }
         if let Some((cluster, _)) = seen.claims.iter().find(|(_, it)| **it == Claim::Unknown) {
@@ -118,6 +116,7 @@ fn delete<K: Resource<DynamicType = ()>>(plan: &mut Plan, seen: &Seen, objects: 
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::rbac::v1::RoleBinding;
     use serde_json::json;
 
     use super::*;
@@ -133,12 +132,13 @@ mod tests {
             Some(names) => Claim::Known(Arc::new(names.iter().map(|it| Name::of(&*binding(it))).collect())),
         };
         let seen = Seen {
-            objects: Kept {
+            is_ours: true,
+            objects: SharedObjects {
                 role_bindings: vec![binding("a"), binding("b")],
                 roles: vec![Arc::new(
                     serde_json::from_value(json!({"metadata": {"name": "a", "namespace": "settings"}})).unwrap(),
                 )],
-                ..Kept::default()
+                ..SharedObjects::default()
             },
             claims: claims
                 .iter()

@@ -2,251 +2,148 @@
 //!
 //! Root: CertificateSigningRequest. Reads: the cluster and the add-on that its labels name, the Secret with the authority.
 //! Writes: `status.certificate`; an event at the add-on while there is no authority.
-//! Never: signs for the hub's own signers, which the hub's API server serves; signs because somebody has approved: a request is
-//! checked again, so that not even an administrator's slip gives one add-on the identity of another; keeps or logs a key.
+//! Never: signs for the hub's own signers, which the hub's API server serves; signs because somebody has approved (see
+//! `custom_signer`); keeps or logs a key.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/certificate/csrsign.go`.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    ByteString,
-    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
-};
-use kube::{Api, ResourceExt};
-use ocm_api::{
-    addon::v1alpha1::ManagedClusterAddOn, conditions::managed_cluster_add_on::signing_reason as reason, identity,
-};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_reconcile::{
-    ObserveError, Outcome, Plan, Queue, Reconciler, Site, Step, Target, async_trait, plan, segment::encoded,
+    Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, StatusField, StepError, Watches, async_trait, rbac::Right,
 };
-use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
-use super::{Context, Look, authorities::Authorities, authority::Authority, request};
-use crate::{Registration, warning::warning};
+use super::{
+    Context, Look, WORKERS,
+    authorities::Authorities,
+    custom_signer::{LastWarning, NoAuthority, SigningDecision, concluded, signature, with_certificate},
+    open_requests::OpenRequests,
+    request, rights,
+};
 
-/// How soon to look again for an authority that nobody told of: who may read a Secret need not be allowed to watch it.
-const UNTOLD_AGAIN: Duration = Duration::from_secs(30);
-
-/// How soon the same is told again. An event lives for an hour.
-const TOLD_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(30);
+/// The step that makes a certificate.
+const SIGN: &str = "sign";
 
 /// The reconciler.
 pub struct Signer {
     context: Context,
+    open: OpenRequests,
     authorities: Authorities,
-    // What was told of which request, and when.
-    told: Mutex<HashMap<String, (String, Timestamp)>>,
 }
 
 /// What a plan is made from.
 pub struct Seen {
     /// The time.
     pub now: Timestamp,
+    /// The name of the request.
+    pub name: String,
     /// The request; `None` when it is gone.
     pub request: Option<Arc<CertificateSigningRequest>>,
-    /// What there is to say about it; `None` when it is not for us to sign.
-    pub verdict: Option<Verdict>,
-    /// Whether that was told already.
-    pub is_told: bool,
+    /// The add-on that its labels name.
+    pub look: Look,
+    /// The user that asks on behalf of agents on the gRPC transport.
+    pub grpc_user: String,
+    /// The namespace where authorities are by default.
+    pub namespace: String,
+    /// What was told last about it.
+    pub told: Option<LastWarning>,
 }
 
-/// What there is to say about a request.
-pub enum Verdict {
-    /// Something else must happen first.
-    Waits(String),
-    /// There is no authority to sign it with, and somebody has to make it.
-    NoAuthority {
-        /// The add-on that is for.
-        addon: Arc<ManagedClusterAddOn>,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It is not a request of this add-on's agent.
-    Refused(String),
-    /// The certificate for it, as PEM. It is made before the plan, because a signature needs a key and chance.
-    Signed(String),
-}
-
-/// Why a request cannot be looked at.
-#[derive(Debug, thiserror::Error)]
-#[error("could not read {what}")]
-struct SignError {
-    what: String,
-    source: kube::Error,
+impl Seen {
+    fn signature(&self) -> SigningDecision {
+        signature(self.request.as_deref(), &self.look, &self.grpc_user, &self.namespace)
+    }
 }
 
 impl Signer {
-    /// Over this context. It adds to `queue` what waits for an authority that has changed, until cancelled.
-    pub fn new(context: &Context, queue: &Queue, cancel: &CancellationToken) -> Self {
+    /// Over this context.
+    pub fn new(context: &Context) -> Self {
         Self {
-            authorities: Authorities::new(context.client.clone(), queue.clone(), cancel.clone()),
+            open: OpenRequests::of(&context.caches),
+            authorities: Authorities::of(&context.caches),
             context: context.clone(),
-            told: Mutex::default(),
         }
     }
-
-    /// The authority in the Secret of this namespace and name, or what is wrong with that.
-    async fn authority(
-        &self,
-        namespace: &str,
-        name: &str,
-        signer: &str,
-    ) -> Result<Result<Authority, String>, SignError> {
-        let what = format!("Secret {namespace}/{name}, the authority of signer {signer}");
-        let api = Api::<Secret>::namespaced(self.context.client.clone(), &encoded(namespace));
-        let secret = match api.get_opt(&encoded(name)).await {
-            Ok(Some(secret)) => secret,
-            Ok(None) => return Ok(Err(format!("there is no {what}"))),
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                return Ok(Err(format!("the manager of add-ons may not read {what}")));
-            }
-            Err(source) => return Err(SignError { what, source }),
-        };
-        let data = secret.data.unwrap_or_default();
-        let value = |key: &str| data.get(key).map(|it| it.0.as_slice()).unwrap_or_default();
-        let read = Authority::read(value("tls.crt"), value("tls.key"));
-        Ok(read.map_err(|error| format!("{what}, is none: {error}")))
-    }
-
-    async fn verdict(&self, request: &CertificateSigningRequest) -> Result<Option<Verdict>, SignError> {
-        let signable = request::is_approved(request)
-            && !request::is_signed(request)
-            && request.spec.signer_name != identity::CLIENT_SIGNER;
-        let Some(key) = request::key(request).filter(|_| signable) else {
-            return Ok(None);
-        };
-        let standing = match self.context.look(&key) {
-            Look::NotOurs => return Ok(None),
-            Look::Gone => {
-                let why = "there is no such add-on on the cluster that its labels name";
-                return Ok(Some(Verdict::Refused(why.to_owned())));
-            }
-            Look::Waits(why) => return Ok(Some(Verdict::Waits(why))),
-            Look::Here(standing) => standing,
-        };
-        let asked = match request::read(request) {
-            Ok(asked) => asked,
-            Err(why) => return Ok(Some(Verdict::Refused(why.to_owned()))),
-        };
-        let registration = match request::check(request, &asked, &standing, &self.context.options.grpc_user) {
-            Ok(registration) => registration,
-            Err(why) => return Ok(Some(Verdict::Refused(why))),
-        };
-        let Registration::CustomSigner {
-            signer,
-            signing: Some(signing),
-            ..
-        } = registration
-        else {
-            // Somebody else signs.
-            return Ok(None);
-        };
-        let namespace = signing.namespace.as_deref().unwrap_or(&self.context.hub.namespace);
-        let authority = match self.authority(namespace, &signing.secret, &signer).await? {
-            Ok(authority) => authority,
-            Err(why) => {
-                self.authorities.wait(&request.name_any(), namespace, &signing.secret);
-                let addon = standing.place.addon;
-                return Ok(Some(Verdict::NoAuthority { addon, why }));
-            }
-        };
-        let lifetime = lifetime(request, signing.lifetime);
-        Ok(Some(match authority.sign(&asked, lifetime, Timestamp::now()) {
-            Ok(certificate) => Verdict::Signed(certificate),
-            // Such as that it has expired: another one may come.
-            Err(error) => {
-                self.authorities.wait(&request.name_any(), namespace, &signing.secret);
-                let addon = standing.place.addon;
-                let why = format!(
-                    "Secret {namespace}/{} cannot sign for {signer}: {error}",
-                    signing.secret
-                );
-                Verdict::NoAuthority { addon, why }
-            }
-        }))
-    }
-}
-
-/// Hands over the certificate for a request, as PEM.
-pub(crate) fn certified(request: &CertificateSigningRequest, certificate: &str) -> Step {
-    let mut signed = request.clone();
-    signed.status.get_or_insert_default().certificate = Some(ByteString(certificate.as_bytes().to_vec()));
-    let target = Target::of(Site::Hub, request);
-    let object = plan::typed(&signed, &target.api_resource);
-    Step::Replace {
-        target,
-        subresource: Some("status"),
-        object,
-    }
-}
-
-fn lifetime(request: &CertificateSigningRequest, max: Duration) -> Duration {
-    let asked = request.spec.expiration_seconds.and_then(|it| u64::try_from(it).ok());
-    asked.map_or(max, |seconds| max.min(Duration::from_secs(seconds)))
 }
 
 #[async_trait]
 impl Reconciler for Signer {
     const NAME: &'static str = "addon-csr-signing";
+    const WORKERS: usize = WORKERS;
+    const STATUS: &'static [StatusField] = &[
+        StatusField::new("CertificateSigningRequest", "certificate"),
+        StatusField::new("CertificateSigningRequest", "conditions").shared("they are put back as they are"),
+    ];
+    const RIGHTS: &'static [Right] = rights::SIGNING;
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        self.open.watches(&self.context, watches);
+        let authorities = self.authorities.clone();
+        watches.signal("Secrets with authorities", move |queue| authorities.wakes(queue));
+    }
+
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let request = self.context.caches.requests.named(name);
-        let verdict = match request.as_deref() {
-            Some(request) => self.verdict(request).await?,
-            None => None,
-        };
-        let now = Timestamp::now();
-        let is_told = match &verdict {
-            Some(Verdict::NoAuthority { why, .. }) => {
-                let told = self.told.lock();
-                let last = told.get(name).filter(|(text, _)| text == why);
-                last.is_some_and(|(_, at)| now.duration_since(*at) < TOLD_AGAIN)
-            }
-            _ => {
-                self.authorities.done(name);
-                self.told.lock().remove(name);
-                false
-            }
-        };
+        let request = self.open.requests.named(name);
+        let key = request.as_deref().and_then(request::key);
         Ok(Seen {
-            now,
+            now: Timestamp::now(),
+            name: name.to_owned(),
+            look: key.map_or(Look::NotOurs, |key| self.context.look(&key)),
             request,
-            verdict,
-            is_told,
+            grpc_user: self.context.options.grpc_user.clone(),
+            namespace: self.context.hub.namespace.clone(),
+            told: self.authorities.told(name),
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let (Some(request), Some(verdict)) = (&seen.request, &seen.verdict) else {
-            return plan;
-        };
-        match verdict {
-            Verdict::Waits(why) => drop(plan.wait(why)),
-            Verdict::NoAuthority { addon, why } => {
-                plan.refuse(why).look_again(UNTOLD_AGAIN);
-                if !seen.is_told {
-                    let note = format!("CSR {} cannot be signed: {why}", request.name_any());
-                    plan.push(warning(addon, reason::NO_AUTHORITY, "Sign", note, seen.now));
-                }
-            }
-            Verdict::Refused(why) => drop(plan.refuse(why)),
-            Verdict::Signed(certificate) => {
-                plan.push(certified(request, certificate));
+        match seen.signature() {
+            SigningDecision::NotOurs => {}
+            SigningDecision::Waits(why) => drop(plan.wait(why)),
+            SigningDecision::Refused(why) => drop(plan.refuse(why)),
+            SigningDecision::Due(certificate) => {
+                let step = plan.perform(SIGN, format!("CertificateSigningRequest {}", seen.name));
+                plan.name(SIGN, step).work_out(certificate);
             }
         }
         plan
     }
 
-    fn remember(&self, seen: &Seen, _: &Outcome) {
-        if let (Some(request), Some(Verdict::NoAuthority { why, .. }), false) =
-            (&seen.request, &seen.verdict, seen.is_told)
-        {
-            let what = (why.clone(), seen.now);
-            self.told.lock().insert(request.name_any(), what);
+    /// Signs, and answers with the request as it is to be put back.
+    async fn perform(&self, seen: &Seen, own: &OwnStep) -> Result<Done, StepError> {
+        let (Some(request), SigningDecision::Due(due)) = (&seen.request, seen.signature()) else {
+            return Err(StepError::NobodyPerforms(own.verb));
+        };
+        let object = with_certificate(request, &self.authorities.sign(&due).await?);
+        let object = serde_json::from_value(object).map_err(StepError::Malformed)?;
+        Ok(Done::Object(Box::new(object)))
+    }
+
+    /// That there is no authority is told, and tried again when there is one.
+    fn failure(_: &Seen, outcome: &Outcome) -> Option<String> {
+        let is_told = matches!(outcome.named(SIGN), Some(Err(StepError::Own(_))));
+        (!is_told && !outcome.succeeded()).then(|| outcome.error_text())
+    }
+
+    fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
+        match (&seen.request, outcome.worked_out(), outcome.named(SIGN)) {
+            (Some(request), Some(due), Some(signed)) => concluded(request, due, signed, seen.told.as_ref(), seen.now),
+            _ => Plan::new(),
+        }
+    }
+
+    fn remember(&self, seen: &Seen, outcome: &Outcome) {
+        if !matches!(outcome.named(SIGN), Some(Err(_))) {
+            self.authorities.done(&seen.name);
+        }
+    }
+
+    fn concluded(&self, outcome: &Outcome) {
+        if let Some(it) = outcome.worked_out::<NoAuthority>() {
+            self.authorities.wait(it);
         }
     }
 }

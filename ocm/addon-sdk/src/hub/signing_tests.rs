@@ -1,37 +1,44 @@
-use kube::Client;
+use std::time::Duration;
+
+use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use ocm_reconcile::{Caches, Step};
 use serde_json::json;
 
 use super::*;
+use crate::hub::{custom_signer::DueCertificate, request::Asked};
 
-fn request(name: &str) -> CertificateSigningRequest {
-    serde_json::from_value(json!({
-        "metadata": {"name": name}, "spec": {"request": "", "signerName": "example.com/greeter", "usages": []},
-    }))
-    .unwrap()
-}
+const WHY: &str = "there is no Secret default/greeter-ca, the authority of signer example.com/greeter";
 
-fn seen(verdict: Verdict, is_told: bool) -> Seen {
-    Seen {
-        now: "2026-01-01T12:00:00Z".parse().unwrap(),
-        request: Some(Arc::new(request("addon-c1-greeter-1"))),
-        verdict: Some(verdict),
-        is_told,
-    }
-}
-
-fn without_authority(is_told: bool) -> Plan {
+fn planned(told: Option<&LastWarning>) -> Plan {
+    let request = json!({
+        "metadata": {"name": "addon-c1-greeter-1"},
+        "spec": {"request": "", "signerName": "example.com/greeter", "usages": []},
+    });
     let mut addon = ManagedClusterAddOn::new("greeter", Default::default());
     addon.metadata.namespace = Some("c1".to_owned());
-    let verdict = Verdict::NoAuthority {
+    let due = DueCertificate {
         addon: Arc::new(addon),
-        why: "there is no Secret default/greeter-ca, the authority of signer example.com/greeter".to_owned(),
+        asked: Asked {
+            user: "greeter".to_owned(),
+            groups: Default::default(),
+            organizational_units: Default::default(),
+            names: Vec::new(),
+            subject_der: Vec::new(),
+            public_key_der: Vec::new(),
+        },
+        lifetime: Duration::from_secs(3600),
+        signer: "example.com/greeter".to_owned(),
+        namespace: "default".to_owned(),
+        secret: "greeter-ca".to_owned(),
     };
-    Signer::plan(&seen(verdict, is_told))
+    let request = serde_json::from_value(request).unwrap();
+    let failed = Err(StepError::Own(WHY.to_owned()));
+    concluded(&request, &due, &failed, told, "2026-01-01T12:00:00Z".parse().unwrap())
 }
 
 #[test]
 fn that_there_is_no_authority_is_told_once_at_the_add_on() {
-    let plan = without_authority(false);
+    let plan = planned(None);
     let Step::Event(event) = &plan.stages[0][0] else {
         panic!("{plan}");
     };
@@ -39,12 +46,9 @@ fn that_there_is_no_authority_is_told_once_at_the_add_on() {
         (event.namespace.as_str(), event.reason.as_str()),
         ("c1", "SigningAuthorityMissing")
     );
-    assert_eq!(
-        event.note,
-        "CSR addon-c1-greeter-1 cannot be signed: there is no Secret default/greeter-ca, the authority of signer \
-         example.com/greeter"
-    );
-    let again = without_authority(true);
+    assert_eq!(event.note, format!("CSR addon-c1-greeter-1 cannot be signed: {WHY}"));
+    let told = plan.worked_out::<NoAuthority>().unwrap().told.clone();
+    let again = planned(Some(&told));
     assert!(again.is_empty(), "{again}");
     assert!(
         again
@@ -52,23 +56,33 @@ fn that_there_is_no_authority_is_told_once_at_the_add_on() {
             .contains("refuses: there is no Secret default/greeter-ca"),
         "{again}"
     );
+    // It goes on being what was told when it was.
+    assert_eq!(again.worked_out::<NoAuthority>().unwrap().told, told);
+    let another = ("the authority has expired".to_owned(), told.1);
+    assert!(!planned(Some(&another)).is_empty());
+    let long_ago = (WHY.to_owned(), "2026-01-01T11:30:00Z".parse().unwrap());
+    assert!(!planned(Some(&long_ago)).is_empty());
 }
 
-#[tokio::test]
-async fn only_the_secret_that_a_request_waits_for_is_watched_and_only_so_long() {
-    let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let stop = CancellationToken::new();
-    let authorities = Authorities::new(client, Queue::new(), stop.clone());
-    authorities.wait("one", "default", "a");
-    authorities.wait("two", "default", "a");
+#[test]
+fn only_the_secret_that_a_request_waits_for_is_watched_and_only_so_long() {
+    let authorities = Authorities::of(&Caches::unfed());
+    let wait = |request: &str, namespace: &str, name: &str| {
+        authorities.wait(&NoAuthority {
+            request: request.to_owned(),
+            secret: (namespace.to_owned(), name.to_owned()),
+            told: (WHY.to_owned(), Timestamp::UNIX_EPOCH),
+        });
+    };
+    wait("one", "default", "a");
+    wait("two", "default", "a");
     assert_eq!(authorities.len(), 1);
     // The add-on names another authority.
-    authorities.wait("two", "vault", "a");
+    wait("two", "vault", "a");
     assert_eq!(authorities.len(), 2);
     authorities.done("one");
     assert_eq!(authorities.len(), 1);
     authorities.done("two");
     authorities.done("never heard of");
     assert_eq!(authorities.len(), 0);
-    stop.cancel();
 }

@@ -4,14 +4,14 @@ use gotemplate::helm::{Capabilities, Chart, Hook, KubeVersion, Release, RenderEr
 use ocm_api::annotations;
 use serde_json::Value;
 
-use super::{File, release_namespace};
+use super::{IncludedFile, release_namespace};
 use crate::{AddOnContext, UserError, Values, values, values::built_in};
 
 /// Reads a chart from files that are part of the program; their paths are those inside the chart, after `folder`.
 ///
 /// # Errors
 /// When they are no chart.
-pub fn read_chart(folder: &str, files: &[File]) -> Result<Chart, UserError> {
+pub fn read_chart(folder: &str, files: &[IncludedFile]) -> Result<Chart, UserError> {
     let folder = format!("{}/", folder.trim_end_matches('/'));
     let inside = files.iter().map(|it| {
         let path = it.path.strip_prefix(&folder).unwrap_or(it.path);
@@ -107,24 +107,24 @@ mod tests {
 
     use super::*;
 
-    const FILES: &[File] = &[
-        File {
+    const FILES: &[IncludedFile] = &[
+        IncludedFile {
             path: "chart/Chart.yaml",
             text: "apiVersion: v2\nname: hello\nversion: 0.1.0\n",
         },
-        File {
+        IncludedFile {
             path: "chart/values.yaml",
             text: "image: quay.io/hello:1\nglobal: {nodeSelector: {}}\ntolerations: [{key: chart}]\n",
         },
-        File {
+        IncludedFile {
             path: "chart/crds/things.yaml",
             text: "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.ex.io}\n",
         },
-        File {
+        IncludedFile {
             path: "chart/templates/_names.tpl",
             text: "{{- define \"hello.name\" }}{{ .Release.Name }}-agent{{ end }}",
         },
-        File {
+        IncludedFile {
             path: "chart/templates/agent.yaml",
             text: "apiVersion: apps/v1
 kind: Deployment
@@ -147,11 +147,11 @@ kind: ServiceAccount
 metadata: {name: hello, namespace: {{ .Release.Namespace }}}
 ",
         },
-        File {
+        IncludedFile {
             path: "chart/templates/cleanup.yaml",
             text: "apiVersion: batch/v1\nkind: Job\nmetadata: {name: cleanup, annotations: {helm.sh/hook: pre-delete}}\n",
         },
-        File {
+        IncludedFile {
             path: "chart/templates/check.yaml",
             text: "apiVersion: v1\nkind: Pod\nmetadata: {name: check, annotations: {helm.sh/hook: test}}\n",
         },
@@ -195,7 +195,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
     fn a_chart_that_fails_is_refused_in_helms_words() {
         let broken = [
             FILES[0],
-            File {
+            IncludedFile {
                 path: "chart/templates/a.yaml",
                 text: "{{ fail \"no image\" }}",
             },

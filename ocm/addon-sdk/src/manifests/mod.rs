@@ -13,7 +13,7 @@
 //! assert_eq!(manifests::object(&map).unwrap()["kind"], "ConfigMap");
 //!
 //! // Go templates, whose values are the add-on's and the facts of the place. Files come from `include_files!`.
-//! let file = manifests::File {
+//! let file = manifests::IncludedFile {
 //!     path: "greeting.yaml",
 //!     text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting, namespace: {{ .AddonInstallNamespace }}}\n\
 //!            data: {text: {{ .Greeting }} {{ .ClusterName }}}\n",
@@ -39,7 +39,7 @@ use crate::UserError;
 
 /// A file that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct IncludedFile {
     /// Its path, with slashes.
     pub path: &'static str,
     /// Its content.
@@ -52,11 +52,18 @@ pub struct File {
 #[macro_export]
 macro_rules! include_files {
     ($($path:literal),* $(,)?) => {
-        &[$($crate::manifests::File { path: $path, text: include_str!($path) }),*]
+        &[$($crate::manifests::IncludedFile { path: $path, text: include_str!($path) }),*]
     };
 }
 
 /// The manifest of a Rust value.
+///
+/// ```
+/// use ocm_addon_sdk::{k8s_openapi::api::core::v1::ServiceAccount, manifests};
+///
+/// let manifest = manifests::object(&ServiceAccount::default()).unwrap();
+/// assert_eq!(manifest["kind"], "ServiceAccount");
+/// ```
 ///
 /// # Errors
 /// When it does not serialize.
@@ -72,6 +79,11 @@ where
 }
 
 /// The manifests of a YAML text: documents with `---` between them, of which empty ones do not count.
+///
+/// ```
+/// let manifests = ocm_addon_sdk::manifests::yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").unwrap();
+/// assert_eq!(manifests[0]["metadata"]["name"], "a");
+/// ```
 ///
 /// # Errors
 /// When the text is no YAML, or a document is no object with `apiVersion` and `kind`.

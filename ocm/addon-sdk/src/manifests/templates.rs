@@ -3,7 +3,7 @@
 use gotemplate::{Engine, Functions};
 use serde_json::Value;
 
-use super::{File, documents};
+use super::{IncludedFile, documents};
 use crate::{AddOnContext, UserError, Values, values, values::built_in};
 
 /// What Go prints for a value that is not there.
@@ -17,7 +17,7 @@ const NO_VALUE: &str = "<no value>";
 ///
 /// # Errors
 /// When a template cannot be read, prints a value that is not there, or makes no Kubernetes object.
-pub fn templates(files: &[File], place: &AddOnContext, values: Values) -> Result<Vec<Value>, UserError> {
+pub fn templates(files: &[IncludedFile], place: &AddOnContext, values: Values) -> Result<Vec<Value>, UserError> {
     let values = values::merge([
         built_in::defaults_for_templates(place),
         values,
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn made(text: &'static str, values: Value) -> Result<Vec<Value>, UserError> {
-        let file = File { path: "a.yaml", text };
+        let file = IncludedFile { path: "a.yaml", text };
         templates(
             &[file],
             &AddOnContext::new("cluster1", "hello"),

@@ -235,7 +235,7 @@ spec:
             {"key": "l", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 0},
         ]}});
         let values = for_templates(&serde_json::from_value(config).unwrap());
-        let file = crate::manifests::File {
+        let file = crate::manifests::IncludedFile {
             path: "pod.yaml",
             text: POD,
         };

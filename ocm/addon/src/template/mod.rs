@@ -18,7 +18,7 @@ mod variables;
 use std::{collections::BTreeMap, sync::Arc};
 
 use ocm_addon_sdk::{
-    AddOn, AddOnContext, ConfigKind, Health, Permission, Registration, Signing, Subject, UserError,
+    AddOn, AddOnContext, AgentSubject, ConfigKind, Health, Permission, Registration, Signing, UserError,
     deploy::manifest::{self, Side},
 };
 use ocm_api::{
@@ -122,8 +122,8 @@ impl TemplateAddOn {
     }
 
     /// The default identity of the add-on's agents. Upstream's template agents are all called `<add-on>-agent`.
-    fn subject(&self, place: &AddOnContext) -> Subject {
-        Subject::agent(place.cluster_name(), &self.name, &format!("{}-agent", self.name))
+    fn subject(&self, place: &AddOnContext) -> AgentSubject {
+        AgentSubject::agent(place.cluster_name(), &self.name, &format!("{}-agent", self.name))
     }
 }
 
@@ -212,7 +212,7 @@ fn offers(offer: &ClusterManagementAddOn, template: &str) -> bool {
     default.chain(chosen).chain(under_way).any(|it| it == template)
 }
 
-fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registration, UserError> {
+fn registration(it: &TemplateRegistration, default: &AgentSubject) -> Result<Registration, UserError> {
     match (it.r#type, &it.custom_signer) {
         (TemplateRegistrationType::KubeClient, _) => Ok(Registration::kube_client().for_subject(default.clone())),
         (TemplateRegistrationType::CustomSigner, Some(signer)) => Ok(custom_signer(signer, default)),
@@ -222,10 +222,10 @@ fn registration(it: &TemplateRegistration, default: &Subject) -> Result<Registra
     }
 }
 
-fn custom_signer(it: &TemplateCustomSigner, default: &Subject) -> Registration {
+fn custom_signer(it: &TemplateCustomSigner, default: &AgentSubject) -> Registration {
     let subject = it.subject.as_ref().map_or_else(
         || default.clone(),
-        |it| Subject {
+        |it| AgentSubject {
             user: it.user.clone(),
             groups: it.groups.clone(),
             organizational_units: it.organization_unit.clone(),

@@ -39,7 +39,7 @@ impl InManager {
 
 impl Templates for InManager {
     fn start(&self, addon: &str) {
-        let offers = self.manager.context().caches.cluster_management_addons.clone();
+        let offers = self.manager.context().caches.of();
         let add_on = TemplateAddOn::new(addon).offered_by(offers, self.mismatches.clone());
         // An add-on that runs in this process already keeps its name: it understands templates in a way of its own.
         if let Err(error) = self.manager.add_template(Arc::new(add_on)) {

@@ -267,7 +267,7 @@ fn registrations_name_who_and_who_signs() {
     let registrations = hello().registrations(&place()).unwrap();
     assert_eq!(
         registrations[0],
-        Registration::kube_client().for_subject(Subject {
+        Registration::kube_client().for_subject(AgentSubject {
             user: "system:open-cluster-management:cluster:cluster1:addon:hello:agent:hello-agent".to_owned(),
             groups: vec![
                 "system:open-cluster-management:cluster:cluster1:addon:hello".to_owned(),
@@ -276,7 +276,7 @@ fn registrations_name_who_and_who_signs() {
             organizational_units: vec![],
         })
     );
-    let subject = Subject {
+    let subject = AgentSubject {
         user: "somebody".to_owned(),
         groups: vec!["some".to_owned()],
         organizational_units: vec!["unit".to_owned()],

@@ -54,16 +54,9 @@ impl World {
             clusters: caches.of(),
             addons: caches.of(),
             cluster_management_addons: caches.of(),
-            works: caches.of(),
+            works: ocm_addon_sdk::deploy::AddOnWorks::among_all(&caches).0,
         };
-        let of_sdk = ocm_addon_sdk::hub::Shared {
-            clusters: Some(caches.of()),
-            addons: Some(caches.of()),
-            cluster_management_addons: Some(caches.of()),
-            works: Some(caches.of()),
-        };
-        let of_sdk = ocm_addon_sdk::hub::Caches::start_with(&client, of_sdk, &stop);
-        let manager = Manager::start(client.clone(), of_sdk, Default::default(), stop.clone())
+        let manager = Manager::start(client.clone(), &caches, Default::default(), stop.clone())
             .await
             .unwrap();
         for it in addons {

@@ -208,7 +208,7 @@ pub async fn be_add_on(cluster: Client, stop: CancellationToken) {
         std::fs::write(folder.path().join(key), &value.0).unwrap();
     }
     let hub = hub_client(&folder.path().join("kubeconfig"), &stop).await.unwrap();
-    let agent = ocm_addon_sdk::Agent {
+    let agent = ocm_addon_sdk::AddOnAgent {
         add_on: "helloworld".to_owned(),
         cluster: "cluster1".to_owned(),
         namespace: "default".to_owned(),

@@ -1,11 +1,29 @@
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use ocm_reconcile::Cache;
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRoleBinding, RoleBinding},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use ocm_api::{
+    addon::{
+        KubeClientDriver,
+        v1alpha1::{ManagedClusterAddOn, RegistrationConfig, Subject as StatusSubject},
+    },
+    annotations,
+    cluster::ManagedCluster,
+    identity,
+};
+use ocm_reconcile::{
+    Queue,
+    install::{DROVER, MANAGED_BY},
+};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AddOn, ConfigKind, Health, Permission, UserError};
+use crate::{
+    AddOn, AddOnContext, ConfigKind, Health, Permission, Proof, Registration, UserError,
+    hub::{InstalledAddOn, Look},
+};
 
 const ROLE: &str = "open-cluster-management:greeter:agent";
 
@@ -64,26 +82,31 @@ fn place() -> AddOnContext {
     place
 }
 
-/// What is decided on a hub whose ClusterManagementAddOn has uid 2.
-fn decision(standing: &Standing) -> Option<Decision> {
-    let mut management = ClusterManagementAddOn::new("greeter", Default::default());
-    management.metadata.uid = Some("2".to_owned());
-    let addon = &standing.place.addon;
-    is_owned_by(addon, &management).then(|| decide(standing, &owners(addon, &management)))
+/// What there is of an add-on of a hub that has it: objects of the names that it asks for, and others that are kept for it.
+#[derive(Clone, Default)]
+struct Current {
+    named: NamedObjects,
+    present: PresentObjects,
 }
 
-fn seen(add_on: Greeter, place: AddOnContext, current: Current) -> Seen {
-    let standing = Standing {
-        add_on: Arc::new(add_on),
-        place,
-    };
+fn seen(add_on: impl AddOn, place: AddOnContext, current: Current) -> Seen {
+    let mut management = ClusterManagementAddOn::new("greeter", Default::default());
+    management.metadata.uid = Some("2".to_owned());
+    let mut cluster = (*place.cluster).clone();
+    cluster.spec.hub_accepts_client = true;
     Seen {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         key: "cluster1/greeter".to_owned(),
-        decision: decision(&standing),
-        look: Look::Here(standing),
-        current,
-        revoked: None,
+        addon: Some(place.addon.clone()),
+        cluster: Some(Arc::new(cluster)),
+        management: Some(Arc::new(management)),
+        look: Look::Here(InstalledAddOn {
+            add_on: Arc::new(add_on),
+            place,
+        }),
+        present: current.present,
+        named: Some(current.named),
+        decision: OnceLock::new(),
     }
 }
 
@@ -102,18 +125,22 @@ fn concluded(seen: &Seen) -> Plan {
 
 /// What a run leaves behind.
 fn after(seen: &Seen) -> (AddOnContext, Current) {
-    let Some(Permissions::Granted(objects)) = seen.decision.as_ref().map(|it| &it.permissions) else {
-        panic!("nothing was granted");
-    };
-    let current = Current {
+    let objects = seen.granted().expect("nothing was granted");
+    let named = NamedObjects {
         roles: objects.roles.iter().cloned().map(Arc::new).collect(),
         role_bindings: objects.role_bindings.iter().cloned().map(Arc::new).collect(),
-        ..Current::default()
+        ..NamedObjects::default()
     };
-    let Look::Here(standing) = &seen.look else {
+    let present = PresentObjects {
+        roles: named.roles.clone(),
+        role_bindings: named.role_bindings.clone(),
+        ..PresentObjects::default()
+    };
+    let current = Current { named, present };
+    let Look::Here(installed) = &seen.look else {
         unreachable!()
     };
-    let mut place = standing.place.clone();
+    let mut place = installed.place.clone();
     let mut addon = serde_json::to_value(&*place.addon).unwrap();
     let plan = concluded(seen);
     if let Some(ocm_reconcile::Step::MergePatch { patch, .. }) = plan.stages.iter().flatten().next() {
@@ -174,12 +201,12 @@ fn a_second_turn_has_nothing_to_do() {
 #[test]
 fn a_rule_too_many_and_a_binding_to_another_role_are_repaired() {
     let (place, mut current) = after(&seen(FULL, place(), Current::default()));
-    let mut role = (*current.roles[0]).clone();
+    let mut role = (*current.named.roles[0]).clone();
     role.rules.as_mut().unwrap()[0].verbs.push("delete".to_owned());
-    current.roles = vec![Arc::new(role)];
-    let mut binding = (*current.role_bindings[0]).clone();
+    current.named.roles = vec![Arc::new(role)];
+    let mut binding = (*current.named.role_bindings[0]).clone();
     binding.role_ref.name = "cluster-admin".to_owned();
-    current.role_bindings = vec![Arc::new(binding)];
+    current.named.role_bindings = vec![Arc::new(binding)];
     assert_eq!(
         Registrations::plan(&seen(FULL, place, current)).to_string(),
         "stage 1\n\
@@ -194,9 +221,8 @@ fn a_rule_too_many_and_a_binding_to_another_role_are_repaired() {
 fn a_permission_that_is_no_longer_wanted_is_taken_away() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     let current = Current {
-        stale_roles: current.roles,
-        stale_role_bindings: current.role_bindings,
-        ..Current::default()
+        named: NamedObjects::default(),
+        ..current
     };
     let less = Greeter {
         permitted: false,
@@ -214,10 +240,8 @@ fn what_an_agent_had_elsewhere_with_a_token_goes_when_it_has_a_certificate() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     let mut elsewhere = ClusterRoleBinding::default();
     elsewhere.metadata.name = Some("view:cluster1".to_owned());
-    let current = Current {
-        stale_cluster_role_bindings: vec![Arc::new(elsewhere)],
-        ..current
-    };
+    let mut current = current;
+    current.present.cluster_role_bindings_of_agent = vec![Arc::new(elsewhere)];
     assert_eq!(
         Registrations::plan(&seen(FULL, place, current)).to_string(),
         "hub: delete ClusterRoleBinding view:cluster1\n"
@@ -277,10 +301,9 @@ fn an_add_on_without_its_owner_waits() {
 
 #[tokio::test]
 async fn an_add_on_that_is_seen_before_its_owner_is_looked_at_when_its_owner_is_seen() {
-    let context = Context::holding(Cache::empty(), Cache::holding([(*place().addon).clone()]));
-    let queue = Queue::new();
-    ownership(&context, &queue);
-    let owners = &context.caches.cluster_management_addons;
+    let context = Context::holding([], [(*place().addon).clone()]);
+    let (owners, queue) = (context.caches.of::<ClusterManagementAddOn>(), Queue::new());
+    owners.subscribe(&queue, waking::keys_of_owned(&context));
     owners.put(ClusterManagementAddOn::new("other", Default::default()));
     assert!(queue.is_empty());
     owners.put(ClusterManagementAddOn::new("greeter", Default::default()));
@@ -313,18 +336,7 @@ fn who_judges_the_health_is_said_at_once_and_even_without_an_owner() {
             addon.metadata.owner_references = None;
         }
         place.addon = Arc::new(addon);
-        let standing = Standing {
-            add_on: Arc::new(Judged),
-            place,
-        };
-        let seen = Seen {
-            now: "2026-01-01T12:00:00Z".parse().unwrap(),
-            key: "cluster1/greeter".to_owned(),
-            decision: decision(&standing),
-            look: Look::Here(standing),
-            current: Current::default(),
-            revoked: None,
-        };
+        let seen = seen(Judged, place, Current::default());
         let plan = concluded(&seen);
         let ocm_reconcile::Step::MergePatch { patch, .. } = &plan.stages[0][0] else {
             panic!("{plan}");
@@ -357,9 +369,7 @@ fn an_agent_with_a_token_is_bound_by_its_account_and_nothing_else_it_says() {
         with_token("system:serviceaccount:cluster1:greeter-agent"),
         Current::default(),
     );
-    let Permissions::Granted(objects) = &seen.decision.as_ref().unwrap().permissions else {
-        panic!("not granted");
-    };
+    let objects = seen.granted().expect("not granted");
     let subjects: Vec<_> = objects.role_bindings[0]
         .subjects
         .iter()
@@ -405,14 +415,16 @@ async fn the_agents_of_a_cluster_that_is_denied_or_deleted_have_no_rights_any_mo
         serde_json::from_value::<ManagedCluster>(it).unwrap()
     };
     let planned = async |of: Option<ManagedCluster>, addon: ManagedClusterAddOn| {
-        let mut context = Context::holding(Cache::holding(of), Cache::holding([addon]));
+        let context = Context::holding(of, [addon]);
         context.registry.add(Arc::new(FULL), false).unwrap();
         let agents = "system:open-cluster-management:cluster:cluster1:addon:greeter";
-        context.caches.role_bindings = Cache::holding([
+        let rbac = RbacCaches::of(&context.caches);
+        rbac.role_bindings.fill([
             bound("ours", agents, true),
             bound("found", agents, false),
             bound("peoples", "operators", true),
         ]);
+        rbac.cluster_role_bindings.fill([]);
         let seen = Registrations::new(&context).observe("cluster1/greeter").await.unwrap();
         Registrations::plan(&seen).to_string()
     };
@@ -433,15 +445,13 @@ fn what_a_gone_add_on_had_outside_of_its_namespace_is_removed() {
     let mut binding = RoleBinding::default();
     binding.metadata.name = Some("view:cluster1".to_owned());
     binding.metadata.namespace = Some("settings".to_owned());
-    let cache = Cache::holding([binding]);
+    let mut current = Current::default();
+    current.present.role_bindings_of_agent = vec![Arc::new(binding)];
     let gone = Seen {
         look: Look::Gone,
-        decision: None,
-        current: Current {
-            stale_role_bindings: cache.list(),
-            ..Current::default()
-        },
-        ..seen(FULL, place(), Current::default())
+        addon: None,
+        named: None,
+        ..seen(FULL, place(), current)
     };
     assert_eq!(
         Registrations::plan(&gone).to_string(),
@@ -468,9 +478,8 @@ fn while_a_change_is_held_the_agent_keeps_what_it_was_told_and_given() {
         ..FULL
     };
     let current = Current {
-        stale_roles: current.roles,
-        stale_role_bindings: current.role_bindings,
-        ..Current::default()
+        named: NamedObjects::default(),
+        ..current
     };
     let seen = seen(less, held(place), current);
     assert_eq!(
@@ -509,15 +518,7 @@ fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
         }
     }
     let planned = |place: AddOnContext| {
-        let standing = Standing {
-            add_on: Arc::new(Hourly),
-            place,
-        };
-        let seen = Seen {
-            decision: decision(&standing),
-            look: Look::Here(standing),
-            ..seen(FULL, self::place(), Current::default())
-        };
+        let seen = seen(Hourly, place, Current::default());
         format!("{:#}", Registrations::plan(&seen))
     };
     let printed = planned(place());
@@ -565,15 +566,7 @@ impl AddOn for Elsewhere {
 }
 
 fn elsewhere(permission: Permission) -> Seen {
-    let standing = Standing {
-        add_on: Arc::new(Elsewhere { permission }),
-        place: place(),
-    };
-    Seen {
-        decision: decision(&standing),
-        look: Look::Here(standing),
-        ..seen(FULL, place(), Current::default())
-    }
+    seen(Elsewhere { permission }, place(), Current::default())
 }
 
 #[test]
@@ -594,4 +587,28 @@ fn rights_for_others_need_no_registration() {
         "hub: create RoleBinding cluster1/view\n"
     );
     assert_eq!(condition_of(&concluded(&seen))["reason"], "SetPermissionApplied");
+}
+
+#[tokio::test]
+async fn what_is_granted_is_looked_up_by_its_names_before_any_of_it_is_made() {
+    let first = Seen {
+        named: None,
+        ..seen(FULL, place(), Current::default())
+    };
+    assert_eq!(Registrations::plan(&first).to_string(), "nothing to do\n");
+    assert!(Registrations::goes_on(&first, &Outcome::default()));
+    let context = Context::holding([], []);
+    let rbac = RbacCaches::of(&context.caches);
+    let (_, current) = after(&seen(FULL, place(), Current::default()));
+    rbac.roles.fill(current.named.roles.iter().map(|it| (**it).clone()));
+    rbac.role_bindings
+        .fill(current.named.role_bindings.iter().map(|it| (**it).clone()));
+    let registrations = Registrations::new(&context);
+    let second = registrations
+        .observe_again("cluster1/greeter", first, &Outcome::default())
+        .await
+        .unwrap();
+    assert_eq!(second.named.as_ref().map(|it| it.role_bindings.len()), Some(1));
+    assert_eq!(Registrations::plan(&second).to_string(), "nothing to do\n");
+    assert!(!Registrations::goes_on(&second, &Outcome::default()));
 }
