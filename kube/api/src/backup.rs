@@ -6,7 +6,7 @@
 
 use crate::{
     persist::{Loaded, Redb, Storage, StorageError},
-    server::OBJECTS_FILE,
+    persist::OBJECTS_FILE,
 };
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, iter};

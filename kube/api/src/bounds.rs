@@ -2,8 +2,9 @@
 
 use crate::{
     call::Call,
-    kept::{EVENTS, Place},
+    kept::Place,
     rates::too_many,
+    resource_ids::EVENTS,
 };
 use kube_store::{Object, status::Status};
 use serde_json::Value;
@@ -33,7 +34,12 @@ pub fn admit(call: &Call<'_>, before: Option<&Object>, value: &Value) -> Result<
             too_many(message, seconds)
         })?;
     }
-    let place = server.kept.place(call, before.map(|it| it.json.len()), value);
+    let place = server.kept.place(
+        (call.id(), &call.namespace),
+        &call.user,
+        before.map(|it| it.json.len()),
+        value,
+    );
     place.map_err(|full| {
         server.reports.tell(party, full.bound, &full.status.message);
         full.status

@@ -1,7 +1,28 @@
 //! The built-in resources, one row each: names, scope, and what Kubernetes does differently for them.
 
-use crate::registry::Traits;
 use kube_store::schema::metadata::NameRule;
+
+/// What Kubernetes does differently for a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    pub name_rule: NameRule,
+    /// `/status` exists; the main resource ignores changes to `status` and the other way round.
+    pub status: bool,
+    /// `/scale` exists.
+    pub scale: bool,
+    /// `metadata.generation` starts at 1 and grows when the content changes.
+    pub generation: bool,
+    /// PUT without `resourceVersion` is refused.
+    pub version_required: bool,
+    /// PUT to a missing name creates.
+    pub create_on_update: bool,
+    /// DELETE answers the object instead of a Status.
+    pub returns_deleted: bool,
+    /// Only `create`, nothing is stored: reviews.
+    pub review: bool,
+    /// No `deletecollection`.
+    pub no_delete_collection: bool,
+}
 
 /// One built-in resource.
 #[derive(Debug)]

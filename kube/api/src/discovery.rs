@@ -2,7 +2,8 @@
 
 use crate::{
     builtin::SUBRESOURCES,
-    registry::{Registry, Resource, api_version},
+    group_version::api_version,
+    registry::{Registry, Resource},
     respond::Body,
 };
 use http::{HeaderMap, HeaderValue, Response, header};

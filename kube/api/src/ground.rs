@@ -4,7 +4,7 @@ use crate::{
     controllers::{Ground, TokenClaims, Unsignable},
     csr,
     identity::{Attributes, Decision, User},
-    server::Inner,
+    context::ServerContext,
     tokens,
 };
 use jiff::Timestamp;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Weak};
 
 /// The server, seen by its controllers. Weak, so that controllers do not keep a stopped server alive.
 pub struct ServerGround {
-    server: Weak<Inner>,
+    server: Weak<ServerContext>,
 }
 
 impl ServerGround {
-    pub fn new(server: &Arc<Inner>) -> Self {
+    pub fn new(server: &Arc<ServerContext>) -> Self {
         Self {
             server: Arc::downgrade(server),
         }

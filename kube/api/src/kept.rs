@@ -1,7 +1,14 @@
 //! What clients keep on this server that they need no right of their own to keep much of: certificate requests, which are
 //! counted by who asks for them, and Events, by the namespace that they are in.
 
-use crate::{call::Call, csr, kinds::CSRS, limits::Limits, party::Parties, rates::too_many};
+use crate::{
+    csr,
+    identity::User,
+    limits::Limits,
+    party::Parties,
+    rates::too_many,
+    resource_ids::{CSRS, EVENTS},
+};
 use kube_store::{
     Object, Store,
     status::Status,
@@ -10,9 +17,6 @@ use kube_store::{
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
-
-/// Id of the resource of Events, in both of their groups.
-pub const EVENTS: &str = "events";
 
 /// Where what is kept is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -134,12 +138,13 @@ impl Kept {
     /// The bound that it would pass.
     pub fn place(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        (id, namespace): (&str, &str),
+        user: &User,
         before: Option<usize>,
         value: &Value,
     ) -> Result<Option<Place>, Full> {
         let bytes = || serde_json::to_vec(value).map_or(0, |it| it.len());
-        match (call.id().as_ref(), before) {
+        match (id, before) {
             (EVENTS, _) => {
                 let more = bytes().saturating_sub(before.unwrap_or_default());
                 let count = Count {
@@ -147,8 +152,8 @@ impl Kept {
                     open: 0,
                     bytes: more,
                 };
-                let of = format!("namespace {:?}", call.namespace);
-                let shelf = Shelf::Events(call.namespace.as_str().into());
+                let of = format!("namespace {namespace:?}");
+                let shelf = Shelf::Events(namespace.into());
                 self.take(shelf, count, |now| {
                     if count.objects > 0 && now.objects + count.objects > self.limits.events {
                         return Some(full("Events", "events of", &of, self.limits.events));
@@ -159,7 +164,7 @@ impl Kept {
                 })
             }
             (CSRS, None) => {
-                let party = self.parties.of(&call.user);
+                let party = self.parties.of(user);
                 let limits = &self.limits;
                 let (open, all) = match party.is_shared {
                     true => (limits.shared_requests, limits.shared_requests),

@@ -3,31 +3,20 @@
 use crate::{
     authz::escalation,
     call::Call,
+    context::ServerContext,
     crd,
-    csr::{self, Face},
-    default_class,
+    csr::{Face, self},
     identity::Attributes,
-    pipeline,
-    pod_admission::{self, PRIORITY_CLASSES, SYSTEM_PRIORITIES},
-    server::Inner,
+    object_meta,
+    ownership,
+    pod_admission::{SYSTEM_PRIORITIES, self},
+    resource_ids::{CLAIMS, CRDS, CSRS, LEASES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, SERVICES, VOLUMES},
     service,
 };
-use kube_store::status::{FieldError, Status};
+use kube_store::status::Status;
 use serde_json::{Value, json};
 
-const NAMESPACES: &str = "namespaces";
-const PODS: &str = "pods";
-const SERVICES: &str = "services";
-const VOLUMES: &str = "persistentvolumes";
-const CLAIMS: &str = "persistentvolumeclaims";
-/// Id of the resource that defines others.
-pub const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// Id of the resource that says who is alive.
-pub const LEASES: &str = "leases.coordination.k8s.io";
-const NODES: &str = "nodes";
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-/// Id of the resource of certificate requests.
-pub const CSRS: &str = "certificatesigningrequests.certificates.k8s.io";
 
 /// Server-owned content of a new object.
 ///
@@ -50,7 +39,7 @@ pub fn prepare_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Stat
             drop_members(value, None, "spec", &["configSource"]);
             drop_members(value, None, "status", &["config"]);
         }
-        PRIORITY_CLASSES => default_class::check_priority(call, value)?,
+        PRIORITY_CLASSES => pod_admission::check_priority(call, value)?,
         CRDS => {
             crd::prepare_create(call, value)?;
         }
@@ -102,7 +91,7 @@ pub fn protection(id: &str) -> Option<&'static str> {
 
 fn protect(call: &Call<'_>, value: &mut Value) {
     let Some(finalizer) = protection(call.id()) else { return };
-    let finalizers = pipeline::metadata(value).entry("finalizers").or_insert(Value::Null);
+    let finalizers = object_meta::metadata(value).entry("finalizers").or_insert(Value::Null);
     match finalizers.as_array_mut() {
         Some(all) if all.iter().any(|it| it == finalizer) => {}
         Some(all) => all.push(finalizer.into()),
@@ -172,7 +161,7 @@ pub fn added_late(call: &Call<'_>, sent: &Value) -> Vec<String> {
 /// Keeps others from taking what this write may take, and only one may have: addresses of Services and names of definitions.
 ///
 /// It is held until the write is decided; see also `taken_when_published`.
-pub async fn allocating<'s>(server: &'s Inner, call: &Call<'_>) -> Option<tokio::sync::MutexGuard<'s, ()>> {
+pub async fn allocating<'s>(server: &'s ServerContext, call: &Call<'_>) -> Option<tokio::sync::MutexGuard<'s, ()>> {
     match call.id().as_ref() {
         SERVICES | CRDS => Some(server.allocating.lock().await),
         _ => None,
@@ -197,7 +186,8 @@ pub fn finish_create(call: &mut Call<'_>, value: &mut Value) -> Result<(), Statu
             crd::accept(call, value);
             // As if a controller had written it, which upstream does.
             let main = std::mem::replace(&mut call.subresource, "status".to_owned());
-            pipeline::with_context(call, "kube-apiserver", |it| {
+            let reset = reset_fields(call);
+            ownership::with_context(call, reset, "kube-apiserver", |it| {
                 kube_store::managed::update(Some(&before), value, it);
             });
             call.subresource = main;
@@ -260,7 +250,7 @@ pub fn prepare_update(call: &mut Call<'_>, old: &Value, new: &mut Value) -> Resu
             }
         }
         PODS => pod_admission::check_node(call, old, new)?,
-        PRIORITY_CLASSES => default_class::check_priority(call, new)?,
+        PRIORITY_CLASSES => pod_admission::check_priority(call, new)?,
         LEASES => drop_members(new, Some(old), "spec", &OF_COORDINATED_LEASES),
         NODES => {
             drop_members(new, Some(old), "spec", &["configSource"]);
@@ -334,11 +324,6 @@ pub fn mark_terminating(call: &Call<'_>, value: &mut Value) {
     }
 }
 
-/// Whether the call is about CustomResourceDefinitions.
-pub fn is_crd(call: &Call<'_>) -> bool {
-    call.id().as_ref() == CRDS
-}
-
 /// Some objects are never deleted.
 ///
 /// # Errors
@@ -366,22 +351,17 @@ pub fn check_delete(call: &Call<'_>) -> Result<(), Status> {
 /// Every namespace carries its name as a label; removing it is undone in the same request.
 fn label_namespace(call: &Call<'_>, value: &mut Value) {
     let name = if call.name.is_empty() {
-        pipeline::metadata_text(value, "name").to_owned()
+        object_meta::metadata_text(value, "name").to_owned()
     } else {
         call.name.clone()
     };
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     if let Some(labels) = labels.as_object_mut() {
         labels.insert("kubernetes.io/metadata.name".into(), name.into());
     } else {
         *labels = json!({"kubernetes.io/metadata.name": name});
     }
-}
-
-/// A single error on a field, as 422.
-pub fn refuse(call: &Call<'_>, error: FieldError) -> Status {
-    call.invalid(&call.name, &[error])
 }
 
 #[cfg(test)]

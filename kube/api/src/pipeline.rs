@@ -4,43 +4,21 @@
 use crate::{
     admission::{self, Admission, Change, Operation, Review},
     bounds,
-    call::{Answer, Call, WriteOptions, Written},
-    content,
-    conversion::Converter,
-    convert, kinds,
-    registry::{Resource, split_api_version},
+    call::{Answer, Call, Written},
+    content, convert, kinds,
+    object_meta::metadata,
+    options::WriteOptions,
+    ownership,
 };
 use kube_store::{
     managed,
     object::Object,
-    schema::{Schema, metadata::validate_metadata_update},
+    schema::metadata::validate_metadata_update,
     status::{FieldError, Status},
     store::{Expect, Refused},
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// A timestamp as `metav1.Time` writes it: whole seconds, UTC.
-pub fn seconds(now: jiff::Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The metadata of an object; made when it is absent or no object.
-pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    let metadata = &mut value["metadata"];
-    if !metadata.is_object() {
-        *metadata = json!({});
-    }
-    metadata.as_object_mut().expect("made an object above")
-}
-
-/// A text of the metadata, empty when absent.
-pub fn metadata_text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value["metadata"][key].as_str().unwrap_or_default()
-}
 
 /// A namespaced object needs a namespace that exists and is not going away.
 ///
@@ -67,55 +45,6 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
         return Err(status);
     }
     Ok(())
-}
-
-/// Records in `metadata.managedFields` who wrote what.
-pub fn track(call: &Call<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
-    with_context(call, &options.field_manager, |context| {
-        managed::update(old, new, context)
-    });
-}
-
-/// Runs `f` with the context of field ownership for this call.
-pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::Ctx<'_>) -> T) -> T {
-    let schema = call.resource.schema(&call.version).unwrap_or_default();
-    let served: Vec<String> = call
-        .resource
-        .versions
-        .iter()
-        .filter(|it| it.served)
-        .map(|it| call.resource.api_version(&it.name))
-        .collect();
-    let served: Vec<&str> = served.iter().map(String::as_str).collect();
-    let versions = OtherVersions(&call.resource);
-    f(&managed::Ctx {
-        manager,
-        api_version: &call.resource.api_version(&call.version),
-        subresource: &call.subresource,
-        schema: &schema,
-        now: call.now,
-        reset_fields: kinds::reset_fields(call),
-        built_in: call.resource.is_builtin(),
-        served: &served,
-        // Fields have the same names in all versions where a webhook converts: ownership is settled on this machine.
-        versions: matches!(call.resource.converter(), Some(Converter::Plugin(_))).then_some(&versions as _),
-    })
-}
-
-/// The versions of a custom resource that a plug-in converts.
-#[derive(Debug)]
-struct OtherVersions<'a>(&'a Resource);
-
-impl managed::Versions for OtherVersions<'_> {
-    fn schema(&self, api_version: &str) -> Option<Arc<Schema>> {
-        let (group, version) = split_api_version(api_version);
-        self.0.version(version).filter(|_| group == self.0.group)?;
-        self.0.schema(version)
-    }
-
-    fn convert(&self, object: &mut Value, api_version: &str) {
-        convert::between_here(self.0, split_api_version(api_version).1, object);
-    }
 }
 
 /// Lets the in-process admission plug-ins look at a new state and change it.
@@ -218,7 +147,7 @@ pub async fn write_update(
     kinds::prepare_update(call, old, &mut new)?;
     content::default(call, &mut new);
     if source != Source::Apply {
-        track(call, Some(old), &mut new, options);
+        ownership::track(call, kinds::reset_fields(call), Some(old), &mut new, options);
     }
     ask_plugins(call, Operation::Update, Some(old), &mut new, options)?;
     let change = Change {

@@ -1,11 +1,12 @@
 //! What admission does to pods in every Kubernetes: their ServiceAccount, their priority, and who says where they run.
 
-use crate::{call::Call, kinds::refuse};
+use crate::{
+    call::Call,
+    resource_ids::PRIORITY_CLASSES,
+};
 use kube_store::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
 
-/// Id of the resource that gives priorities names.
-pub const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 /// The classes that every cluster has, with their values and what they are for.
 pub const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     (
@@ -120,10 +121,35 @@ pub fn check_node(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Statu
     if before == after {
         return Ok(());
     }
-    Err(refuse(call, FieldError::forbidden("spec", UNCHANGEABLE)))
+    Err(call.refuse(FieldError::forbidden("spec", UNCHANGEABLE)))
 }
 
 /// What of a pod may change.
 pub const UNCHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// At most one priority is that of all pods that name none.
+///
+/// # Errors
+/// 403 naming the class that is the default already.
+pub fn check_priority(call: &Call<'_>, class: &Value) -> Result<(), Status> {
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let (classes, _) = call.server.store.list(PRIORITY_CLASSES, "");
+    let other = classes
+        .iter()
+        .map(|it| it.value())
+        .filter(|it| it["globalDefault"] == true && it["metadata"]["name"] != json!(call.name))
+        .min_by_key(|it| it["value"].as_i64());
+    let Some(other) = other else { return Ok(()) };
+    let other = other["metadata"]["name"].as_str().unwrap_or_default();
+    let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
+    Err(Status::forbidden(
+        &call.resource.plural,
+        &call.resource.group,
+        &call.name,
+        &why,
+    ))
+}

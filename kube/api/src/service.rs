@@ -1,6 +1,9 @@
 //! Cluster addresses of Services. Nothing routes them here; clients and charts expect them to be there and unique.
 
-use crate::{builtin_validation::health_checked, call::Call, kinds::refuse};
+use crate::{
+    builtin_validation::health_checked,
+    call::Call,
+};
 use kube_store::status::{FieldError, Status};
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -14,7 +17,7 @@ use std::{
 const RANGE: u32 = 0x0a00_0000;
 const RANGE_SIZE: u32 = 1 << 16;
 
-/// Gives a Service its address and its numbers on the nodes, or keeps those it has. The caller holds `Inner::allocating` until
+/// Gives a Service its address and its numbers on the nodes, or keeps those it has. The caller holds `ServerContext::allocating` until
 /// what is given is decided.
 ///
 /// # Errors
@@ -142,7 +145,7 @@ fn free_port(taken: &TakenPorts<'_, '_>) -> Option<i64> {
 }
 
 fn none_free(call: &Call<'_>, field: &str) -> Status {
-    refuse(call, FieldError::forbidden(field, "no port of 30000-32767 is free"))
+    call.refuse(FieldError::forbidden(field, "no port of 30000-32767 is free"))
 }
 
 /// Why a number that is asked for is not given.
@@ -239,7 +242,7 @@ fn allocate_node_ports(
         let number = match node_port(port).or(kept).or(both) {
             Some(number) if allocated.contains(&number) || before.iter().any(|it| it["nodePort"] == number) => number,
             Some(number) => match refused_port(number, taken) {
-                Some(why) => return Err(refuse(call, FieldError::invalid(field, &number.into(), why))),
+                Some(why) => return Err(call.refuse(FieldError::invalid(field, &number.into(), why))),
                 None => number,
             },
             None => free_port(taken).ok_or_else(|| none_free(call, &field))?,
@@ -304,7 +307,7 @@ fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> 
         if !why.is_empty() {
             let detail = format!("failed to allocate IP {asked}: {why}");
             let error = FieldError::invalid("spec.clusterIPs", &json!([asked]), detail);
-            return Err(refuse(call, error));
+            return Err(call.refuse(error));
         }
         set(value, &asked);
         return Ok(());
@@ -325,8 +328,7 @@ fn allocate_address(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> 
             set(value, &address.to_string());
             Ok(())
         }
-        None => Err(refuse(
-            call,
+        None => Err(call.refuse(
             FieldError::forbidden("spec.clusterIP", "the range 10.0.0.0/16 has no free address"),
         )),
     }

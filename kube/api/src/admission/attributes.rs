@@ -1,12 +1,12 @@
 //! One write as webhooks and policies see it.
 
-use super::Operation;
+use super::plugin::Operation;
 use crate::{
     builtin,
-    call::{Call, WriteOptions},
     identity::User,
+    options::{DeleteOptions, WriteOptions},
     registry::Resource,
-    verbs::delete::DeleteOptions,
+    request::Query,
 };
 use kube_store::status::Status;
 use serde_json::{Value, json};
@@ -25,51 +25,19 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub user: &'a User,
-    options: Options<'a>,
-    call: &'a Call<'a>,
+    pub options: Options<'a>,
+    /// What the client asked for beside the path, which some options are shown from.
+    pub query: &'a Query,
 }
 
+/// With which options.
 #[derive(Clone, Copy)]
-enum Options<'a> {
+pub enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
 }
 
-impl<'a> Attributes<'a> {
-    /// Of a create or update.
-    pub fn of_write(call: &'a Call<'a>, operation: Operation, options: &'a WriteOptions) -> Self {
-        Self::new(call, operation, Options::Write(options))
-    }
-
-    /// Of a delete. One of a collection names no object.
-    pub fn of_delete(call: &'a Call<'a>, options: &'a DeleteOptions) -> Self {
-        let mut it = Self::new(call, Operation::Delete, Options::Delete(options));
-        if options.of_collection {
-            it.name = "";
-        }
-        it
-    }
-
-    fn new(call: &'a Call<'a>, operation: Operation, options: Options<'a>) -> Self {
-        let is_namespace = &*call.resource.id == "namespaces";
-        let namespace = if is_namespace {
-            call.name.as_str()
-        } else {
-            call.store_namespace()
-        };
-        Self {
-            operation,
-            resource: &call.resource,
-            version: &call.version,
-            subresource: &call.subresource,
-            namespace,
-            name: &call.name,
-            user: &call.user,
-            options,
-            call,
-        }
-    }
-
+impl Attributes<'_> {
     /// Whether nothing of it will be stored.
     pub fn is_dry_run(&self) -> bool {
         match self.options {
@@ -93,7 +61,7 @@ impl<'a> Attributes<'a> {
             shown["dryRun"] = json!(["All"]);
         }
         for key in ["fieldManager", "fieldValidation"] {
-            if let Some(text) = self.call.query.text(key) {
+            if let Some(text) = self.query.text(key) {
                 shown[key] = text.into();
             }
         }

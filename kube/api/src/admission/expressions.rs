@@ -24,7 +24,7 @@ pub fn library() -> &'static Library {
 
 /// One of `matchConditions`.
 #[derive(Debug)]
-pub struct Condition {
+pub struct MatchCondition {
     text: String,
     expression: Result<Expression, CompileError>,
 }
@@ -38,7 +38,7 @@ pub enum Holds {
     Unknown(String),
 }
 
-impl Condition {
+impl MatchCondition {
     /// Reads `matchConditions`, which may name these variables.
     pub fn read_all(conditions: &Value, variables: &[&str]) -> Vec<Self> {
         let items = conditions.as_array().into_iter().flatten();

@@ -1,12 +1,12 @@
 //! Which writes a webhook or a policy wants to see: rules, selectors, and the version of the object that it gets.
 
-use super::{Operation, attributes::Attributes};
+use super::{attributes::Attributes, plugin::Operation};
 use kube_store::{Store, selector::LabelSelector};
 use serde_json::Value;
 
 /// One entry of `rules`, `resourceRules` or `excludeResourceRules`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+struct Rule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,

@@ -194,7 +194,7 @@ fn the_address_of_a_pod_is_the_first_of_its_addresses() {
 fn every_defaulted_kind_still_decodes_and_stays_the_same() {
     for (group, version, kind) in crate::builtin_schemas::kinds().filter(|it| it.2 != "DeleteOptions") {
         let schema = crate::builtin_schemas::schema(group, version, kind).expect("listed");
-        let api_version = crate::registry::api_version(group, version);
+        let api_version = crate::group_version::api_version(group, version);
         let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
         default(group, kind, &mut value);
         let mut again = value.clone();

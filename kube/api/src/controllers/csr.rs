@@ -6,9 +6,8 @@
 //! every request is looked at when its time comes.
 
 use super::{
-    Controller, Ground,
+    controller::{Controller, Ground, seconds, time, tolerate, until},
     queue::{Key, Queue},
-    seconds, time, tolerate, until,
 };
 use crate::{csr, identity::Decision, local::Local};
 use base64::{Engine, prelude::BASE64_STANDARD};

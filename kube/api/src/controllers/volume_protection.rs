@@ -6,9 +6,8 @@
 //! Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
 
 use super::{
-    Controller,
+    controller::{Controller, tolerate},
     queue::{Key, Queue},
-    tolerate,
 };
 use crate::{kinds::protection, local::Local};
 use kube_store::{

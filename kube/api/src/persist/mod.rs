@@ -22,6 +22,9 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// The objects of a data directory.
+pub const OBJECTS_FILE: &str = "objects.redb";
+
 /// Where writes are kept. An implementation is called from one thread only.
 pub trait Storage: Send + 'static {
     /// Everything that was kept: resource id, object bytes; and the last revision.

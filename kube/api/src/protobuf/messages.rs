@@ -82,7 +82,7 @@ pub fn of_kind(api_version: &str, kind: &str) -> Option<Message> {
     if kind.ends_with("Options") {
         return meta();
     }
-    let (group, version) = crate::registry::split_api_version(api_version);
+    let (group, version) = crate::group_version::split_api_version(api_version);
     let module = match group {
         "" => "api/core".to_owned(),
         "apiextensions.k8s.io" => "apiextensions_apiserver/pkg/apis/apiextensions".to_owned(),

@@ -82,7 +82,7 @@ fn enveloped(bytes: &[u8], default: (&str, &str), depth: usize) -> Result<Value,
         kind: kind.clone(),
     };
     let message = messages::of_kind(&api_version, &kind).ok_or_else(unknown)?;
-    let (group, version) = crate::registry::split_api_version(&api_version);
+    let (group, version) = crate::group_version::split_api_version(&api_version);
     let schema = crate::builtin_schemas::schema(group, version, &kind);
     let mut value = decode(raw, message, schema.as_deref(), depth)?;
     value.insert("apiVersion".into(), api_version.into());

@@ -1,7 +1,7 @@
 //! Columns and cells of the built-in kinds. Facts from Kubernetes `pkg/printers/internalversion/printers.go`.
 
 use super::{
-    Column,
+    Column, name_column,
     cells::{
         NONE, UNSET, age, at, at_most_three, containers, count, int_or_string, labels, list, name, number, or,
         selector, text,
@@ -55,18 +55,6 @@ fn plain(name: &'static str, ty: &'static str, priority: i64) -> Column {
         format: "".into(),
         description: "".into(),
         priority,
-    }
-}
-
-/// The column that names the object.
-pub(super) fn name_column() -> Column {
-    let description = "Unique within a namespace; cannot be changed.";
-    Column {
-        name: "Name".into(),
-        ty: "string".into(),
-        format: "name".into(),
-        description: description.into(),
-        priority: 0,
     }
 }
 

@@ -43,6 +43,18 @@ impl Column {
     }
 }
 
+/// The column that names the object.
+fn name_column() -> Column {
+    let description = "Unique within a namespace; cannot be changed.";
+    Column {
+        name: "Name".into(),
+        ty: "string".into(),
+        format: "name".into(),
+        description: description.into(),
+        priority: 0,
+    }
+}
+
 /// How the objects of one resource become rows.
 #[derive(Clone, Debug)]
 pub enum Printer {

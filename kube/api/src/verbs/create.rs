@@ -1,10 +1,16 @@
 //! POST on a collection.
 
 use crate::{
-    admission::{self, Change, Operation},
+    admission::{Change, Operation, self},
     bounds,
-    call::{Answer, Call, WriteOptions, Written},
-    content, convert, kinds, pipeline,
+    call::{Answer, Call, Written},
+    content,
+    convert,
+    kinds,
+    object_meta,
+    options::WriteOptions,
+    ownership,
+    pipeline,
 };
 use kube_store::{
     object::Object,
@@ -36,7 +42,7 @@ pub fn generated_name(prefix: &str) -> String {
 pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
     content::check_kind(call, &mut value)?;
     check_namespace(call, &mut value)?;
-    let metadata = pipeline::metadata(&mut value);
+    let metadata = object_meta::metadata(&mut value);
     if metadata
         .get("resourceVersion")
         .and_then(Value::as_str)
@@ -65,7 +71,7 @@ pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOption
     loop {
         let mut draft = value.clone();
         if generated {
-            pipeline::metadata(&mut draft).insert("name".into(), generated_name(&prefix).into());
+            object_meta::metadata(&mut draft).insert("name".into(), generated_name(&prefix).into());
         }
         match create_named(call, draft, options, Tracking::Update).await {
             Err(status) if generated && status.reason == "AlreadyExists" && tries < GENERATE_TRIES => tries += 1,
@@ -93,7 +99,7 @@ async fn create_named(
     content::default(call, &mut value);
     if tracking == Tracking::Update {
         let members: Vec<_> = late.iter().filter_map(|it| take(&mut value, it)).collect();
-        pipeline::track(call, None, &mut value, options);
+        ownership::track(call, kinds::reset_fields(call), None, &mut value, options);
         for (parent, key, member) in members {
             if let Some(Value::Object(parent)) = value.pointer_mut(parent) {
                 parent.insert(key, member);
@@ -174,7 +180,7 @@ fn take<'p>(value: &mut Value, pointer: &'p str) -> Option<(&'p str, String, Val
 
 /// What the server owns of a new object.
 fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status> {
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     for key in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -184,7 +190,7 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
         metadata.remove(key);
     }
     metadata.insert("uid".into(), uid.into());
-    metadata.insert("creationTimestamp".into(), pipeline::seconds(call.now).into());
+    metadata.insert("creationTimestamp".into(), object_meta::seconds(call.now).into());
     call.name = metadata
         .get("name")
         .and_then(Value::as_str)
@@ -211,13 +217,13 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
 
 /// The namespace comes from the path; the body may repeat it.
 fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     if !call.resource.namespaced {
         metadata.remove("namespace");
         return Ok(());
     }
     content::check_namespace(call, value)?;
-    pipeline::metadata(value).insert("namespace".into(), json!(call.namespace));
+    object_meta::metadata(value).insert("namespace".into(), json!(call.namespace));
     Ok(())
 }
 
@@ -240,6 +246,6 @@ pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &Wri
     check_kind_stays(call, &name)?;
     pipeline::check_namespace_lifecycle(call, &name)?;
     check_namespace(call, &mut value)?;
-    pipeline::metadata(&mut value).remove("resourceVersion");
+    object_meta::metadata(&mut value).remove("resourceVersion");
     create_named(call, value, options, Tracking::Settled).await
 }

@@ -168,7 +168,7 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
         page.remaining = selection.is_everything().then_some(rest.len());
         if let Some(objects) = snapshot {
             let snapshots = &call.server.snapshots;
-            snapshots.keep(call.server, call.id(), namespace, revision, objects);
+            snapshots.keep(call.id(), namespace, revision, objects);
         }
     }
     Ok(page)

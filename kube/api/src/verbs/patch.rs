@@ -1,9 +1,12 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
 use crate::{
-    call::{Call, FieldValidation, WriteOptions, Written},
-    content, convert,
-    pipeline::{self, Source},
+    call::{Call, Written},
+    content,
+    convert,
+    object_meta,
+    options::{FieldValidation, WriteOptions},
+    pipeline::{Source, self},
     verbs::update,
 };
 use kube_store::{
@@ -51,8 +54,8 @@ pub async fn patch(
             }
         };
         check_result(call, kind, &mut new)?;
-        let wanted = pipeline::metadata_text(&new, "resourceVersion");
-        let guarded = wanted != pipeline::metadata_text(&old, "resourceVersion");
+        let wanted = object_meta::metadata_text(&new, "resourceVersion");
+        let guarded = wanted != object_meta::metadata_text(&old, "resourceVersion");
         if guarded && let update::Condition::Revision(_) = update::condition(&new)? {
             return Err(call.stale());
         }
@@ -129,7 +132,7 @@ fn check_result(call: &Call<'_>, patch: PatchType, new: &mut Value) -> Result<()
             it
         }
     })?;
-    let namespace = pipeline::metadata_text(new, "namespace");
+    let namespace = object_meta::metadata_text(new, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",

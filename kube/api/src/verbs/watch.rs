@@ -12,7 +12,7 @@ use crate::{
     registry::Resource,
     respond::Shape,
     selection::Selection,
-    server::Inner,
+    context::ServerContext,
     shape,
     table::IncludeObject,
     verbs::list,
@@ -47,7 +47,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 type Work = BoxFuture<'static, Result<(), Status>>;
 
 struct Watch {
-    server: Arc<Inner>,
+    server: Arc<ServerContext>,
     resource: Arc<Resource>,
     version: String,
     namespace: String,

@@ -11,9 +11,8 @@ mod verdict;
 
 use crate::{
     controllers::{
-        Controller,
+        controller::{Controller, tolerate},
         queue::{Key, Queue},
-        tolerate,
     },
     local::Local,
 };
@@ -109,7 +108,7 @@ impl GarbageCollector {
             self.patch_metadata(&dependent, &it, json!({"ownerReferences": stays}))
                 .await
         });
-        super::all(writes.collect()).await?;
+        super::controller::all(writes.collect()).await?;
         let finalizers = verdict::finalizers_without(value, ORPHAN);
         self.patch_metadata(key, object, json!({"finalizers": finalizers}))
             .await
@@ -293,7 +292,7 @@ fn wrong_namespace_event(object: &Value, namespace: &str, reference: &Reference,
         "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace \
          \"{namespace}\""
     );
-    let seconds = super::seconds(now);
+    let seconds = super::controller::seconds(now);
     let home = if namespace.is_empty() { "default" } else { namespace };
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let mut involved = json!({
