@@ -5,8 +5,8 @@
 //! path, which is administrators; without a server it is read from the file.
 
 use crate::{
-    persist::{Loaded, Redb, Storage, StorageError},
     persist::OBJECTS_FILE,
+    persist::{Loaded, Redb, Storage, StorageError},
 };
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, iter};

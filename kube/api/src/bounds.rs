@@ -1,11 +1,6 @@
 //! What bounds one client's writes, asked before they are decided and told when they are.
 
-use crate::{
-    call::Call,
-    kept::Place,
-    rates::too_many,
-    resource_ids::EVENTS,
-};
+use crate::{call::Call, kept::Place, rates::too_many, resource_ids::EVENTS};
 use kube_store::{Object, status::Status};
 use serde_json::Value;
 use std::time::Instant;

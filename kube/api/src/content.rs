@@ -1,11 +1,9 @@
 //! The content of an object against its kind's schema: decoding, defaults, validation.
 
 use crate::{
-    builtin_defaults,
     builtin_schemas,
-    builtin_validation,
-    builtin_warnings,
     call::Call,
+    kinds,
     options::{FieldValidation, WriteOptions},
     registry::{Resource, Version},
     scale,
@@ -244,7 +242,7 @@ pub fn default_stored(resource: &Resource, value: &mut Value) {
 
 fn default_in(resource: &Resource, version: &str, value: &mut Value) {
     if resource.is_builtin() {
-        builtin_defaults::default(&resource.group, &resource.kind, value);
+        kinds::default(&resource.group, &resource.kind, value);
     } else if let Some(schema) = resource.schema(version) {
         default::apply_defaults(value, &schema);
     }
@@ -253,14 +251,14 @@ fn default_in(resource: &Resource, version: &str, value: &mut Value) {
 /// What is wrong with an object of a built-in kind. One that was stored before zeros counted as absent, or before a default
 /// came, is read again when it matters: what only it still says is no change of a field that may not change.
 fn builtin_errors((group, version, kind): (&str, &str, &str), value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let judge = |old| builtin_validation::validate(group, kind, value, old);
+    let judge = |old| kinds::validate(group, kind, value, old);
     let errors = judge(old);
     let Some(old) = old.filter(|_| !errors.is_empty()) else {
         return errors;
     };
     let mut again = old.clone();
     let read = builtin_schemas::schema(group, version, kind).map(|it| decode::decode(&mut again, &it, kind));
-    builtin_defaults::default(group, kind, &mut again);
+    kinds::default(group, kind, &mut again);
     match read {
         Some(Ok(_)) if again != *old => judge(Some(&again)),
         _ => errors,
@@ -298,8 +296,7 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     if errors.is_empty() {
         if builtin && call.subresource.is_empty() {
             let (group, kind) = (&call.resource.group, &call.resource.kind);
-            call.warnings
-                .extend(builtin_warnings::warnings(group, kind, value, old));
+            call.warnings.extend(kinds::warnings(group, kind, value, old));
         }
         return Ok(());
     }
@@ -333,7 +330,7 @@ fn scale_errors(served: &Version, object: &Value) -> Vec<FieldError> {
 
 #[cfg(test)]
 mod tests {
-    use super::builtin_errors;
+    use super::{builtin_errors, kinds};
     use serde_json::{Value, json};
 
     #[test]
@@ -344,7 +341,7 @@ mod tests {
                 spec[*key] = value.clone();
             }
             let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-            crate::builtin_defaults::default("", "Pod", &mut pod);
+            kinds::default("", "Pod", &mut pod);
             pod
         };
         let errors = |old: &Value| builtin_errors(("", "v1", "Pod"), &pod("x", &[]), Some(old)).len();

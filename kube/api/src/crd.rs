@@ -5,7 +5,10 @@ use crate::{
     object_meta,
     registry::{CLEANUP_FINALIZER, Registry, is_established},
 };
-use kube_store::{schema::structural, status::{FieldError, Status}};
+use kube_store::{
+    schema::structural,
+    status::{FieldError, Status},
+};
 use serde_json::{Value, json};
 
 /// Defaults and checks of a new definition.
@@ -154,7 +157,12 @@ fn put_back(status: &mut Value, kind: &str, before: Option<Value>) {
 pub fn mark_terminating(value: &mut Value, now: jiff::Timestamp) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     let condition = ("True", "InstanceDeletionPending", message.to_owned());
-    set_condition(&mut value["status"], "Terminating", condition, &object_meta::seconds(now));
+    set_condition(
+        &mut value["status"],
+        "Terminating",
+        condition,
+        &object_meta::seconds(now),
+    );
 }
 
 fn storage_version(value: &Value) -> String {

@@ -15,3 +15,9 @@ pub fn is_default(class: &Value, keys: &[&str]) -> bool {
     let annotations = &class["metadata"]["annotations"];
     keys.iter().any(|key| annotations[*key] == "true")
 }
+
+/// The name of a class, and whether it is the default one.
+pub fn class_title(it: &Value, keys: &[&str]) -> Value {
+    let mark = if is_default(it, keys) { " (default)" } else { "" };
+    format!("{}{mark}", it["metadata"]["name"].as_str().unwrap_or_default()).into()
+}

@@ -1,7 +1,28 @@
 //! From a request to its answer: who asks, whether they may, and which verb serves it.
 
 use crate::{
-    resource_ids::LEASES,admission, authz, backup, body, call::{Answer, Call, Written}, content, context::ServerContext, convert, credentials::{Credentials, identify}, discovery, eviction, fair, identity::{Attributes, MASTERS, UNAUTHENTICATED, User}, intake::Counted, listen::PeerCertificate, openapi, options::DeleteOptions, pages, party::Party, pod_logs, registry::Resource, request::{Query, ResourcePath, Route, route}, respond::{Body, Form, Shape, self}, reviews, scale, shape, standing, verbs::{patch::PatchType, self}};
+    admission, authz, backup, body,
+    call::{Answer, Call, Written},
+    content,
+    context::ServerContext,
+    convert,
+    credentials::{Credentials, identify},
+    discovery, eviction, fair,
+    identity::{Attributes, MASTERS, UNAUTHENTICATED, User},
+    intake::Counted,
+    listen::PeerCertificate,
+    openapi,
+    options::DeleteOptions,
+    pages,
+    party::Party,
+    pod_logs,
+    registry::Resource,
+    request::{Query, ResourcePath, Route, route},
+    resource_ids::LEASES,
+    respond::{self, Body, Form, Shape},
+    reviews, scale, shape, standing,
+    verbs::{self, patch::PatchType},
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use kube_store::status::Status;
@@ -582,20 +603,14 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     // A subresource is part of its object: it takes no other verbs, and a right to one is no right to make or delete objects.
     let takes = match path.subresource.as_str() {
         "status" | "scale" => matches!(verb, "get" | "patch" | "update"),
-        other => {
-            let mut rows = crate::builtin::SUBRESOURCES.iter();
-            rows.find(|it| it.0 == &*resource.id && it.1 == other)
-                .is_none_or(|it| it.5.contains(&verb))
-        }
+        other => resource.subresource(other).is_none_or(|it| it.verbs.contains(&verb)),
     };
     let known = match path.subresource.as_str() {
         "" => true,
         other if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&other) => true,
         "status" => served.is_some_and(|it| it.status),
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
-        other => crate::builtin::SUBRESOURCES
-            .iter()
-            .any(|it| it.0 == &*resource.id && it.1 == other),
+        other => resource.subresource(other).is_some(),
     };
     match (known, resource.is_builtin()) {
         (true, _) if !takes => Err(Status::method_not_allowed()),
@@ -789,7 +804,8 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
             call.subresource.clear();
             // Of the query only this is read: the other options are those of a POST.
             let dry_run = call.write_options("CreateOptions", false)?.dry_run;
-            let mut options = verbs::delete::read_options(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
+            let mut options =
+                verbs::delete::read_options(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
             options.dry_run |= dry_run;
             eviction::evict(call, &options).await?;
         }

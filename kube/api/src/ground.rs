@@ -1,10 +1,10 @@
 //! What the server gives to its own controllers besides objects: keys and permissions.
 
 use crate::{
+    context::ServerContext,
     controllers::{Ground, TokenClaims, Unsignable},
     csr,
     identity::{Attributes, Decision, User},
-    context::ServerContext,
     tokens,
 };
 use jiff::Timestamp;

@@ -7,7 +7,7 @@ use crate::{
     options::{DeleteOptions, Propagation, WriteOptions},
     registry::{Registry, Resource},
     request::Query,
-    verbs::{patch::PatchType, self},
+    verbs::{self, patch::PatchType},
     wake::Subscription,
 };
 use kube_store::{Object, Store, status::Status};

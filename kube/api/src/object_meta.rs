@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// Paths of fields that a write neither changes nor owns.
+pub type ResetFields = &'static [&'static [&'static str]];
+
 /// A timestamp as `metav1.Time` writes it: whole seconds, UTC.
 pub fn seconds(now: jiff::Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -22,4 +25,11 @@ pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
 /// A text of the metadata, empty when absent.
 pub fn metadata_text<'v>(value: &'v Value, key: &str) -> &'v str {
     value["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// The seconds of grace that a deletion under way still gives.
+pub fn grace_left(value: &Value) -> i64 {
+    value["metadata"]["deletionGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or_default()
 }

@@ -1,19 +1,12 @@
 //! Who owns which field of an object: `metadata.managedFields`, as the store keeps them for one call.
 
 use crate::{
-    call::Call,
-    conversion::Converter,
-    convert,
-    group_version::split_api_version,
-    options::WriteOptions,
-    registry::Resource,
+    call::Call, conversion::Converter, convert, group_version::split_api_version, object_meta::ResetFields,
+    options::WriteOptions, registry::Resource,
 };
 use kube_store::{managed, schema::Schema};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Paths of fields that a write neither changes nor owns.
-pub type ResetFields = &'static [&'static [&'static str]];
 
 /// Records in `metadata.managedFields` who wrote what.
 pub fn track(call: &Call<'_>, reset: ResetFields, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
@@ -23,7 +16,12 @@ pub fn track(call: &Call<'_>, reset: ResetFields, old: Option<&Value>, new: &mut
 }
 
 /// Runs `f` with the context of field ownership for this call.
-pub fn with_context<T>(call: &Call<'_>, reset: ResetFields, manager: &str, f: impl FnOnce(&managed::Ctx<'_>) -> T) -> T {
+pub fn with_context<T>(
+    call: &Call<'_>,
+    reset: ResetFields,
+    manager: &str,
+    f: impl FnOnce(&managed::Ctx<'_>) -> T,
+) -> T {
     let schema = call.resource.schema(&call.version).unwrap_or_default();
     let served: Vec<String> = call
         .resource

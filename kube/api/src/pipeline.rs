@@ -5,7 +5,10 @@ use crate::{
     admission::{self, Admission, Change, Operation, Review},
     bounds,
     call::{Answer, Call, Written},
-    content, convert, kinds,
+    content,
+    context::ServerContext,
+    convert,
+    kinds::{self, Strategy},
     object_meta::metadata,
     options::WriteOptions,
     ownership,
@@ -109,6 +112,18 @@ fn each_plugin(
     Ok(())
 }
 
+/// Keeps others from taking what this write may take, and only one may have, until the write is decided; see also
+/// `Strategy::is_taken_when_published`.
+pub async fn allocating<'s>(
+    server: &'s ServerContext,
+    strategy: &dyn Strategy,
+) -> Option<tokio::sync::MutexGuard<'s, ()>> {
+    match strategy.allocates() {
+        true => Some(server.allocating.lock().await),
+        false => None,
+    }
+}
+
 /// How a new state came about; decides what is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -132,6 +147,7 @@ pub async fn write_update(
     options: &WriteOptions,
     source: Source,
 ) -> Result<Option<Written>, Status> {
+    let strategy = kinds::of(call);
     keep_server_metadata(call, old, &mut new)?;
     if source != Source::Apply {
         let decoded = content::decode(call, &mut new, options);
@@ -144,7 +160,7 @@ pub async fn write_update(
         })?;
     }
     separate_status(call, old, &mut new);
-    kinds::prepare_update(call, old, &mut new)?;
+    strategy.prepare_for_update(call, old, &mut new)?;
     content::default(call, &mut new);
     if source != Source::Apply {
         ownership::track(call, kinds::reset_fields(call), Some(old), &mut new, options);
@@ -158,19 +174,19 @@ pub async fn write_update(
     if admission::mutate(call, change, &mut new).await? {
         keep_server_metadata(call, old, &mut new)?;
         separate_status(call, old, &mut new);
-        kinds::prepare_update(call, old, &mut new)?;
+        strategy.prepare_for_update(call, old, &mut new)?;
     }
     content::validate(call, &new, Some(old))?;
-    kinds::check_allowed(call, Some(old), &new)?;
+    strategy.check_allowed(call, Some(old), &new)?;
     ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     let server = call.server.clone();
-    let allocating = kinds::allocating(&server, call).await;
-    kinds::settle_update(call, old, &mut new)?;
+    let allocating = allocating(&server, strategy).await;
+    strategy.begin_update(call, old, &mut new)?;
     set_generation(call, old, &mut new);
-    kinds::finish_update(call, &mut new);
+    strategy.finish_update(call, &mut new);
     let name = call.name.clone();
-    let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
+    let remove = current.terminating && no_finalizers(&new) && strategy.may_vanish(call, &new);
     // A write that changes nothing still brings an old object to its definition's storage version: so it is migrated.
     if !remove && managed::no_op(old, &new) && !convert::is_outdated(&call.resource, current) {
         return Ok(Some(Written {
@@ -199,7 +215,7 @@ pub async fn write_update(
         .commit(&id, call.store_namespace(), &name, expect, |revision| {
             (!remove).then(|| Object::encode(&id, new, revision))
         });
-    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
+    let allocating = allocating.filter(|_| strategy.is_taken_when_published());
     let (revision, object) = match committed {
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
@@ -310,20 +326,9 @@ fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
                 };
             }
             // What a controller notes beside the status; custom resources have none of it.
-            let fields: &[&str] = match call.id().as_ref() {
-                _ if !call.resource.is_builtin() => &["managedFields"],
-                "volumeattachments.storage.k8s.io" | "validatingadmissionpolicies.admissionregistration.k8s.io" => {
-                    &["managedFields"]
-                }
-                "deployments.apps" => &["annotations", "finalizers", "ownerReferences", "managedFields"],
-                "pods" => &["labels", "annotations", "finalizers", "managedFields"],
-                _ => &[
-                    "labels",
-                    "annotations",
-                    "finalizers",
-                    "ownerReferences",
-                    "managedFields",
-                ],
+            let fields = match call.resource.is_builtin() {
+                true => kinds::of(call).status_metadata(),
+                false => &["managedFields"],
             };
             let kept_metadata = metadata(&mut kept);
             for key in fields {
@@ -355,15 +360,11 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
         let found = of["metadata"][key].as_object();
         found.filter(|it| !it.is_empty())
     }
-    match call.id().as_ref() {
-        // The one kind whose annotations count: its controller copies them to ReplicaSets.
-        "deployments.apps" => same &= of_metadata(old, "annotations") == of_metadata(new, "annotations"),
-        // Their labels say which Service they are of.
-        "endpointslices.discovery.k8s.io" => same &= of_metadata(old, "labels") == of_metadata(new, "labels"),
-        // What may change of them means nothing to anybody who counts.
-        "priorityclasses.scheduling.k8s.io" => same = true,
-        _ => {}
+    let strategy = kinds::of(call);
+    if let Some(key) = strategy.generation_metadata() {
+        same &= of_metadata(old, key) == of_metadata(new, key);
     }
+    same |= strategy.has_one_generation();
     if !same {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata(new).insert("generation".into(), generation.into());

@@ -4,7 +4,7 @@
 //! unless Kubernetes itself treats that kind specially.
 
 use crate::{
-    builtin::{self, Traits},
+    builtin::{self, Row, Subresource, Traits},
     conversion::{Converter, autoscaler::Autoscalers},
     group_version::{api_version, split_api_version, version_priority},
     table::{CustomColumns, Printer},
@@ -62,6 +62,8 @@ pub struct Resource {
     pub traits: Traits,
     /// The CustomResourceDefinition that defines it; `None` for a built-in resource.
     pub crd: Option<Crd>,
+    /// Of a built-in resource: subresources beyond `status` and `scale`.
+    pub subresources: &'static [Subresource],
     /// Who converts a built-in resource that is served in more than one version.
     builtin_converter: Option<Converter>,
 }
@@ -125,6 +127,11 @@ impl Resource {
     pub fn reread_since(&self, revision: u64) -> Option<u64> {
         let crd = self.crd.as_ref()?;
         (revision < crd.since).then_some(crd.since)
+    }
+
+    /// A subresource beyond `status` and `scale`.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|it| it.name == name)
     }
 
     /// A served version by name.
@@ -266,28 +273,34 @@ impl Resource {
                 has_its_names: has_its_names(crd),
                 shape: shape_of([spec, names]),
             }),
+            subresources: &[],
             builtin_converter: None,
             group,
             plural,
         })
     }
 
-    /// Makes a built-in resource from its table row.
-    fn from_row(row: &builtin::Row) -> Self {
+    /// Makes a built-in resource from its row.
+    pub fn built_in(
+        row: &Row,
+        printer: Printer,
+        subresources: &'static [Subresource],
+        others: &[&str],
+        deprecation: Option<&str>,
+    ) -> Self {
         let version = |name: &str| Version {
             name: name.into(),
             served: true,
             storage: name == row.version,
             status: row.traits.status,
             scale: None,
-            printer: Printer::built_in(row.group, row.plural),
-            deprecation: row.deprecation().map(str::to_owned),
+            printer: printer.clone(),
+            deprecation: deprecation.map(str::to_owned),
             selectable: Vec::new(),
             raw_schema: Value::Null,
             schema: OnceLock::new(),
         };
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
-        let others = row.other_versions();
         let plugin = || Converter::Plugin(Arc::new(Autoscalers));
         Self {
             id: row.id().into(),
@@ -305,6 +318,7 @@ impl Resource {
             namespaced: row.namespaced,
             traits: row.traits,
             crd: None,
+            subresources,
             builtin_converter: (!others.is_empty()).then(plugin),
         }
     }
@@ -346,14 +360,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in resources.
-    pub fn builtin() -> Self {
+    /// These resources, in order of preference of their groups.
+    pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
         let mut registry = Self {
             groups: Vec::new(),
             generation: 1,
         };
-        for row in builtin::ROWS {
-            registry.insert(Arc::new(Resource::from_row(row)));
+        for resource in resources {
+            registry.insert(Arc::new(resource));
         }
         registry
     }
@@ -436,11 +450,9 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_built_in_registry_finds_by_path_id_and_kind() {
-        let registry = Registry::builtin();
+        let registry = crate::kinds::registry();
         assert_eq!(registry.find("apps", "v1", "deployments").unwrap().kind, "Deployment");
         assert_eq!(&*registry.by_kind("v1", "ConfigMap").unwrap().id, "configmaps");
         assert_eq!(registry.by_id("leases.coordination.k8s.io").unwrap().kind, "Lease");

@@ -15,7 +15,7 @@ use crate::{
     identity::User,
     intake::Intake,
     kept::Kept,
-    limit_events,
+    kinds, limit_events,
     limits::Limits,
     listen,
     local::Local,
@@ -143,7 +143,7 @@ impl Server {
             plugins: options.conversion,
             caller: caller.clone(),
         };
-        let mut registry = Registry::builtin();
+        let mut registry = kinds::registry();
         for object in store.list(crate::resource_ids::CRDS, "").0 {
             definition::register(&mut registry, &converters, &object, false);
         }

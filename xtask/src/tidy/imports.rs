@@ -40,15 +40,26 @@ fn circles(folder: &str, sources: &[Source]) -> Vec<Vec<String>> {
         .filter(|it| !it.is_test())
         .filter_map(|it| Some((module(it.path.strip_prefix(folder)?)?, it)))
         .collect();
-    let edges: BTreeMap<&Module, BTreeSet<&Module>> =
-        files.iter().map(|(module, it)| (module, imports(module, it, &files))).collect();
+    let edges: BTreeMap<&Module, BTreeSet<&Module>> = files
+        .iter()
+        .map(|(module, it)| (module, imports(module, it, &files)))
+        .collect();
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = edges.keys().map(|it| (*it, reach(it, &edges))).collect();
     let mut seen = BTreeSet::new();
     let mut circles = vec![];
     for module in files.keys() {
-        let circle: Vec<&Module> = reached[module].iter().copied().filter(|it| reached[it].contains(module)).collect();
+        let circle: Vec<&Module> = reached[module]
+            .iter()
+            .copied()
+            .filter(|it| reached[it].contains(module))
+            .collect();
         if circle.len() > 1 && seen.insert(circle.clone()) {
-            circles.push(circle.into_iter().map(|it| files[it].path[folder.len()..].to_owned()).collect());
+            circles.push(
+                circle
+                    .into_iter()
+                    .map(|it| files[it].path[folder.len()..].to_owned())
+                    .collect(),
+            );
         }
     }
     circles.sort_by_key(|it: &Vec<String>| std::cmp::Reverse(it.len()));
@@ -89,7 +100,10 @@ fn imports<'a>(own: &Module, source: &Source, files: &'a BTreeMap<Module, &Sourc
     let code = OF_TESTS.replace_all(&code, "");
     // What a first word stands for, besides `crate`, `super` and `self`: a child, or a module that was imported.
     let mut words: BTreeMap<String, Module> = BTreeMap::new();
-    for child in files.keys().filter(|it| it.len() == own.len() + 1 && it.starts_with(own)) {
+    for child in files
+        .keys()
+        .filter(|it| it.len() == own.len() + 1 && it.starts_with(own))
+    {
         words.insert(child[own.len()].clone(), child.clone());
     }
     let mut found = BTreeSet::new();
@@ -157,7 +171,10 @@ fn absolute(own: &Module, path: &str, words: &BTreeMap<String, Module>) -> Optio
 /// The file that a path leads to: of its beginnings that are modules the longest.
 fn nearest<'a>(path: &Module, files: &'a BTreeMap<Module, &Source>) -> Option<&'a Module> {
     let beginnings = (0..=path.len()).rev();
-    beginnings.filter_map(|length| files.get_key_value(&path[..length])).map(|it| it.0).next()
+    beginnings
+        .filter_map(|length| files.get_key_value(&path[..length]))
+        .map(|it| it.0)
+        .next()
 }
 
 #[cfg(test)]
@@ -192,14 +209,20 @@ mod tests {
             ("dispatch.rs", "use crate::verbs;\nfn f() { verbs::get::get() }\n"),
         ];
         assert_eq!(circles(&files), [["dispatch.rs", "verbs/get.rs"]]);
-        let parent = [("a/mod.rs", "mod b;\nfn f() { b::g() }\n"), ("a/b.rs", "use super::f;\n")];
+        let parent = [
+            ("a/mod.rs", "mod b;\nfn f() { b::g() }\n"),
+            ("a/b.rs", "use super::f;\n"),
+        ];
         assert_eq!(circles(&parent), [["a/b.rs", "a/mod.rs"]]);
     }
 
     #[test]
     fn tests_comments_and_declarations_make_no_circle() {
         let files = [
-            ("a/mod.rs", "mod b;\n// crate::c\n#[cfg(test)]\nmod tests {\n    use crate::c;\n}\n"),
+            (
+                "a/mod.rs",
+                "mod b;\n// crate::c\n#[cfg(test)]\nmod tests {\n    use crate::c;\n}\n",
+            ),
             ("a/b.rs", "use super::Thing;\n"),
             ("c.rs", "use crate::a::Thing;\n"),
             ("a/tests.rs", "use crate::c;\n"),

@@ -2,7 +2,6 @@
 
 use super::plugin::Operation;
 use crate::{
-    builtin,
     identity::User,
     options::{DeleteOptions, WriteOptions},
     registry::Resource,
@@ -77,15 +76,10 @@ impl Attributes<'_> {
     pub fn kind(&self, version: &str) -> Value {
         let own = (self.resource.group.as_str(), version, self.resource.kind.as_str());
         let of_subresource = || {
-            let row = builtin::SUBRESOURCES
-                .iter()
-                .find(|it| it.0 == &*self.resource.id && it.1 == self.subresource);
-            row.map(|it| {
-                if it.4.is_empty() {
-                    ("", "v1", it.2)
-                } else {
-                    (it.3, it.4, it.2)
-                }
+            let found = self.resource.subresource(self.subresource)?;
+            Some(match found.version {
+                "" => ("", "v1", found.kind),
+                version => (found.group, version, found.kind),
             })
         };
         let (group, version, kind) = match self.subresource {

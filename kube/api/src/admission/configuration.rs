@@ -120,7 +120,11 @@ impl Hooks {
                     &mut self.validating
                 };
                 let value = object.value();
-                let read = value["webhooks"].as_array().into_iter().flatten().map(AdmissionWebhook::read);
+                let read = value["webhooks"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(AdmissionWebhook::read);
                 let read: Vec<_> = read.map(Arc::new).collect();
                 if deleted || read.is_empty() {
                     webhooks.remove(&name);
@@ -138,7 +142,8 @@ impl Hooks {
                 self.bindings.remove(&name);
             }
             BINDINGS => {
-                self.bindings.insert(name, Arc::new(PolicyBinding::read(&object.value())));
+                self.bindings
+                    .insert(name, Arc::new(PolicyBinding::read(&object.value())));
             }
             _ => {}
         }

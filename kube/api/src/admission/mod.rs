@@ -20,8 +20,8 @@ mod webhooks;
 use crate::{
     call::Call,
     content,
-    scale,
     options::{DeleteOptions, WriteOptions},
+    scale,
 };
 use attributes::{Attributes, Options};
 use configuration::is_exempt;
@@ -60,7 +60,11 @@ fn attributes_of<'a>(call: &'a Call<'_>, operation: Operation, options: Options<
         resource: &call.resource,
         version: &call.version,
         subresource: &call.subresource,
-        namespace: if is_namespace { &call.name } else { call.store_namespace() },
+        namespace: if is_namespace {
+            &call.name
+        } else {
+            call.store_namespace()
+        },
         name: &call.name,
         user: &call.user,
         options,

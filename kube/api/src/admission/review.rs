@@ -1,10 +1,6 @@
 //! One exchange with a webhook: `AdmissionReview` out and back.
 
-use super::{
-    attributes::Attributes,
-    configuration::AdmissionWebhook,
-    failure_policy::FailurePolicy,
-};
+use super::{attributes::Attributes, configuration::AdmissionWebhook, failure_policy::FailurePolicy};
 use crate::context::ServerContext;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::status::Status;

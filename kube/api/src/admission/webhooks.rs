@@ -8,7 +8,7 @@ use super::{
     json_patch,
     review::{self, Patch, ReviewedObjects, Role},
 };
-use crate::{convert, context::ServerContext};
+use crate::{context::ServerContext, convert};
 use kube_store::status::Status;
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -23,7 +23,11 @@ pub struct WebhookRequest<'a> {
 
 impl WebhookRequest<'_> {
     /// The version in which a webhook wants to see the write; `None` when it does not.
-    async fn wanted<'w>(&'w self, webhook: &AdmissionWebhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
+    async fn wanted<'w>(
+        &'w self,
+        webhook: &AdmissionWebhook,
+        object: Option<&Value>,
+    ) -> Result<Option<&'w str>, Status> {
         let Some(version) = webhook.constraints.version(self.write) else {
             return Ok(None);
         };

@@ -1,11 +1,7 @@
 //! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
 
 use crate::{
-    authn::TrustedProxies,
-    local::Local,
-    pki::certificate,
-    pod_admission::SYSTEM_PRIORITIES,
-    resource_ids::PRIORITY_CLASSES,
+    authn::TrustedProxies, kinds::SYSTEM_PRIORITIES, local::Local, pki::certificate, resource_ids::PRIORITY_CLASSES,
 };
 use kube_store::status::Status;
 use rustls::pki_types::{CertificateDer, pem::PemObject};

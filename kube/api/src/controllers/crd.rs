@@ -9,10 +9,7 @@ use super::{
     controller::{Controller, all, seconds, tolerate},
     queue::{Key, Queue},
 };
-use crate::{
-    local::Local,
-    registry,
-};
+use crate::{local::Local, registry};
 use jiff::Timestamp;
 use kube_store::{
     Object,

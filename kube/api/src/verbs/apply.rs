@@ -2,13 +2,10 @@
 
 use crate::{
     call::{Call, Written},
-    content,
-    convert,
-    kinds,
-    object_meta,
+    content, convert, kinds, object_meta,
     options::WriteOptions,
     ownership,
-    pipeline::{Source, self},
+    pipeline::{self, Source},
     verbs,
 };
 use kube_store::{managed, status::Status};

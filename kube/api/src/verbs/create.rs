@@ -1,18 +1,15 @@
 //! POST on a collection.
 
 use crate::{
-    admission::{Change, Operation, self},
+    admission::{self, Change, Operation},
     bounds,
     call::{Answer, Call, Written},
-    content,
-    convert,
-    kinds,
-    object_meta,
+    content, convert, kinds, object_meta,
     options::WriteOptions,
-    ownership,
-    pipeline,
+    ownership, pipeline,
 };
 use kube_store::{
+    managed,
     object::Object,
     status::{FieldError, Status},
     store::{Expect, Refused},
@@ -94,7 +91,9 @@ async fn create_named(
     tracking: Tracking,
 ) -> Result<Written, Status> {
     let uid = uuid::Uuid::new_v4().to_string();
-    let late = kinds::added_late(call, &value);
+    let strategy = kinds::of(call);
+    let is_absent = |it: &&&str| value.pointer(it).is_none_or(Value::is_null);
+    let late: Vec<&str> = strategy.added_late().iter().filter(is_absent).copied().collect();
     begin(call, &mut value, &uid)?;
     content::default(call, &mut value);
     if tracking == Tracking::Update {
@@ -116,13 +115,21 @@ async fn create_named(
         begin(call, &mut value, &uid)?;
     }
     content::validate(call, &value, None)?;
-    kinds::check_allowed(call, None, &value)?;
+    strategy.check_allowed(call, None, &value)?;
     pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();
     let server = call.server.clone();
-    let allocating = kinds::allocating(&server, call).await;
-    kinds::finish_create(call, &mut value)?;
+    let allocating = pipeline::allocating(&server, strategy).await;
+    let before = strategy.status_manager().map(|it| (it, value.clone()));
+    strategy.begin_create(call, &mut value)?;
+    if let Some((manager, before)) = before {
+        let main = std::mem::replace(&mut call.subresource, "status".to_owned());
+        ownership::with_context(call, kinds::reset_fields(call), manager, |it| {
+            managed::update(Some(&before), &mut value, it);
+        });
+        call.subresource = main;
+    }
     if options.dry_run {
         if call
             .server
@@ -150,7 +157,7 @@ async fn create_named(
         .commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
             Some(Object::encode(&id, value, revision))
         });
-    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
+    let allocating = allocating.filter(|_| strategy.is_taken_when_published());
     let (revision, object) = committed.map_err(|refused| match refused {
         Refused::TooLarge => call.too_large(),
         Refused::NoRoom => call.no_room(),
@@ -201,18 +208,17 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
     } else {
         metadata.remove("namespace");
     }
-    // A CSIDriver has none until it changes first.
-    if call.resource.traits.generation && call.id().as_ref() != "csidrivers.storage.k8s.io" {
+    let strategy = kinds::of(call);
+    if call.resource.traits.generation && strategy.is_made_with_generation() {
         metadata.insert("generation".into(), 1.into());
     }
-    // A node says what it has when it joins.
     if call.served().status
-        && call.id().as_ref() != "nodes"
+        && !strategy.is_made_with_status()
         && let Some(map) = value.as_object_mut()
     {
         map.remove("status");
     }
-    kinds::prepare_create(call, value)
+    strategy.prepare_for_create(call, value)
 }
 
 /// The namespace comes from the path; the body may repeat it.

@@ -1,13 +1,9 @@
 //! DELETE on a named object and on a collection.
 
 use crate::{
-    admission::{Operation, self},
+    admission::{self, Operation},
     call::{Answer, Call, Written},
-    content,
-    convert,
-    crd,
-    kinds,
-    object_meta,
+    content, convert, crd, kinds, object_meta,
     options::{DeleteOptions, Propagation, WriteOptions},
     pipeline,
 };
@@ -156,7 +152,7 @@ pub async fn delete_all(call: &mut Call<'_>, objects: &[Arc<Object>], options: &
 }
 
 async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided, Status> {
-    kinds::check_delete(call)?;
+    kinds::of(call).check_delete(call)?;
     loop {
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
@@ -207,8 +203,8 @@ async fn delete_once(
     if call.is_crd() && !current.terminating {
         crd::hold(&mut new);
     }
-    let grace = kinds::grace_seconds(call, &new, options.grace_seconds);
-    let shorter = current.terminating && kinds::grace_left(&new) > grace;
+    let grace = kinds::of(call).grace_seconds(call, &new, options.grace_seconds);
+    let shorter = current.terminating && object_meta::grace_left(&new) > grace;
     if shorter {
         object_meta::metadata(&mut new).insert("deletionGracePeriodSeconds".into(), grace.into());
     }
@@ -216,7 +212,7 @@ async fn delete_once(
         .as_array()
         .is_some_and(|it| !it.is_empty())
         || grace > 0
-        || !kinds::may_vanish(call, &new);
+        || !kinds::of(call).may_vanish(call, &new);
     if held {
         let grace_period = std::time::Duration::from_secs(u64::try_from(grace).unwrap_or_default());
         let ends = call.now.checked_add(grace_period).unwrap_or(jiff::Timestamp::MAX);
@@ -224,7 +220,7 @@ async fn delete_once(
             object_meta::metadata(&mut new).insert("deletionTimestamp".into(), object_meta::seconds(ends).into());
         }
         if !current.terminating {
-            kinds::mark_terminating(call, &mut new);
+            kinds::of(call).mark_terminating(call, &mut new);
             let metadata = object_meta::metadata(&mut new);
             metadata.insert("deletionTimestamp".into(), object_meta::seconds(ends).into());
             if call.resource.id.as_ref() != "namespaces" {

@@ -2,11 +2,9 @@
 
 use crate::{
     call::{Call, Written},
-    content,
-    convert,
-    object_meta,
+    content, convert, object_meta,
     options::{FieldValidation, WriteOptions},
-    pipeline::{Source, self},
+    pipeline::{self, Source},
     verbs::update,
 };
 use kube_store::{

@@ -2,11 +2,9 @@
 
 use crate::{
     call::{Call, Written},
-    content,
-    convert,
-    object_meta,
+    content, convert, object_meta,
     options::WriteOptions,
-    pipeline::{Source, self},
+    pipeline::{self, Source},
     verbs,
 };
 use kube_store::status::{FieldError, Status};

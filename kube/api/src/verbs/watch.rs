@@ -7,12 +7,12 @@
 use crate::{
     buffers::Account,
     call::Call,
+    context::ServerContext,
     convert,
     rates::too_many,
     registry::Resource,
     respond::Shape,
     selection::Selection,
-    context::ServerContext,
     shape,
     table::IncludeObject,
     verbs::list,
