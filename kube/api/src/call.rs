@@ -38,23 +38,23 @@ pub struct Call<'a> {
 }
 
 /// What a write answers.
-pub enum Answer {
+pub enum WriteAnswer {
     Stored(Arc<Object>),
     Value(Value),
 }
 
 /// The result of a write.
-pub struct Written {
+pub struct WriteResponse {
     pub code: u16,
-    pub answer: Answer,
+    pub answer: WriteAnswer,
 }
 
-impl Written {
+impl WriteResponse {
     /// The answer as a value.
     pub fn into_value(self) -> Value {
         match self.answer {
-            Answer::Stored(object) => object.value(),
-            Answer::Value(value) => value,
+            WriteAnswer::Stored(object) => object.value(),
+            WriteAnswer::Value(value) => value,
         }
     }
 }

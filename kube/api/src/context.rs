@@ -9,9 +9,9 @@ use crate::{
     callout::Caller,
     clock::Clock,
     fair::Fair,
-    identity::{Attributes, Decision, User},
+    identity::{AccessDecision, Attributes, User},
     intake::Intake,
-    kept::Kept,
+    kept::KeptObjects,
     limits::Limits,
     pages::Page,
     party::Parties,
@@ -22,7 +22,7 @@ use crate::{
     registry::Registry,
     reports::Reports,
     snapshots::Snapshots,
-    standing::Standing,
+    standing::OpenWatches,
     wake::Wake,
 };
 use arc_swap::ArcSwap;
@@ -57,7 +57,7 @@ pub struct ServerContext {
     /// Whose user is whose.
     pub parties: Arc<Parties>,
     /// What clients keep here.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptObjects>,
     /// How fast they write.
     pub rates: Rates,
     /// What waits for their watches to be read.
@@ -66,7 +66,7 @@ pub struct ServerContext {
     pub reports: Reports,
     pub limits: Limits,
     /// Those who watch, and whether they still may.
-    pub standing: Arc<Standing>,
+    pub standing: Arc<OpenWatches>,
     /// Lists that are walked page by page.
     pub snapshots: Snapshots,
     pub stop: CancellationToken,
@@ -81,7 +81,7 @@ pub struct ServerContext {
     pub ready: AtomicBool,
     pub shutdown_delay: Duration,
     pub durability: Durability,
-    pub queue: Arc<persist::Queue>,
+    pub queue: Arc<persist::WriteQueue>,
 }
 
 impl ServerContext {
@@ -123,13 +123,13 @@ impl ServerContext {
     }
 
     /// What authorization says.
-    pub fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
+    pub fn authorize(&self, user: &User, attributes: &Attributes) -> AccessDecision {
         self.rbac.authorize(user, attributes)
     }
 
     /// Whether a user may do something.
     pub fn may(&self, user: &User, attributes: &Attributes) -> bool {
-        matches!(self.authorize(user, attributes), Decision::Allow(_))
+        matches!(self.authorize(user, attributes), AccessDecision::Allow(_))
     }
 
     /// Whether webhooks are asked: not for the first objects, which must be there whoever is not.

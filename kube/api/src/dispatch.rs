@@ -2,7 +2,7 @@
 
 use crate::{
     admission, authz, backup, body,
-    call::{Answer, Call, Written},
+    call::{Call, WriteAnswer, WriteResponse},
     content,
     context::ServerContext,
     convert,
@@ -145,7 +145,7 @@ impl Asked<'_> {
     /// The answer of who does not get one.
     async fn seat(&self, is_urgent: bool) -> Result<Option<fair::Seat>, Response<Body>> {
         let (fair, client) = (&self.server.fair, &*self.party.client);
-        let kind = fair::Kind::of(self.method);
+        let kind = fair::SeatKind::of(self.method);
         let seat = match self.rank {
             Rank::Own => return Ok(None),
             Rank::Client if !is_urgent => fair.seat(client, kind).await,
@@ -696,9 +696,9 @@ async fn write(
                 now: call.now,
             };
             let value = reviews::create(deps, &call.user, resource, &call.namespace, &call.name, value)?;
-            Written {
+            WriteResponse {
                 code: 201,
-                answer: Answer::Value(value),
+                answer: WriteAnswer::Value(value),
             }
         }
         "create" if !call.subresource.is_empty() => create_subresource(call, media, &bytes).await?,
@@ -731,11 +731,13 @@ async fn write(
     };
     let code = written.code;
     match written.answer {
-        Answer::Stored(object) if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty => {
+        WriteAnswer::Stored(object)
+            if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty =>
+        {
             Ok(respond::bytes(code, form, object.json.clone(), false))
         }
         answer => {
-            let value = Written { code, answer }.into_value();
+            let value = WriteResponse { code, answer }.into_value();
             let status = value["kind"] == "Status";
             let value = if status {
                 value
@@ -755,7 +757,7 @@ fn delete_body(media: &str, bytes: &Bytes) -> Result<Option<Value>, Status> {
     }
 }
 
-async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<WriteResponse, Status> {
     let kind = match media {
         "application/json-patch+json" => PatchType::Json,
         "application/merge-patch+json" => PatchType::Merge,
@@ -784,7 +786,7 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
 }
 
 /// `eviction` and `binding` of a pod.
-async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<WriteResponse, Status> {
     let mut value = body::parse_any(bytes, media)?;
     if call.subresource == "eviction" {
         let options = call.write_options("CreateOptions", false)?;
@@ -818,9 +820,9 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
         }
         _ => return Err(Status::method_not_allowed()),
     }
-    Ok(Written {
+    Ok(WriteResponse {
         code: 201,
-        answer: Answer::Value(success),
+        answer: WriteAnswer::Value(success),
     })
 }
 

@@ -4,7 +4,7 @@ use crate::{
     context::ServerContext,
     controllers::{Ground, TokenClaims, Unsignable},
     csr,
-    identity::{Attributes, Decision, User},
+    identity::{AccessDecision, Attributes, User},
     tokens,
 };
 use jiff::Timestamp;
@@ -64,9 +64,9 @@ impl Ground for ServerGround {
         )))
     }
 
-    fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
+    fn authorize(&self, user: &User, attributes: &Attributes) -> AccessDecision {
         self.server
             .upgrade()
-            .map_or(Decision::NoOpinion, |it| it.authorize(user, attributes))
+            .map_or(AccessDecision::NoOpinion, |it| it.authorize(user, attributes))
     }
 }

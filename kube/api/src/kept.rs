@@ -36,20 +36,20 @@ struct Count {
 }
 
 /// What is kept on one server.
-pub struct Kept {
+pub struct KeptObjects {
     limits: Limits,
     parties: Arc<Parties>,
     shelves: Mutex<HashMap<Shelf, Count>>,
 }
 
 /// Room for what is being written, until it is counted as what was written.
-pub struct Place {
-    kept: Arc<Kept>,
+pub struct KeptPlace {
+    kept: Arc<KeptObjects>,
     shelf: Shelf,
     count: Count,
 }
 
-impl Drop for Place {
+impl Drop for KeptPlace {
     fn drop(&mut self) {
         self.kept.take_off(&self.shelf, self.count);
     }
@@ -61,7 +61,7 @@ pub struct Full {
     pub status: Status,
 }
 
-impl Kept {
+impl KeptObjects {
     /// Counts what a store has.
     pub fn new(limits: Limits, parties: Arc<Parties>, store: &Store) -> Arc<Self> {
         let kept = Self {
@@ -142,7 +142,7 @@ impl Kept {
         user: &User,
         before: Option<usize>,
         value: &Value,
-    ) -> Result<Option<Place>, Full> {
+    ) -> Result<Option<KeptPlace>, Full> {
         let bytes = || serde_json::to_vec(value).map_or(0, |it| it.len());
         match (id, before) {
             (EVENTS, _) => {
@@ -192,7 +192,7 @@ impl Kept {
         shelf: Shelf,
         count: Count,
         refuse: impl FnOnce(Count) -> Option<Full>,
-    ) -> Result<Option<Place>, Full> {
+    ) -> Result<Option<KeptPlace>, Full> {
         // Two that come at once do not both find the last place.
         let mut shelves = self.shelves.lock();
         let now = shelves.entry(shelf.clone()).or_default();
@@ -203,7 +203,7 @@ impl Kept {
         now.open += count.open;
         now.bytes += count.bytes;
         drop(shelves);
-        Ok(Some(Place {
+        Ok(Some(KeptPlace {
             kept: self.clone(),
             shelf,
             count,

@@ -2,9 +2,9 @@
 //! admission, and the commit itself.
 
 use crate::{
-    admission::{self, Admission, Change, Operation, Review},
+    admission::{self, Admission, AdmissionOperation, ObjectChange, Review},
     bounds,
-    call::{Answer, Call, Written},
+    call::{Call, WriteAnswer, WriteResponse},
     content,
     context::ServerContext,
     convert,
@@ -56,7 +56,7 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
 /// The status of the plug-in that refuses.
 pub fn ask_plugins(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     object: &mut Value,
     options: &WriteOptions,
@@ -72,7 +72,7 @@ pub fn ask_plugins(
 /// The status of the plug-in that refuses.
 pub fn ask_validating_plugins(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     object: &Value,
     options: &WriteOptions,
@@ -84,7 +84,7 @@ pub fn ask_validating_plugins(
 
 fn each_plugin(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     options: &WriteOptions,
     mut ask: impl FnMut(&dyn Admission, &Review<'_>) -> Result<Vec<String>, Status>,
@@ -146,7 +146,7 @@ pub async fn write_update(
     mut new: Value,
     options: &WriteOptions,
     source: Source,
-) -> Result<Option<Written>, Status> {
+) -> Result<Option<WriteResponse>, Status> {
     let strategy = kinds::of(call);
     keep_server_metadata(call, old, &mut new)?;
     if source != Source::Apply {
@@ -165,9 +165,9 @@ pub async fn write_update(
     if source != Source::Apply {
         ownership::track(call, kinds::reset_fields(call), Some(old), &mut new, options);
     }
-    ask_plugins(call, Operation::Update, Some(old), &mut new, options)?;
-    let change = Change {
-        operation: Operation::Update,
+    ask_plugins(call, AdmissionOperation::Update, Some(old), &mut new, options)?;
+    let change = ObjectChange {
+        operation: AdmissionOperation::Update,
         old: Some(old),
         options,
     };
@@ -178,7 +178,7 @@ pub async fn write_update(
     }
     content::validate(call, &new, Some(old))?;
     strategy.check_allowed(call, Some(old), &new)?;
-    ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
+    ask_validating_plugins(call, AdmissionOperation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     let server = call.server.clone();
     let allocating = allocating(&server, strategy).await;
@@ -189,15 +189,15 @@ pub async fn write_update(
     let remove = current.terminating && no_finalizers(&new) && strategy.may_vanish(call, &new);
     // A write that changes nothing still brings an old object to its definition's storage version: so it is migrated.
     if !remove && managed::no_op(old, &new) && !convert::is_outdated(&call.resource, current) {
-        return Ok(Some(Written {
+        return Ok(Some(WriteResponse {
             code: 200,
             answer: answer(call, current).await?,
         }));
     }
     if options.dry_run {
-        return Ok(Some(Written {
+        return Ok(Some(WriteResponse {
             code: 200,
-            answer: Answer::Value(new),
+            answer: WriteAnswer::Value(new),
         }));
     }
     // What goes takes no room.
@@ -230,10 +230,10 @@ pub async fn write_update(
     drop((allocating, place));
     let answer = match (object, answered) {
         (Some(object), _) => answer(call, &object).await?,
-        (None, Some(value)) => Answer::Value(value),
+        (None, Some(value)) => WriteAnswer::Value(value),
         (None, None) => answer(call, current).await?,
     };
-    Ok(Some(Written { code: 200, answer }))
+    Ok(Some(WriteResponse { code: 200, answer }))
 }
 
 /// Why an object could not be decoded, without its kind; `None` of another error.
@@ -255,12 +255,12 @@ pub fn bad_patch(result: &Value, status: &Status) -> Status {
 ///
 /// # Errors
 /// 500 when its conversion fails.
-pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<Answer, Status> {
+pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<WriteAnswer, Status> {
     if convert::is_in(&call.resource, &call.version, object) && !convert::is_outdated(&call.resource, object) {
-        return Ok(Answer::Stored(object.clone()));
+        return Ok(WriteAnswer::Stored(object.clone()));
     }
     let value = convert::value(&call.resource, &call.version, object).await?;
-    Ok(Answer::Value(value))
+    Ok(WriteAnswer::Value(value))
 }
 
 fn no_finalizers(value: &Value) -> bool {

@@ -14,7 +14,7 @@ use crate::{
     fair::Fair,
     identity::User,
     intake::Intake,
-    kept::Kept,
+    kept::KeptObjects,
     kinds, limit_events,
     limits::Limits,
     listen,
@@ -29,7 +29,7 @@ use crate::{
     reports,
     respond::Body,
     snapshots::Snapshots,
-    standing::{self, Standing},
+    standing::{self, OpenWatches},
     tls,
     wake::Wake,
 };
@@ -155,9 +155,9 @@ impl Server {
             authenticator = authenticator.with_front_proxy(trusted)?;
         }
         let (authenticator, rbac) = (Arc::new(authenticator), Arc::new(Rbac::new(store.clone())));
-        let standing = Arc::new(Standing::new(authenticator.clone(), rbac.clone()));
+        let standing = Arc::new(OpenWatches::new(authenticator.clone(), rbac.clone()));
         let parties = Arc::new(Parties(options.parties));
-        let kept = Kept::new(options.limits.clone(), parties.clone(), &store);
+        let kept = KeptObjects::new(options.limits.clone(), parties.clone(), &store);
         let (reports, told) = reports::reports();
         let on_publish = {
             let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());

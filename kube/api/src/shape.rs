@@ -6,7 +6,7 @@ use crate::{
     registry::Resource,
     respond::Shape,
     table::{self, Columns, Form, IncludeObject, Printer},
-    verbs::list::{self, Page},
+    verbs::list::{self, ListPage},
 };
 use jiff::Timestamp;
 use kube_store::status::Status;
@@ -79,7 +79,7 @@ fn go_list_type(call: &Call<'_>) -> String {
 ///
 /// # Errors
 /// 400 for a bad `includeObject`, 406 for a shape of single objects.
-pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status> {
+pub fn list(call: &Call<'_>, shape: &Shape, page: &ListPage) -> Result<Value, Status> {
     let values = || -> Vec<Value> {
         page.objects
             .iter()

@@ -19,13 +19,13 @@ const SNAPSHOTS_MAX: usize = 64;
 const BYTES_MAX: usize = 128 << 20;
 
 /// The objects of one collection at one revision, in key order.
-pub type Objects = Arc<[Arc<Object>]>;
+pub type SnapshotObjects = Arc<[Arc<Object>]>;
 
 struct Snapshot {
     resource: Arc<str>,
     namespace: String,
     revision: u64,
-    objects: Objects,
+    objects: SnapshotObjects,
     bytes: usize,
     used: Instant,
 }
@@ -52,7 +52,7 @@ pub struct Snapshots(Arc<Mutex<SnapshotList>>);
 
 impl Snapshots {
     /// The objects that a walk began with.
-    pub fn find(&self, resource: &str, namespace: &str, revision: u64) -> Option<Objects> {
+    pub fn find(&self, resource: &str, namespace: &str, revision: u64) -> Option<SnapshotObjects> {
         let mut kept = self.0.lock();
         let found = kept
             .snapshots
@@ -63,7 +63,7 @@ impl Snapshots {
     }
 
     /// Keeps what a walk begins with.
-    pub fn keep(&self, resource: &Arc<str>, namespace: &str, revision: u64, objects: Objects) {
+    pub fn keep(&self, resource: &Arc<str>, namespace: &str, revision: u64, objects: SnapshotObjects) {
         let now = Instant::now();
         let bytes = objects.iter().map(|it| it.json.len()).sum();
         let mut kept = self.0.lock();

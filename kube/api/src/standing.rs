@@ -7,10 +7,10 @@
 //! many changes with many watches cost a few looks a second, however many they are.
 
 use crate::{
-    authn::{Authenticator, Ground},
+    authn::{Authenticator, BoundObject},
     authz::{Lost, Rbac},
     credentials::Credentials,
-    identity::{Attributes, Decision, MASTERS, User},
+    identity::{AccessDecision, Attributes, MASTERS, User},
     respond::Body,
 };
 use bytes::Bytes;
@@ -41,7 +41,7 @@ struct Entry {
     credentials: Credentials,
     user: User,
     attributes: Attributes,
-    grounds: Box<[Ground]>,
+    grounds: Box<[BoundObject]>,
     end: CancellationToken,
 }
 
@@ -51,7 +51,7 @@ struct Taken {
     /// Whatever it is: everybody is asked.
     everything: bool,
     lost: Lost,
-    grounds: HashSet<Ground>,
+    grounds: HashSet<BoundObject>,
 }
 
 impl Taken {
@@ -73,11 +73,11 @@ struct Entries {
     all: HashMap<u64, Arc<Entry>>,
     next: u64,
     /// How many entries stand on an object.
-    grounds: HashMap<Ground, usize>,
+    grounds: HashMap<BoundObject, usize>,
 }
 
 /// Those who watch, and what they may have lost.
-pub struct Standing {
+pub struct OpenWatches {
     authenticator: Arc<Authenticator>,
     rbac: Arc<Rbac>,
     entries: Mutex<Entries>,
@@ -97,7 +97,7 @@ fn ground_resource(resource: &str, change: Change) -> Option<&'static str> {
     resources.iter().copied().find(|it| *it == resource)
 }
 
-impl Standing {
+impl OpenWatches {
     /// Nobody watches yet. Who does is asked for again by these.
     pub fn new(authenticator: Arc<Authenticator>, rbac: Arc<Rbac>) -> Self {
         Self {
@@ -161,7 +161,12 @@ impl Standing {
     /// Whether the same request would be answered now.
     fn holds(&self, entry: &Entry) -> bool {
         let now = entry.credentials.identify(&self.authenticator, &self.rbac);
-        now.is_ok_and(|it| matches!(self.rbac.authorize(&it.user, &entry.attributes), Decision::Allow(_)))
+        now.is_ok_and(|it| {
+            matches!(
+                self.rbac.authorize(&it.user, &entry.attributes),
+                AccessDecision::Allow(_)
+            )
+        })
     }
 
     /// Looks once at whom it concerns, and ends what may not go on.
@@ -186,7 +191,7 @@ impl Standing {
 
 /// The place of one watch among those that are asked about. Dropping it gives the place up.
 struct Held {
-    standing: Arc<Standing>,
+    standing: Arc<OpenWatches>,
     number: u64,
     entry: Arc<Entry>,
 }
@@ -207,7 +212,7 @@ impl Drop for Held {
 }
 
 /// Looks after what was taken away, until the server stops.
-pub async fn run(standing: Arc<Standing>, stop: CancellationToken) {
+pub async fn run(standing: Arc<OpenWatches>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -230,7 +235,7 @@ pub async fn run(standing: Arc<Standing>, stop: CancellationToken) {
 /// An answer that goes on for as long as whoever asked may have it, and no longer than the credential is good for. It ends as
 /// one whose time is over: who comes again is told why not.
 pub fn while_it_stands(
-    standing: &Arc<Standing>,
+    standing: &Arc<OpenWatches>,
     stop: &CancellationToken,
     credentials: Credentials,
     user: &User,

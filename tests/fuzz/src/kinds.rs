@@ -4,7 +4,7 @@ use super::{part, text};
 use jiff::Timestamp;
 use kube_api::{
     builtin_schemas, kinds,
-    table::{self, Form, IncludeObject, Printer},
+    table::{self, Form, IncludeObject},
 };
 use kube_store::{
     managed,
@@ -48,12 +48,7 @@ pub fn live_through((group, version, kind): (&str, &str, &str), mut value: Value
     let (mut errors, _) = metadata::validate_metadata(&value["metadata"], rule, true, true);
     errors.extend(kinds::validate(group, kind, &value, None));
     errors.extend(kinds::validate(group, kind, &value, Some(&again)));
-    let plural = match kind.to_ascii_lowercase() {
-        it if it == "endpoints" => it,
-        it if it.ends_with('s') => format!("{it}es"),
-        it => it.strip_suffix('y').map_or(format!("{it}s"), |it| format!("{it}ies")),
-    };
-    let printer = Printer::built_in(group, &plural);
+    let printer = kinds::printer(group, kind);
     let form = Form {
         version: "v1",
         include: IncludeObject::Metadata,

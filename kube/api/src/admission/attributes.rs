@@ -1,6 +1,6 @@
 //! One write as webhooks and policies see it.
 
-use super::plugin::Operation;
+use super::plugin::AdmissionOperation;
 use crate::{
     identity::User,
     options::{DeleteOptions, WriteOptions},
@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// What is written, and by whom. The object itself goes beside it: it changes on its way. Made for every write while
 /// anything is configured, so it only points.
 #[derive(Clone, Copy)]
-pub struct Attributes<'a> {
-    pub operation: Operation,
+pub struct AdmissionAttributes<'a> {
+    pub operation: AdmissionOperation,
     pub resource: &'a Arc<Resource>,
     /// The version of the request.
     pub version: &'a str,
@@ -36,7 +36,7 @@ pub enum Options<'a> {
     Delete(&'a DeleteOptions),
 }
 
-impl Attributes<'_> {
+impl AdmissionAttributes<'_> {
     /// Whether nothing of it will be stored.
     pub fn is_dry_run(&self) -> bool {
         match self.options {
@@ -52,8 +52,8 @@ impl Attributes<'_> {
             Options::Write(it) => it,
         };
         let kind = match self.operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update | Operation::Delete => "UpdateOptions",
+            AdmissionOperation::Create => "CreateOptions",
+            AdmissionOperation::Update | AdmissionOperation::Delete => "UpdateOptions",
         };
         let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         if options.dry_run {

@@ -1,13 +1,13 @@
 //! Webhook configurations and policies, compiled once per revision and kept beside the store.
 
 use super::{
-    attributes::Attributes,
+    attributes::AdmissionAttributes,
     expressions::{CONDITION_VARIABLES, MatchCondition},
     failure_policy::FailurePolicy,
     policy::{Policy, PolicyBinding},
     rules::{Constraints, texts},
 };
-use crate::callout::Target;
+use crate::callout::WebhookTarget;
 use kube_store::{
     Object, Store,
     store::{Change, Event},
@@ -43,7 +43,7 @@ pub struct AdmissionWebhook {
     pub reinvocation: bool,
     pub allows_dry_run: bool,
     pub review_version: ReviewVersion,
-    pub target: Result<Target, String>,
+    pub target: Result<WebhookTarget, String>,
 }
 
 impl AdmissionWebhook {
@@ -65,7 +65,7 @@ impl AdmissionWebhook {
                 .iter()
                 .find_map(known)
                 .unwrap_or(ReviewVersion::V1),
-            target: Target::read(&webhook["clientConfig"]),
+            target: WebhookTarget::read(&webhook["clientConfig"]),
         }
     }
 }
@@ -155,12 +155,12 @@ impl Hooks {
     }
 
     /// Whether some mutating webhook may want to see a write.
-    pub fn may_mutate(&self, write: &Attributes<'_>) -> bool {
+    pub fn may_mutate(&self, write: &AdmissionAttributes<'_>) -> bool {
         self.mutating().any(|it| it.constraints.version(write).is_some())
     }
 
     /// Whether some validating webhook or policy may want to see a write.
-    pub fn may_validate(&self, write: &Attributes<'_>) -> bool {
+    pub fn may_validate(&self, write: &AdmissionAttributes<'_>) -> bool {
         let is_policy = || self.policies.values().any(|it| it.constraints.version(write).is_some());
         self.validating().any(|it| it.constraints.version(write).is_some()) || !self.bindings.is_empty() && is_policy()
     }

@@ -1,6 +1,6 @@
 //! CEL on a write: the conditions of webhooks, and what policies say.
 
-use super::attributes::Attributes;
+use super::attributes::AdmissionAttributes;
 use crate::authz::Rbac;
 use safe_cel::{
     Budget, CompileError, Context, Error, Expression, IdedExpr, Library, Tree, Value as Cel, from_json,
@@ -74,7 +74,7 @@ impl MatchCondition {
 
 /// A context with what every expression on a write may name.
 pub fn context(
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
     old: Option<&Value>,
     object: Option<&Value>,

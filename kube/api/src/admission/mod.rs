@@ -23,39 +23,47 @@ use crate::{
     options::{DeleteOptions, WriteOptions},
     scale,
 };
-use attributes::{Attributes, Options};
+use attributes::{AdmissionAttributes, Options};
 use configuration::is_exempt;
 use kube_store::status::Status;
 use serde_json::Value;
 use webhooks::WebhookRequest;
 
-pub use plugin::{Admission, Operation, Review};
+pub use plugin::{Admission, AdmissionOperation, Review};
 
 /// A write before and after, as the path shows it.
 #[derive(Clone, Copy)]
-pub(crate) struct Change<'a> {
-    pub operation: Operation,
+pub(crate) struct ObjectChange<'a> {
+    pub operation: AdmissionOperation,
     pub old: Option<&'a Value>,
     pub options: &'a WriteOptions,
 }
 
 /// A create or update as webhooks and policies see it.
-fn of_write<'a>(call: &'a Call<'_>, operation: Operation, options: &'a WriteOptions) -> Attributes<'a> {
+fn of_write<'a>(
+    call: &'a Call<'_>,
+    operation: AdmissionOperation,
+    options: &'a WriteOptions,
+) -> AdmissionAttributes<'a> {
     attributes_of(call, operation, Options::Write(options))
 }
 
 /// A delete. One of a collection names no object.
-fn of_delete<'a>(call: &'a Call<'_>, options: &'a DeleteOptions) -> Attributes<'a> {
-    let mut it = attributes_of(call, Operation::Delete, Options::Delete(options));
+fn of_delete<'a>(call: &'a Call<'_>, options: &'a DeleteOptions) -> AdmissionAttributes<'a> {
+    let mut it = attributes_of(call, AdmissionOperation::Delete, Options::Delete(options));
     if options.of_collection {
         it.name = "";
     }
     it
 }
 
-fn attributes_of<'a>(call: &'a Call<'_>, operation: Operation, options: Options<'a>) -> Attributes<'a> {
+fn attributes_of<'a>(
+    call: &'a Call<'_>,
+    operation: AdmissionOperation,
+    options: Options<'a>,
+) -> AdmissionAttributes<'a> {
     let is_namespace = &*call.resource.id == "namespaces";
-    Attributes {
+    AdmissionAttributes {
         operation,
         resource: &call.resource,
         version: &call.version,
@@ -76,7 +84,7 @@ fn attributes_of<'a>(call: &'a Call<'_>, operation: Operation, options: Options<
 ///
 /// # Errors
 /// The status of the first that refuses.
-pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut Value) -> Result<bool, Status> {
+pub(crate) async fn mutate(call: &mut Call<'_>, change: ObjectChange<'_>, object: &mut Value) -> Result<bool, Status> {
     let server = call.server;
     if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(false);
@@ -97,7 +105,7 @@ pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut
 
 async fn ask_mutating(
     call: &Call<'_>,
-    change: Change<'_>,
+    change: ObjectChange<'_>,
     object: &mut Value,
     warnings: &mut Vec<String>,
 ) -> Result<bool, Status> {
@@ -129,7 +137,7 @@ async fn ask_mutating(
 ///
 /// # Errors
 /// The status of the first that refuses.
-pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &Value) -> Result<(), Status> {
+pub(crate) async fn validate(call: &mut Call<'_>, change: ObjectChange<'_>, object: &Value) -> Result<(), Status> {
     let server = call.server;
     if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(());
@@ -149,7 +157,7 @@ pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &V
 
 async fn ask_validating(
     call: &Call<'_>,
-    change: Change<'_>,
+    change: ObjectChange<'_>,
     object: &Value,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
@@ -207,7 +215,7 @@ async fn ask_delete(
 
 async fn decide(
     call: &Call<'_>,
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     old: Option<&Value>,
     object: Option<&Value>,
     warnings: &mut Vec<String>,
@@ -234,8 +242,8 @@ pub(crate) async fn post(call: &mut Call<'_>, object: &mut Value) -> Result<(), 
     }
     drop(hooks);
     let options = call.write_options("CreateOptions", false)?;
-    let change = Change {
-        operation: Operation::Create,
+    let change = ObjectChange {
+        operation: AdmissionOperation::Create,
         old: None,
         options: &options,
     };

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AdmissionOperation {
     Create,
     Update,
     Delete,
 }
 
-impl Operation {
+impl AdmissionOperation {
     /// As rules and reviews name it.
     pub fn text(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Operation {
 
 /// One write as a plug-in sees it.
 pub struct Review<'a> {
-    pub operation: Operation,
+    pub operation: AdmissionOperation,
     /// `plural[.group]`.
     pub resource: &'a str,
     pub version: &'a str,

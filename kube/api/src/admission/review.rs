@@ -1,6 +1,6 @@
 //! One exchange with a webhook: `AdmissionReview` out and back.
 
-use super::{attributes::Attributes, configuration::AdmissionWebhook, failure_policy::FailurePolicy};
+use super::{attributes::AdmissionAttributes, configuration::AdmissionWebhook, failure_policy::FailurePolicy};
 use crate::context::ServerContext;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::status::Status;
@@ -35,7 +35,7 @@ pub async fn ask(
     server: &ServerContext,
     webhook: &AdmissionWebhook,
     role: Role,
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
     objects: ReviewedObjects<'_>,
 ) -> (Vec<String>, Result<Patch, Status>) {
@@ -75,7 +75,7 @@ async fn exchange(
     server: &ServerContext,
     webhook: &AdmissionWebhook,
     role: Role,
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
     objects: ReviewedObjects<'_>,
     warnings: &mut Vec<String>,

@@ -1,7 +1,7 @@
 //! Calls the webhooks that want to see a write: those that may change it one after the other, those that may not at once.
 
 use super::{
-    attributes::Attributes,
+    attributes::AdmissionAttributes,
     configuration::{AdmissionWebhook, Hooks},
     expressions::{self, Holds, MatchCondition},
     failure_policy::FailurePolicy,
@@ -17,7 +17,7 @@ use std::{borrow::Cow, sync::Arc};
 pub struct WebhookRequest<'a> {
     pub server: &'a ServerContext,
     pub hooks: &'a Hooks,
-    pub write: &'a Attributes<'a>,
+    pub write: &'a AdmissionAttributes<'a>,
     pub old: Option<&'a Value>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::queue::{Key, Queue};
 use crate::{
-    identity::{Attributes, Decision, User},
+    identity::{AccessDecision, Attributes, User},
     object_meta,
 };
 use futures::StreamExt;
@@ -46,7 +46,7 @@ pub trait Ground: Send + Sync + 'static {
     /// When it cannot be made now.
     fn mint(&self, claims: &TokenClaims) -> Result<String, String>;
     /// What authorization says.
-    fn authorize(&self, user: &User, attributes: &Attributes) -> Decision;
+    fn authorize(&self, user: &User, attributes: &Attributes) -> AccessDecision;
 }
 
 /// One controller: which keys an event touches, and what one key needs.

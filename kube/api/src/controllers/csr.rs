@@ -9,7 +9,7 @@ use super::{
     controller::{Controller, Ground, seconds, time, tolerate, until},
     queue::{Key, Queue},
 };
-use crate::{csr, identity::Decision, local::Local};
+use crate::{csr, identity::AccessDecision, local::Local};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use kube_store::{
@@ -106,7 +106,7 @@ impl CertificateRequests {
         let asked = csr::automatic_approval(request)?;
         let allowed = matches!(
             self.ground.authorize(&csr::requester(request), &asked),
-            Decision::Allow(_)
+            AccessDecision::Allow(_)
         );
         allowed.then_some(match asked.subresource.as_str() {
             "selfnodeclient" => "Auto approving self kubelet client certificate after SubjectAccessReview.",

@@ -167,10 +167,7 @@ pub struct RoleBindings {
 
 impl Strategy for RoleBindings {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Role|Age|Users*|Groups*|ServiceAccounts*",
-            cells: role_binding,
-        }
+        Columns::new("Name|Role|Age|Users*|Groups*|ServiceAccounts*", role_binding)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -570,16 +570,13 @@ pub struct WebhookConfigurations {
 
 impl Strategy for WebhookConfigurations {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Webhooks:integer|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::count(it, &["webhooks"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Webhooks:integer|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::count(it, &["webhooks"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -604,17 +601,14 @@ pub struct AdmissionPolicies;
 
 impl Strategy for AdmissionPolicies {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Validations:integer|ParamKind|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::count(it, &["spec", "validations"]).into(),
-                    param_kind_cell(it),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Validations:integer|ParamKind|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::count(it, &["spec", "validations"]).into(),
+                param_kind_cell(it),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -670,17 +664,14 @@ pub struct AdmissionPolicyBindings;
 
 impl Strategy for AdmissionPolicyBindings {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|PolicyName|ParamRef|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::text(it, &["spec", "policyName"]).into(),
-                    param_ref_cell(it),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|PolicyName|ParamRef|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["spec", "policyName"]).into(),
+                param_ref_cell(it),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

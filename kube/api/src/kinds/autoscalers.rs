@@ -22,10 +22,7 @@ impl Strategy for HorizontalPodAutoscalers {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age",
-            cells: row,
-        }
+        Columns::new("Name|Reference|Targets|MinPods|MaxPods|Replicas|Age", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -43,9 +43,9 @@ pub struct DisruptionBudgets;
 
 impl Strategy for DisruptionBudgets {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Min Available|Max Unavailable|Allowed Disruptions:integer|Age",
-            cells: |it, now| {
+        Columns::new(
+            "Name|Min Available|Max Unavailable|Allowed Disruptions:integer|Age",
+            |it, now| {
                 let bound = |field: &str| Value::from(cells::int_or_string(cells::at(it, &["spec", field]), "N/A"));
                 let allowed = cells::number(it, &["status", "disruptionsAllowed"]).into();
                 vec![
@@ -56,7 +56,7 @@ impl Strategy for DisruptionBudgets {
                     cells::age(it, now),
                 ]
             },
-        }
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -19,16 +19,13 @@ pub struct ConfigMaps;
 
 impl Strategy for ConfigMaps {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Data|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    (cells::count(it, &["data"]) + cells::count(it, &["binaryData"])).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Data|Age", |it, now| {
+            vec![
+                cells::name(it),
+                (cells::count(it, &["data"]) + cells::count(it, &["binaryData"])).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -41,17 +38,14 @@ pub struct Secrets;
 
 impl Strategy for Secrets {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Type|Data|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::text(it, &["type"]).into(),
-                    cells::count(it, &["data"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Type|Data|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["type"]).into(),
+                cells::count(it, &["data"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -66,10 +66,7 @@ pub struct ApiServices;
 
 impl Strategy for ApiServices {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Service|Available|Age",
-            cells: row,
-        }
+        Columns::new("Name|Service|Available|Age", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -66,10 +66,7 @@ impl Strategy for AllEndpoints {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Endpoints|Age",
-            cells: row,
-        }
+        Columns::new("Name|Endpoints|Age", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -86,10 +83,7 @@ pub struct EndpointSlices;
 
 impl Strategy for EndpointSlices {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|AddressType|Ports|Endpoints|Age",
-            cells: slice_row,
-        }
+        Columns::new("Name|AddressType|Ports|Endpoints|Age", slice_row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -159,10 +159,10 @@ pub struct CoreEvents;
 
 impl Strategy for CoreEvents {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            cells: row,
-        }
+        Columns::new(
+            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+            row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -185,10 +185,10 @@ pub struct Events;
 
 impl Strategy for Events {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            cells: row,
-        }
+        Columns::new(
+            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+            row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

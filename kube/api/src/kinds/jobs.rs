@@ -217,10 +217,10 @@ pub struct Jobs;
 
 impl Strategy for Jobs {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*",
-            cells: row,
-        }
+        Columns::new(
+            "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*",
+            row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -307,10 +307,10 @@ pub struct CronJobs;
 
 impl Strategy for CronJobs {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age|Containers*|Images*|Selector*",
-            cells: cron_job_row,
-        }
+        Columns::new(
+            "Name|Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age|Containers*|Images*|Selector*",
+            cron_job_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

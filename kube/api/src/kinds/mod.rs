@@ -100,8 +100,8 @@ const KINDS: &[BuiltInKind] = &[
     row("", "v1", "namespaces", "Namespace", C, ("ns", ""),
         Traits { name_rule: NameRule::Label, status: true, returns_deleted: true, no_delete_collection: true, ..PLAIN }, &namespaces::Namespaces),
     row("", "v1", "nodes", "Node", C, ("no", ""), STATUS, &nodes::Nodes),
-    row("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", N, ("pvc", ""), Traits { returns_deleted: true, ..STATUS }, &volumes::Claims),
-    row("", "v1", "persistentvolumes", "PersistentVolume", C, ("pv", ""), Traits { returns_deleted: true, ..STATUS }, &volumes::Volumes),
+    row("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", N, ("pvc", ""), Traits { returns_deleted: true, ..STATUS }, &volumes::PersistentVolumeClaims),
+    row("", "v1", "persistentvolumes", "PersistentVolume", C, ("pv", ""), Traits { returns_deleted: true, ..STATUS }, &volumes::PersistentVolumes),
     row("", "v1", "pods", "Pod", N, ("po", "all"), Traits { returns_deleted: true, ..WORKLOAD }, &pods::Pods),
     row("", "v1", "podtemplates", "PodTemplate", N, NONE, Traits { returns_deleted: true, ..GENERATION }, &pods::PodTemplates),
     row("", "v1", "replicationcontrollers", "ReplicationController", N, ("rc", "all"), SCALED, &workloads::ReplicationControllers),
@@ -161,7 +161,7 @@ pub fn registry() -> Registry {
         let strategy = it.strategy;
         Resource::built_in(
             &it.row,
-            Printer::BuiltIn(strategy.columns()),
+            printer(it.row.group, it.row.kind),
             strategy.subresources(),
             strategy.other_versions(),
             strategy.deprecation(),
@@ -177,6 +177,11 @@ pub fn strategy(group: &str, kind: &str) -> &'static dyn Strategy {
         KINDS.iter().map(pair).collect()
     });
     BY_KIND.get(&(group, kind)).copied().unwrap_or(&plain::Plain)
+}
+
+/// How objects of a built-in kind become rows of a table.
+pub fn printer(group: &str, kind: &str) -> Printer {
+    Printer::BuiltIn(strategy(group, kind).columns())
 }
 
 /// The strategy of what a call is about.

@@ -25,16 +25,13 @@ impl Strategy for Namespaces {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Status|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::text(it, &["status", "phase"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Status|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["status", "phase"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -18,10 +18,7 @@ pub struct Ingresses;
 
 impl Strategy for Ingresses {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Class|Hosts|Address|Ports|Age",
-            cells: ingress_row,
-        }
+        Columns::new("Name|Class|Hosts|Address|Ports|Age", ingress_row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -38,10 +35,7 @@ pub struct IngressClasses;
 
 impl Strategy for IngressClasses {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Controller|Parameters|Age",
-            cells: class_row,
-        }
+        Columns::new("Name|Controller|Parameters|Age", class_row)
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -54,16 +48,13 @@ pub struct NetworkPolicies;
 
 impl Strategy for NetworkPolicies {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Pod-Selector|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::selector(cells::at(it, &["spec", "podSelector"])).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Pod-Selector|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::selector(cells::at(it, &["spec", "podSelector"])).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {

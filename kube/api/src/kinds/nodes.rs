@@ -48,10 +48,10 @@ pub struct Nodes;
 
 impl Strategy for Nodes {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Status|Roles|Age|Version|Internal-IP*|External-IP*|OS-Image*|Kernel-Version*|Container-Runtime*",
-            cells: row,
-        }
+        Columns::new(
+            "Name|Status|Roles|Age|Version|Internal-IP*|External-IP*|OS-Image*|Kernel-Version*|Container-Runtime*",
+            row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -33,10 +33,7 @@ impl Strategy for ServiceAccounts {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Age",
-            cells: |it, now| vec![cells::name(it), cells::age(it, now)],
-        }
+        Columns::new("Name|Age", |it, now| vec![cells::name(it), cells::age(it, now)])
     }
 }
 
@@ -45,16 +42,13 @@ pub struct RuntimeClasses;
 
 impl Strategy for RuntimeClasses {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Handler|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::text(it, &["handler"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Handler|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["handler"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -67,16 +61,13 @@ pub struct Leases;
 
 impl Strategy for Leases {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Holder|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::text(it, &["spec", "holderIdentity"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Holder|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["spec", "holderIdentity"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

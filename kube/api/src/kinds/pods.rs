@@ -52,10 +52,10 @@ impl Strategy for Pods {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*",
-            cells: row,
-        }
+        Columns::new(
+            "Name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*",
+            row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -124,18 +124,15 @@ pub struct PodTemplates;
 
 impl Strategy for PodTemplates {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Containers|Images|Pod Labels",
-            cells: |it, _| {
-                let (names, images) = cells::containers(it, &["template", "spec", "containers"]);
-                vec![
-                    cells::name(it),
-                    names,
-                    images,
-                    cells::labels(cells::at(it, &["template", "metadata", "labels"])).into(),
-                ]
-            },
-        }
+        Columns::new("Name|Containers|Images|Pod Labels", |it, _| {
+            let (names, images) = cells::containers(it, &["template", "spec", "containers"]);
+            vec![
+                cells::name(it),
+                names,
+                images,
+                cells::labels(cells::at(it, &["template", "metadata", "labels"])).into(),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

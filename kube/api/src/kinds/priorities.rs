@@ -43,9 +43,9 @@ pub struct PriorityClasses;
 
 impl Strategy for PriorityClasses {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy",
-            cells: |it, now| {
+        Columns::new(
+            "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy",
+            |it, now| {
                 let default = cells::at(it, &["globalDefault"]).as_bool().unwrap_or_default().into();
                 let policy = cells::or(cells::text(it, &["preemptionPolicy"]), "PreemptLowerPriority").into();
                 vec![
@@ -56,7 +56,7 @@ impl Strategy for PriorityClasses {
                     policy,
                 ]
             },
-        }
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -24,10 +24,7 @@ pub struct ResourceQuotas;
 
 impl Strategy for ResourceQuotas {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Request|Limit|Age",
-            cells: row,
-        }
+        Columns::new("Name|Request|Limit|Age", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -254,10 +254,7 @@ pub struct Services;
 
 impl Strategy for Services {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector*",
-            cells: row,
-        }
+        Columns::new("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector*", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -34,10 +34,7 @@ impl Strategy for SigningRequests {
     }
 
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Age|SignerName|Requestor|RequestedDuration|Condition",
-            cells: row,
-        }
+        Columns::new("Name|Age|SignerName|Requestor|RequestedDuration|Condition", row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -18,10 +18,10 @@ pub struct StorageClasses;
 
 impl Strategy for StorageClasses {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
-            cells: class_row,
-        }
+        Columns::new(
+            "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
+            class_row,
+        )
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -34,10 +34,10 @@ pub struct CsiDrivers;
 
 impl Strategy for CsiDrivers {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|AttachRequired:boolean|PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|RequiresRepublish:boolean|Modes|Age",
-            cells: driver_row,
-        }
+        Columns::new(
+            "Name|AttachRequired:boolean|PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|RequiresRepublish:boolean|Modes|Age",
+            driver_row,
+        )
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -55,16 +55,13 @@ pub struct CsiNodes;
 
 impl Strategy for CsiNodes {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Drivers:integer|Age",
-            cells: |it, now| {
-                vec![
-                    cells::name(it),
-                    cells::count(it, &["spec", "drivers"]).into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Drivers:integer|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::count(it, &["spec", "drivers"]).into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -82,22 +79,19 @@ pub struct VolumeAttachments;
 
 impl Strategy for VolumeAttachments {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Attacher|PV|Node|Attached:boolean|Age",
-            cells: |it, now| {
-                let spec = |path: &[&str]| cells::text(it, &[&["spec"], path].concat()).to_owned().into();
-                let attached = cells::at(it, &["status", "attached"]).as_bool().unwrap_or_default();
-                let volume = spec(&["source", "persistentVolumeName"]);
-                vec![
-                    cells::name(it),
-                    spec(&["attacher"]),
-                    volume,
-                    spec(&["nodeName"]),
-                    attached.into(),
-                    cells::age(it, now),
-                ]
-            },
-        }
+        Columns::new("Name|Attacher|PV|Node|Attached:boolean|Age", |it, now| {
+            let spec = |path: &[&str]| cells::text(it, &[&["spec"], path].concat()).to_owned().into();
+            let attached = cells::at(it, &["status", "attached"]).as_bool().unwrap_or_default();
+            let volume = spec(&["source", "persistentVolumeName"]);
+            vec![
+                cells::name(it),
+                spec(&["attacher"]),
+                volume,
+                spec(&["nodeName"]),
+                attached.into(),
+                cells::age(it, now),
+            ]
+        })
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -15,14 +15,14 @@ pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 
 /// PersistentVolumeClaim.
-pub struct Claims;
+pub struct PersistentVolumeClaims;
 
-impl Strategy for Claims {
+impl Strategy for PersistentVolumeClaims {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode*",
-            cells: claim_row,
-        }
+        Columns::new(
+            "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode*",
+            claim_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -44,14 +44,14 @@ impl Strategy for Claims {
 }
 
 /// PersistentVolume.
-pub struct Volumes;
+pub struct PersistentVolumes;
 
-impl Strategy for Volumes {
+impl Strategy for PersistentVolumes {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|VolumeMode*",
-            cells: volume_row,
-        }
+        Columns::new(
+            "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|VolumeMode*",
+            volume_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

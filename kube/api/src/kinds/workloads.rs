@@ -309,10 +309,10 @@ pub struct Deployments;
 
 impl Strategy for Deployments {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*",
-            cells: deployment_row,
-        }
+        Columns::new(
+            "Name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*",
+            deployment_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -370,10 +370,10 @@ pub struct ReplicaSets;
 
 impl Strategy for ReplicaSets {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
-            cells: replica_set_row,
-        }
+        Columns::new(
+            "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
+            replica_set_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -410,10 +410,10 @@ pub struct ReplicationControllers;
 
 impl Strategy for ReplicationControllers {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
-            cells: replica_set_row,
-        }
+        Columns::new(
+            "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
+            replica_set_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -451,10 +451,10 @@ pub struct DaemonSets;
 
 impl Strategy for DaemonSets {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Desired:integer|Current:integer|Ready:integer|Up-to-date:integer|Available:integer|Node Selector|Age|Containers*|Images*|Selector*",
-            cells: daemon_set_row,
-        }
+        Columns::new(
+            "Name|Desired:integer|Current:integer|Ready:integer|Up-to-date:integer|Available:integer|Node Selector|Age|Containers*|Images*|Selector*",
+            daemon_set_row,
+        )
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -508,10 +508,7 @@ pub struct StatefulSets;
 
 impl Strategy for StatefulSets {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Ready|Age|Containers*|Images*",
-            cells: stateful_set_row,
-        }
+        Columns::new("Name|Ready|Age|Containers*|Images*", stateful_set_row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -580,10 +577,7 @@ pub struct ControllerRevisions;
 
 impl Strategy for ControllerRevisions {
     fn columns(&self) -> Columns {
-        Columns {
-            names: "Name|Controller|Revision|Age",
-            cells: controller_revision_row,
-        }
+        Columns::new("Name|Controller|Revision|Age", controller_revision_row)
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -54,8 +54,8 @@ fn name_column() -> Column {
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// Names separated by `|`; `:type` follows a name that is no string, `*` marks what only `-o wide` shows.
-    pub names: &'static str,
-    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+    names: &'static str,
+    cells: fn(&Value, Timestamp) -> Vec<Value>,
 }
 
 impl Columns {
@@ -77,6 +77,11 @@ impl Columns {
             vec![cells::name(it), count("spec"), count("status"), cells::age(it, now)]
         },
     };
+
+    /// Columns with these names, and what makes their cells.
+    pub const fn new(names: &'static str, cells: fn(&Value, Timestamp) -> Vec<Value>) -> Self {
+        Self { names, cells }
+    }
 
     fn columns(&self) -> Vec<Column> {
         self.names.split('|').map(parse_column).collect()

@@ -1,7 +1,7 @@
 //! PATCH with `application/apply-patch+yaml`: server-side apply.
 
 use crate::{
-    call::{Call, Written},
+    call::{Call, WriteResponse},
     content, convert, kinds, object_meta,
     options::WriteOptions,
     ownership,
@@ -15,7 +15,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
-pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     check(call, &mut config)?;
     let mut spelling = None;
     loop {

@@ -1,9 +1,9 @@
 //! POST on a collection.
 
 use crate::{
-    admission::{self, Change, Operation},
+    admission::{self, AdmissionOperation, ObjectChange},
     bounds,
-    call::{Answer, Call, Written},
+    call::{Call, WriteAnswer, WriteResponse},
     content, convert, kinds, object_meta,
     options::WriteOptions,
     ownership, pipeline,
@@ -36,7 +36,7 @@ pub fn generated_name(prefix: &str) -> String {
 ///
 /// # Errors
 /// The Kubernetes status of whatever is wrong with it.
-pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     content::check_kind(call, &mut value)?;
     check_namespace(call, &mut value)?;
     let metadata = object_meta::metadata(&mut value);
@@ -89,7 +89,7 @@ async fn create_named(
     mut value: Value,
     options: &WriteOptions,
     tracking: Tracking,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     let uid = uuid::Uuid::new_v4().to_string();
     let strategy = kinds::of(call);
     let is_absent = |it: &&&str| value.pointer(it).is_none_or(Value::is_null);
@@ -105,9 +105,9 @@ async fn create_named(
             }
         }
     }
-    pipeline::ask_plugins(call, Operation::Create, None, &mut value, options)?;
-    let change = Change {
-        operation: Operation::Create,
+    pipeline::ask_plugins(call, AdmissionOperation::Create, None, &mut value, options)?;
+    let change = ObjectChange {
+        operation: AdmissionOperation::Create,
         old: None,
         options,
     };
@@ -116,7 +116,7 @@ async fn create_named(
     }
     content::validate(call, &value, None)?;
     strategy.check_allowed(call, None, &value)?;
-    pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
+    pipeline::ask_validating_plugins(call, AdmissionOperation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();
     let server = call.server.clone();
@@ -143,9 +143,9 @@ async fn create_named(
                 &name,
             ));
         }
-        return Ok(Written {
+        return Ok(WriteResponse {
             code: 201,
-            answer: Answer::Value(value),
+            answer: WriteAnswer::Value(value),
         });
     }
     let place = bounds::admit(call, None, &value)?;
@@ -172,9 +172,9 @@ async fn create_named(
     drop((allocating, place));
     let answer = match object {
         Some(object) => pipeline::answer(call, &object).await?,
-        None => Answer::Value(Value::Object(Map::new())),
+        None => WriteAnswer::Value(Value::Object(Map::new())),
     };
-    Ok(Written { code: 201, answer })
+    Ok(WriteResponse { code: 201, answer })
 }
 
 /// Takes a member out: the pointer to its parent, its name, and itself.
@@ -247,7 +247,11 @@ fn check_kind_stays(call: &Call<'_>, name: &str) -> Result<(), Status> {
 ///
 /// # Errors
 /// As `create`.
-pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn create_applied(
+    call: &mut Call<'_>,
+    mut value: Value,
+    options: &WriteOptions,
+) -> Result<WriteResponse, Status> {
     let name = call.name.clone();
     check_kind_stays(call, &name)?;
     pipeline::check_namespace_lifecycle(call, &name)?;

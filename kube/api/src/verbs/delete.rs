@@ -1,8 +1,8 @@
 //! DELETE on a named object and on a collection.
 
 use crate::{
-    admission::{self, Operation},
-    call::{Answer, Call, Written},
+    admission::{self, AdmissionOperation},
+    call::{Call, WriteAnswer, WriteResponse},
     content, convert, crd, kinds, object_meta,
     options::{DeleteOptions, Propagation, WriteOptions},
     pipeline,
@@ -96,13 +96,13 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 /// A deletion that is decided and may not be on disk yet.
 struct Decided {
-    written: Written,
+    written: WriteResponse,
     /// What has to be kept; `None` when nothing changes.
     revision: Option<u64>,
 }
 
 impl Decided {
-    async fn kept(self, call: &Call<'_>) -> Result<Written, Status> {
+    async fn kept(self, call: &Call<'_>) -> Result<WriteResponse, Status> {
         if let Some(revision) = self.revision {
             call.server.durable(revision).await?;
         }
@@ -118,7 +118,7 @@ const GROUP_MAX: usize = 256;
 ///
 /// # Errors
 /// 404, 409 when a precondition fails, or what admission says.
-pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<WriteResponse, Status> {
     decide(call, options).await?.kept(call).await
 }
 
@@ -162,7 +162,7 @@ async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided,
             ..WriteOptions::default()
         };
         let mut seen = old.clone();
-        pipeline::ask_plugins(call, Operation::Delete, Some(&old), &mut seen, &write)?;
+        pipeline::ask_plugins(call, AdmissionOperation::Delete, Some(&old), &mut seen, &write)?;
         admission::delete(call, &old, options).await?;
         if let Some(decided) = delete_once(call, &current, old, options).await? {
             return Ok(decided);
@@ -174,7 +174,7 @@ async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided,
 ///
 /// # Errors
 /// 404, 409 when a precondition fails.
-pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions) -> Result<WriteResponse, Status> {
     loop {
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
@@ -192,7 +192,7 @@ async fn delete_once(
     options: &DeleteOptions,
 ) -> Result<Option<Decided>, Status> {
     let unchanged = |answer| {
-        let written = Written { code: 200, answer };
+        let written = WriteResponse { code: 200, answer };
         Ok(Some(Decided {
             written,
             revision: None,
@@ -235,14 +235,14 @@ async fn delete_once(
             return unchanged(pipeline::answer(call, current).await?);
         }
         if options.dry_run {
-            return unchanged(Answer::Value(new));
+            return unchanged(WriteAnswer::Value(new));
         }
         convert::to_storage(&call.resource, &mut new).await?;
         let Some((revision, object)) = commit(call, current, Some(new))? else {
             return Ok(None);
         };
         let answer = pipeline::answer(call, object.as_ref().unwrap_or(current)).await?;
-        let written = Written { code: 200, answer };
+        let written = WriteResponse { code: 200, answer };
         let revision = Some(revision);
         return Ok(Some(Decided { written, revision }));
     }
@@ -256,9 +256,9 @@ async fn delete_once(
     let answer = if call.resource.traits.returns_deleted {
         pipeline::answer(call, current).await?
     } else {
-        Answer::Value(success(call, &current.uid))
+        WriteAnswer::Value(success(call, &current.uid))
     };
-    let written = Written { code: 200, answer };
+    let written = WriteResponse { code: 200, answer };
     Ok(Some(Decided { written, revision }))
 }
 

@@ -1,7 +1,7 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
 use crate::{
-    call::{Call, Written},
+    call::{Call, WriteResponse},
     content, convert, object_meta,
     options::{FieldValidation, WriteOptions},
     pipeline::{self, Source},
@@ -32,7 +32,7 @@ pub async fn patch(
     kind: PatchType,
     body: &[u8],
     options: &WriteOptions,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     let mut options = options.clone();
     if options.field_validation != FieldValidation::Ignore {
         let of = if kind == PatchType::Json { "json patch " } else { "" };

@@ -1,7 +1,7 @@
 //! PUT, PATCH and apply on `/scale`: one number of an object, read and written as a Scale.
 
 use crate::{
-    call::{Answer, Call, Written},
+    call::{Call, WriteAnswer, WriteResponse},
     convert,
     group_version::split_api_version,
     kinds, object_meta,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// 422 for a negative number, 409 for a stale Scale, or what the write says.
-pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn write(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     change(call, options, |_, _| Ok(scale.clone())).await
 }
 
@@ -34,7 +34,7 @@ pub async fn patch(
     kind: PatchType,
     body: &[u8],
     options: &WriteOptions,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     change(call, options, |call, object| {
         let scale = read(call, object).or_else(|status| {
             // A merge patch may set a number that is not there yet.
@@ -57,7 +57,7 @@ async fn change(
     call: &mut Call<'_>,
     options: &WriteOptions,
     make: impl Fn(&Call<'_>, &Value) -> Result<Value, Status>,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     let paths = paths(call);
     loop {
         let current = call.newest()?;
@@ -76,9 +76,9 @@ async fn change(
         set(&mut new, &paths.spec, replicas.into());
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Update).await? {
             let value = read(call, &written.into_value())?;
-            return Ok(Written {
+            return Ok(WriteResponse {
                 code: 200,
-                answer: Answer::Value(value),
+                answer: WriteAnswer::Value(value),
             });
         }
     }
@@ -93,7 +93,7 @@ fn negative(call: &Call<'_>, replicas: i64) -> Status {
 ///
 /// # Errors
 /// 400 for what is no Scale, 409 when another manager owns the number, or what the write says.
-pub async fn apply(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn apply(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     let text = |key: &str| scale[key].as_str().unwrap_or_default();
     if (text("apiVersion"), text("kind")) != ("autoscaling/v1", "Scale") {
         let (group, version) = split_api_version(text("apiVersion"));
@@ -118,9 +118,9 @@ pub async fn apply(call: &mut Call<'_>, scale: &Value, options: &WriteOptions) -
         })?;
         if let Some(written) = pipeline::write_update(call, &current, &old, new, options, Source::Apply).await? {
             let value = read(call, &written.into_value())?;
-            return Ok(Written {
+            return Ok(WriteResponse {
                 code: 200,
-                answer: Answer::Value(value),
+                answer: WriteAnswer::Value(value),
             });
         }
     }

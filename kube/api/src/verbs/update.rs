@@ -1,7 +1,7 @@
 //! PUT on a named object.
 
 use crate::{
-    call::{Call, Written},
+    call::{Call, WriteResponse},
     content, convert, object_meta,
     options::WriteOptions,
     pipeline::{self, Source},
@@ -21,7 +21,7 @@ pub(super) enum Condition {
 ///
 /// # Errors
 /// The Kubernetes status of whatever is wrong with the new state.
-pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     content::check_kind(call, &mut value)?;
     check_identity(call, &mut value)?;
     let condition = condition(&value)?;

@@ -16,7 +16,7 @@ use crate::{
     shape,
     table::IncludeObject,
     verbs::list,
-    wake::{Registration, Scope},
+    wake::{WatchRegistration, WatchScope},
 };
 use bytes::Bytes;
 use futures::{
@@ -57,7 +57,7 @@ struct Watch {
     include: IncludeObject,
     /// Events up to here were delivered or did not match.
     cursor: u64,
-    registration: Registration,
+    registration: WatchRegistration,
     /// Whether what comes next is in the log, and not handed over.
     reading_log: bool,
     /// Objects that exist at the start, still to be sent.
@@ -118,7 +118,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     } else {
         seconds
     };
-    let scope = Scope::of(
+    let scope = WatchScope::of(
         call.resource.namespaced,
         call.store_namespace(),
         selection.fields.metadata_name(),

@@ -25,7 +25,7 @@ use kube_store::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
-use verdict::{FOREGROUND, ORPHAN, Owner, Reference, Verdict};
+use verdict::{FOREGROUND, GarbageVerdict, ORPHAN, Owner, Reference};
 
 /// See the header of this file.
 pub(super) struct GarbageCollector {
@@ -251,13 +251,13 @@ impl Controller for GarbageCollector {
             .map(|(state, reference)| (reference, state))
             .collect();
         match verdict::judge(&value, &owners, &self.dependents_wait(&object.uid)) {
-            Verdict::Keep => {}
-            Verdict::Drop(uids) => {
+            GarbageVerdict::Keep => {}
+            GarbageVerdict::Drop(uids) => {
                 let stays = verdict::references_without(&value, &uids);
                 self.patch_metadata(key, &object, json!({"ownerReferences": stays}))
                     .await?;
             }
-            Verdict::Delete { propagation, unblock } => {
+            GarbageVerdict::Delete { propagation, unblock } => {
                 if unblock {
                     let mut references = verdict::references_without(&value, &[]);
                     references
