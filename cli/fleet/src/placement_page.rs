@@ -24,7 +24,7 @@ struct PlacementPage {
 
 #[async_trait::async_trait]
 impl Page for PlacementPage {
-    async fn answer(&self, asked: pages::Asked<'_>) -> (u16, Value) {
+    async fn answer(&self, asked: pages::PageRequest<'_>) -> (u16, Value) {
         let read = match debug::read(asked.method, asked.path, asked.body) {
             Ok(read) => read,
             Err((code, text)) => return (code, debug::failure(&text)),

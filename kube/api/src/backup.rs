@@ -5,8 +5,8 @@
 //! path, which is administrators; without a server it is read from the file.
 
 use crate::{
+    persist::OBJECTS_FILE,
     persist::{Loaded, Redb, Storage, StorageError},
-    server::OBJECTS_FILE,
 };
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, iter};
@@ -38,7 +38,7 @@ pub enum BackupError {
 
 /// What a backup holds.
 #[derive(Debug)]
-pub struct Objects {
+pub struct BackupObjects {
     pub revision: u64,
     pub objects: Vec<Object>,
 }
@@ -104,7 +104,7 @@ pub fn has_objects(data_dir: &Path) -> bool {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(text: &[u8]) -> Result<Objects, BackupError> {
+pub fn parse(text: &[u8]) -> Result<BackupObjects, BackupError> {
     let mut lines = text.split(|it| *it == b'\n').filter(|it| !it.is_empty());
     let first: Value = serde_json::from_slice(lines.next().unwrap_or_default()).map_err(|_| BackupError::Header)?;
     let (Some(wanted), Some(revision)) = (first["objects"].as_u64(), first["revision"].as_u64()) else {
@@ -138,7 +138,7 @@ pub fn parse(text: &[u8]) -> Result<Objects, BackupError> {
         let found = objects.len();
         return Err(BackupError::Count { found, wanted });
     }
-    Ok(Objects { revision, objects })
+    Ok(BackupObjects { revision, objects })
 }
 
 /// The resource of a line and the bytes of its object, which are kept as they are.
@@ -153,7 +153,7 @@ fn row(line: &[u8]) -> Option<(&str, &[u8])> {
 ///
 /// # Errors
 /// When the directory cannot be written to.
-pub fn write(data_dir: &Path, objects: &Objects) -> Result<(), StorageError> {
+pub fn write(data_dir: &Path, objects: &BackupObjects) -> Result<(), StorageError> {
     let mut storage = Redb::open(&data_dir.join(OBJECTS_FILE))?;
     let revision = objects.revision + REVISION_GAP;
     let records = |objects: &[Object]| -> Vec<Record> {
@@ -199,7 +199,7 @@ mod tests {
         assert!(has_objects(dir.path()));
         let again = parse(&read(dir.path()).unwrap()).unwrap();
         assert_eq!(again.revision, parsed.revision + REVISION_GAP);
-        let sorted = |it: &Objects| {
+        let sorted = |it: &BackupObjects| {
             let all = it.objects.iter();
             let mut all: Vec<_> = all
                 .map(|it| (it.resource.to_string(), it.key(), it.json.clone()))

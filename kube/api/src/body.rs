@@ -1,7 +1,8 @@
 //! What request bodies say: media type, JSON or YAML.
 
 use crate::{
-    call::{Call, FieldValidation, WriteOptions},
+    call::Call,
+    options::{FieldValidation, WriteOptions},
     protobuf,
 };
 use http::{HeaderMap, header};

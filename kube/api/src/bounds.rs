@@ -1,10 +1,6 @@
 //! What bounds one client's writes, asked before they are decided and told when they are.
 
-use crate::{
-    call::Call,
-    kept::{EVENTS, Place},
-    rates::too_many,
-};
+use crate::{call::Call, kept::KeptPlace, rates::too_many, resource_ids::EVENTS};
 use kube_store::{Object, status::Status};
 use serde_json::Value;
 use std::time::Instant;
@@ -18,7 +14,7 @@ fn has_rate(call: &Call<'_>) -> bool {
 ///
 /// # Errors
 /// 429 that says which bound is reached.
-pub fn admit(call: &Call<'_>, before: Option<&Object>, value: &Value) -> Result<Option<Place>, Status> {
+pub fn admit(call: &Call<'_>, before: Option<&Object>, value: &Value) -> Result<Option<KeptPlace>, Status> {
     let Some(party) = &call.party else { return Ok(None) };
     let server = call.server;
     let namespace = call.store_namespace();
@@ -33,7 +29,12 @@ pub fn admit(call: &Call<'_>, before: Option<&Object>, value: &Value) -> Result<
             too_many(message, seconds)
         })?;
     }
-    let place = server.kept.place(call, before.map(|it| it.json.len()), value);
+    let place = server.kept.place(
+        (call.id(), &call.namespace),
+        &call.user,
+        before.map(|it| it.json.len()),
+        value,
+    );
     place.map_err(|full| {
         server.reports.tell(party, full.bound, &full.status.message);
         full.status

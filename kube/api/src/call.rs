@@ -2,11 +2,13 @@
 
 use crate::{
     authz,
+    context::ServerContext,
     identity::{Attributes, User},
+    options::{FieldValidation, WriteOptions},
     party::Party,
     registry::{Resource, Version},
     request::Query,
-    server::Inner,
+    resource_ids::CRDS,
 };
 use kube_store::{
     object::Object,
@@ -15,18 +17,9 @@ use kube_store::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How unknown and duplicate fields are answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    Ignore,
-    #[default]
-    Warn,
-    Strict,
-}
-
 /// One request on a resource.
 pub struct Call<'a> {
-    pub server: &'a Arc<Inner>,
+    pub server: &'a Arc<ServerContext>,
     pub user: User,
     pub resource: Arc<Resource>,
     /// The version in the path.
@@ -44,35 +37,24 @@ pub struct Call<'a> {
     pub party: Option<Party>,
 }
 
-/// The options of a write.
-#[derive(Clone, Debug, Default)]
-pub struct WriteOptions {
-    pub dry_run: bool,
-    pub field_manager: String,
-    pub field_validation: FieldValidation,
-    pub force: bool,
-    /// What the text of a patch says twice, in words: what comes of it no longer shows that.
-    pub twice: Vec<String>,
-}
-
 /// What a write answers.
-pub enum Answer {
+pub enum WriteAnswer {
     Stored(Arc<Object>),
     Value(Value),
 }
 
 /// The result of a write.
-pub struct Written {
+pub struct WriteResponse {
     pub code: u16,
-    pub answer: Answer,
+    pub answer: WriteAnswer,
 }
 
-impl Written {
+impl WriteResponse {
     /// The answer as a value.
     pub fn into_value(self) -> Value {
         match self.answer {
-            Answer::Stored(object) => object.value(),
-            Answer::Value(value) => value,
+            WriteAnswer::Stored(object) => object.value(),
+            WriteAnswer::Value(value) => value,
         }
     }
 }
@@ -87,6 +69,11 @@ impl<'a> Call<'a> {
 
     pub fn id(&self) -> &Arc<str> {
         &self.resource.id
+    }
+
+    /// Whether it is about CustomResourceDefinitions.
+    pub fn is_crd(&self) -> bool {
+        **self.id() == *CRDS
     }
 
     pub fn not_found(&self) -> Status {
@@ -130,6 +117,11 @@ impl<'a> Call<'a> {
     /// 500: the disk has room for deletions only.
     pub fn no_room(&self) -> Status {
         self.server.no_room()
+    }
+
+    /// 422 for one field of the named object.
+    pub fn refuse(&self, error: FieldError) -> Status {
+        self.invalid(&self.name, &[error])
     }
 
     pub fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {

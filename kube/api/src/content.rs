@@ -1,10 +1,11 @@
 //! The content of an object against its kind's schema: decoding, defaults, validation.
 
 use crate::{
-    builtin_defaults, builtin_schemas, builtin_validation, builtin_warnings,
-    call::{Call, FieldValidation, WriteOptions},
+    builtin_schemas,
+    call::Call,
     kinds,
-    registry::Resource,
+    options::{FieldValidation, WriteOptions},
+    registry::{Resource, Version},
     scale,
 };
 use kube_store::{
@@ -36,7 +37,7 @@ pub fn check_kind(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
     };
     if call.resource.is_builtin() {
         if !api_version.is_empty() && api_version != wanted {
-            let (_, version) = crate::registry::split_api_version(&api_version);
+            let (_, version) = crate::group_version::split_api_version(&api_version);
             let scheme = "k8s.io/apimachinery/pkg/runtime/scheme.go";
             return Err(Status::bad_request(format!(
                 "{} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \
@@ -97,7 +98,7 @@ pub fn decode(call: &mut Call<'_>, value: &mut Value, options: &WriteOptions) ->
         Status::bad_request(decode::cannot_be_handled(kind, version, text))
     };
     let mut unknown = read(call, value).map_err(|it| cannot(&it))?;
-    if kinds::is_crd(call) {
+    if call.is_crd() {
         let (warnings, more) = structural::tidy_schemas(value);
         call.warnings.extend(warnings);
         unknown.extend(more);
@@ -241,7 +242,7 @@ pub fn default_stored(resource: &Resource, value: &mut Value) {
 
 fn default_in(resource: &Resource, version: &str, value: &mut Value) {
     if resource.is_builtin() {
-        builtin_defaults::default(&resource.group, &resource.kind, value);
+        kinds::default(&resource.group, &resource.kind, value);
     } else if let Some(schema) = resource.schema(version) {
         default::apply_defaults(value, &schema);
     }
@@ -250,14 +251,14 @@ fn default_in(resource: &Resource, version: &str, value: &mut Value) {
 /// What is wrong with an object of a built-in kind. One that was stored before zeros counted as absent, or before a default
 /// came, is read again when it matters: what only it still says is no change of a field that may not change.
 fn builtin_errors((group, version, kind): (&str, &str, &str), value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let judge = |old| builtin_validation::validate(group, kind, value, old);
+    let judge = |old| kinds::validate(group, kind, value, old);
     let errors = judge(old);
     let Some(old) = old.filter(|_| !errors.is_empty()) else {
         return errors;
     };
     let mut again = old.clone();
     let read = builtin_schemas::schema(group, version, kind).map(|it| decode::decode(&mut again, &it, kind));
-    builtin_defaults::default(group, kind, &mut again);
+    kinds::default(group, kind, &mut again);
     match read {
         Some(Ok(_)) if again != *old => judge(Some(&again)),
         _ => errors,
@@ -273,11 +274,11 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     let rule = call.resource.traits.name_rule;
     let (mut errors, warnings) =
         // Definitions come from another API server than the built-in kinds, and it asks less of their finalizers.
-        metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin && !kinds::is_crd(call));
+        metadata::validate_metadata(&value["metadata"], rule, call.resource.namespaced, builtin && !call.is_crd());
     call.warnings.extend(
         warnings
             .into_iter()
-            .filter(|it| !it.contains(crate::crd::CLEANUP_FINALIZER)),
+            .filter(|it| !it.contains(crate::registry::CLEANUP_FINALIZER)),
     );
     if builtin {
         let resource = &call.resource;
@@ -290,13 +291,12 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
         errors.extend(validate::validate(value, old, &schema));
     }
     if !builtin {
-        errors.extend(scale::errors(call.served(), value));
+        errors.extend(scale_errors(call.served(), value));
     }
     if errors.is_empty() {
         if builtin && call.subresource.is_empty() {
             let (group, kind) = (&call.resource.group, &call.resource.kind);
-            call.warnings
-                .extend(builtin_warnings::warnings(group, kind, value, old));
+            call.warnings.extend(kinds::warnings(group, kind, value, old));
         }
         return Ok(());
     }
@@ -304,9 +304,33 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
     Err(call.invalid(name, &errors))
 }
 
+/// What is wrong with the numbers that the scale subresource of a custom resource reads, wherever they are written.
+fn scale_errors(served: &Version, object: &Value) -> Vec<FieldError> {
+    let Some(scale) = &served.scale else { return Vec::new() };
+    let mut errors = Vec::new();
+    for path in [&scale.spec_replicas, &scale.status_replicas] {
+        let field = format!(".{path}");
+        let found = object.pointer(&scale::pointer(path)).filter(|it| !it.is_null());
+        let Some(number) = found.and_then(Value::as_i64) else {
+            continue;
+        };
+        if number < 0 {
+            errors.push(FieldError::invalid(
+                &field,
+                &number.into(),
+                "should be a non-negative integer",
+            ));
+        } else if number > i64::from(i32::MAX) {
+            let detail = format!("should be less than or equal to {}", i32::MAX);
+            errors.push(FieldError::invalid(&field, &number.into(), detail));
+        }
+    }
+    errors
+}
+
 #[cfg(test)]
 mod tests {
-    use super::builtin_errors;
+    use super::{builtin_errors, kinds};
     use serde_json::{Value, json};
 
     #[test]
@@ -317,7 +341,7 @@ mod tests {
                 spec[*key] = value.clone();
             }
             let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-            crate::builtin_defaults::default("", "Pod", &mut pod);
+            kinds::default("", "Pod", &mut pod);
             pod
         };
         let errors = |old: &Value| builtin_errors(("", "v1", "Pod"), &pod("x", &[]), Some(old)).len();

@@ -2,20 +2,14 @@
 
 use crate::{
     call::Call,
-    conversion::Converters,
-    kinds, pipeline,
-    registry::{Registry, Resource},
+    object_meta,
+    registry::{CLEANUP_FINALIZER, Registry, is_established},
 };
 use kube_store::{
-    Object,
     schema::structural,
     status::{FieldError, Status},
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
-
-/// Holds a definition until its objects are gone.
-pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Defaults and checks of a new definition.
 ///
@@ -32,7 +26,7 @@ pub fn prepare_create(call: &Call<'_>, value: &mut Value) -> Result<(), Status> 
 
 /// Has a definition that is about to be deleted wait for its objects.
 pub fn hold(value: &mut Value) {
-    let finalizers = pipeline::metadata(value)
+    let finalizers = object_meta::metadata(value)
         .entry("finalizers")
         .or_insert_with(|| json!([]));
     if let Some(list) = finalizers.as_array_mut()
@@ -48,7 +42,7 @@ pub fn hold(value: &mut Value) {
 /// Of the names that it asks for it gets those that are free, and keeps what it had of the others; one that serves goes on
 /// serving.
 pub fn accept(call: &Call<'_>, value: &mut Value) {
-    let now = pipeline::seconds(call.now);
+    let now = object_meta::seconds(call.now);
     let registry = call.server.registry.load();
     let (accepted, conflict) = settle_names(&registry, value);
     let stored = storage_version(value);
@@ -79,21 +73,6 @@ pub fn accept(call: &Call<'_>, value: &mut Value) {
         ("False", "NotAccepted", "not all names are accepted".to_owned())
     };
     set_condition(status, "Established", established, &now);
-}
-
-/// Whether the names of a definition are accepted. One that waits for names of others is looked at again when those go.
-pub fn has_its_names(value: &Value) -> bool {
-    is_true(value, "NamesAccepted")
-}
-
-/// Whether a definition serves.
-pub fn is_established(value: &Value) -> bool {
-    is_true(value, "Established")
-}
-
-fn is_true(definition: &Value, condition: &str) -> bool {
-    let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }
 
 /// Checks and defaults of a changed definition.
@@ -178,7 +157,12 @@ fn put_back(status: &mut Value, kind: &str, before: Option<Value>) {
 pub fn mark_terminating(value: &mut Value, now: jiff::Timestamp) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     let condition = ("True", "InstanceDeletionPending", message.to_owned());
-    set_condition(&mut value["status"], "Terminating", condition, &pipeline::seconds(now));
+    set_condition(
+        &mut value["status"],
+        "Terminating",
+        condition,
+        &object_meta::seconds(now),
+    );
 }
 
 fn storage_version(value: &Value) -> String {
@@ -260,31 +244,4 @@ fn settle_names(registry: &Registry, value: &Value) -> (Value, Option<(&'static 
         names.retain(|_, it| !it.is_null());
     }
     (accepted, found)
-}
-
-/// Brings a registry up to date with a definition that was written or deleted (`deleted`).
-pub fn register(registry: &mut Registry, converters: &Converters, object: &Object, deleted: bool) {
-    let value = object.value();
-    let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    match Resource::from_crd(&value) {
-        Some(mut resource) if !deleted => {
-            let before = registry.by_id(&resource.id).and_then(|it| it.crd.as_ref());
-            let before = before.map(|it| (it.shape, it.since));
-            if let Some(crd) = resource.crd.as_mut() {
-                crd.converter = converters.find(&resource.id, &value);
-                // What is written to its status is no reason to read its objects anew.
-                crd.since = match before {
-                    Some((shape, since)) if shape == crd.shape => since,
-                    _ => object.revision,
-                };
-            }
-            registry.insert(Arc::new(resource));
-        }
-        _ => registry.remove(text("/spec/group"), text("/spec/names/plural")),
-    }
-}
-
-/// Whether the object is a definition.
-pub fn is_definition(object: &Object) -> bool {
-    &*object.resource == kinds::CRDS
 }

@@ -1,10 +1,10 @@
 //! What a request shows of who asks, kept for as long as its answer goes on.
 
 use crate::{
-    authn::{self, Terms},
+    authn::{self, Authenticator, Terms},
+    authz::Rbac,
     identity::User,
     listen::PeerCertificate,
-    server::Inner,
 };
 use http::{HeaderMap, header};
 use kube_store::status::Status;
@@ -48,8 +48,14 @@ impl Credentials {
     ///
     /// # Errors
     /// 401 and 403 as [`identify`].
-    pub fn identify(&self, server: &Inner) -> Result<Identified, Status> {
-        identify(server, &self.headers, self.peer.as_deref(), self.own.clone())
+    pub fn identify(&self, authenticator: &Authenticator, rbac: &Rbac) -> Result<Identified, Status> {
+        identify(
+            authenticator,
+            rbac,
+            &self.headers,
+            self.peer.as_deref(),
+            self.own.clone(),
+        )
     }
 
     /// Whether they are somebody's who asks in the name of another.
@@ -58,12 +64,12 @@ impl Credentials {
     }
 
     /// What they need to be good, and how long they are.
-    pub fn terms(&self, server: &Inner) -> Terms {
+    pub fn terms(&self, authenticator: &Authenticator) -> Terms {
         if self.own.is_some() {
             return Terms::default();
         }
         let now = jiff::Timestamp::now();
-        server.authenticator.terms(&self.headers, self.peer.as_deref(), now)
+        authenticator.terms(&self.headers, self.peer.as_deref(), now)
     }
 }
 
@@ -72,19 +78,18 @@ impl Credentials {
 /// # Errors
 /// 401 for a credential that is not good; 403 for an impersonation that is not allowed.
 pub fn identify(
-    server: &Inner,
+    authenticator: &Authenticator,
+    rbac: &Rbac,
     headers: &HeaderMap,
     peer: Option<&PeerCertificate>,
     own: Option<User>,
 ) -> Result<Identified, Status> {
     let real = match own {
         Some(user) => user,
-        None => server
-            .authenticator
-            .authenticate(headers, peer, jiff::Timestamp::now())?,
+        None => authenticator.authenticate(headers, peer, jiff::Timestamp::now())?,
     };
     let user = authn::impersonation::impersonate(real.clone(), headers, |user, attributes| {
-        server.authorize(user, attributes)
+        rbac.authorize(user, attributes)
     })?;
     Ok(Identified { real, user })
 }

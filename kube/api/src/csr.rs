@@ -72,7 +72,7 @@ pub(crate) const USAGES: &[&str] = &[
 ];
 
 /// What a request asks to have signed.
-pub struct Asked {
+pub struct SigningRequest {
     pub subject: Name,
     pub common_name: String,
     /// Organisations in the order of the request.
@@ -82,7 +82,7 @@ pub struct Asked {
     der: Vec<u8>,
 }
 
-impl Asked {
+impl SigningRequest {
     /// Reads the base64 of `spec.request`.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ pub fn prepare_create(object: &mut Value, user: &User) -> Result<(), Status> {
     if !errors.is_empty() {
         return Err(Status::invalid(KIND, GROUP, name(object), &errors));
     }
-    let asked = Asked::read(&object["spec"]["request"]).map_err(Status::internal)?;
+    let asked = SigningRequest::read(&object["spec"]["request"]).map_err(Status::internal)?;
     if signer(object) == CLIENT && asked.organizations.iter().any(|it| it == crate::identity::MASTERS) {
         let text = format!("use of {CLIENT} signer with system:masters group is not allowed");
         return Err(Status::forbidden(RESOURCE, GROUP, name(object), text));
@@ -229,7 +229,7 @@ pub fn check_size(object: &Value, bytes_max: usize) -> Result<(), Status> {
 fn check(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = Vec::new();
-    if let Err(detail) = Asked::read(&spec["request"]) {
+    if let Err(detail) = SigningRequest::read(&spec["request"]) {
         errors.push(FieldError::invalid("spec.request", &spec["request"], detail));
     }
     let usages = usages(object);
@@ -499,7 +499,7 @@ pub fn automatic_approval(object: &Value) -> Option<Attributes> {
     if signer(object) != KUBELET_CLIENT || !conditions(object).is_empty() {
         return None;
     }
-    let asked = Asked::read(&object["spec"]["request"]).ok()?;
+    let asked = SigningRequest::read(&object["spec"]["request"]).ok()?;
     check_for_signer(object, &asked).ok()?;
     let subresource = match object["spec"]["username"] == asked.common_name.as_str() {
         true => "selfnodeclient",
@@ -539,7 +539,7 @@ impl SignerFailure {
 /// When the request is not what its signer signs.
 pub fn sign(pki: &Pki, object: &Value, now: jiff::Timestamp) -> Result<String, SignerFailure> {
     let failure = |it: String| SignerFailure(it);
-    let asked = Asked::read(&object["spec"]["request"])
+    let asked = SigningRequest::read(&object["spec"]["request"])
         .map_err(|it| failure(format!("unable to parse csr {:?}: {it}", name(object))))?;
     check_for_signer(object, &asked).map_err(failure)?;
     if !asked.is_signed_by_its_key() {
@@ -573,7 +573,7 @@ pub fn sign(pki: &Pki, object: &Value, now: jiff::Timestamp) -> Result<String, S
 }
 
 /// The signer's own conditions on a request.
-fn check_for_signer(object: &Value, asked: &Asked) -> Result<(), String> {
+fn check_for_signer(object: &Value, asked: &SigningRequest) -> Result<(), String> {
     let usages = usages(object);
     let only = |allowed: &[&str], required: &str, what: &str| match usages.iter().find(|it| !allowed.contains(it)) {
         Some(other) => Err(format!("invalid usage for {what} certificate: {other}")),
@@ -626,14 +626,14 @@ const NAMES: [(&str, IsOf); 4] = [
     ("URI", |it| matches!(it, GeneralName::UniformResourceIdentifier(_))),
 ];
 
-fn are_nodes(asked: &Asked) -> Result<(), String> {
+fn are_nodes(asked: &SigningRequest) -> Result<(), String> {
     match asked.organizations == ["system:nodes"] {
         true => Ok(()),
         false => Err("subject organization is not system:nodes".into()),
     }
 }
 
-fn is_node(asked: &Asked) -> Result<(), String> {
+fn is_node(asked: &SigningRequest) -> Result<(), String> {
     match asked.common_name.starts_with("system:node:") {
         true => Ok(()),
         false => Err("subject common name does not begin with system:node:".into()),

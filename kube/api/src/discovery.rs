@@ -1,8 +1,8 @@
 //! Discovery: which groups, versions and resources are served, in the plain and the aggregated form.
 
 use crate::{
-    builtin::SUBRESOURCES,
-    registry::{Registry, Resource, api_version},
+    group_version::api_version,
+    registry::{Registry, Resource},
     respond::Body,
 };
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -111,13 +111,13 @@ fn subresources(resource: &Resource, version: &str) -> Vec<Subresource> {
     if resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())) {
         all.push(("scale".into(), "Scale".into(), "autoscaling".into(), "v1".into(), three));
     }
-    for (_, name, kind, group, version, verbs) in SUBRESOURCES.iter().filter(|it| it.0 == &*resource.id) {
+    for it in resource.subresources {
         all.push((
-            (*name).into(),
-            (*kind).into(),
-            (*group).into(),
-            (*version).into(),
-            verbs.to_vec(),
+            it.name.into(),
+            it.kind.into(),
+            it.group.into(),
+            it.version.into(),
+            it.verbs.to_vec(),
         ));
     }
     all.sort();
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn deployments_show_their_scale_and_namespaces_no_deletecollection() {
-        let registry = Registry::builtin();
+        let registry = crate::kinds::registry();
         let apps = group_version(&registry, "apps", "v1").unwrap();
         let resources = apps["resources"].as_array().unwrap();
         let scale = resources.iter().find(|it| it["name"] == "deployments/scale").unwrap();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_aggregated_form_answers_304_to_its_own_etag() {
-        let registry = Registry::builtin();
+        let registry = crate::kinds::registry();
         let mut headers = HeaderMap::new();
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         headers.insert(header::ACCEPT, accept.parse().unwrap());

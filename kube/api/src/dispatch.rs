@@ -2,24 +2,26 @@
 
 use crate::{
     admission, authz, backup, body,
-    call::{Answer, Call, Written},
-    content, convert,
+    call::{Call, WriteAnswer, WriteResponse},
+    content,
+    context::ServerContext,
+    convert,
     credentials::{Credentials, identify},
     discovery, eviction, fair,
     identity::{Attributes, MASTERS, UNAUTHENTICATED, User},
     intake::Counted,
-    kinds,
     listen::PeerCertificate,
-    openapi, pages,
+    openapi,
+    options::DeleteOptions,
+    pages,
     party::Party,
     pod_logs,
     registry::Resource,
     request::{Query, ResourcePath, Route, route},
+    resource_ids::LEASES,
     respond::{self, Body, Form, Shape},
-    reviews, scale,
-    server::Inner,
-    shape, standing,
-    verbs::{self, delete::DeleteOptions, patch::PatchType},
+    reviews, scale, shape, standing,
+    verbs::{self, patch::PatchType},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
@@ -38,7 +40,7 @@ const FLOW: HeaderValue = HeaderValue::from_static("4f0b0d5e-0d5c-4e5b-9a6e-5a1f
 
 /// Answers one request. `user` is set for in-process clients, which show no credentials.
 pub async fn handle<B>(
-    server: &Arc<Inner>,
+    server: &Arc<ServerContext>,
     request: Request<B>,
     peer: Option<Arc<PeerCertificate>>,
     user: Option<User>,
@@ -53,7 +55,13 @@ where
     let form = respond::negotiate(&parts.headers, &query);
     let is_own = user.is_some();
     let answered = async {
-        let who = identify(server, &parts.headers, peer.as_deref(), user.clone())?;
+        let who = identify(
+            &server.authenticator,
+            &server.rbac,
+            &parts.headers,
+            peer.as_deref(),
+            user.clone(),
+        )?;
         let rank = match who.real.is_in(MASTERS) {
             _ if is_own => Rank::Own,
             true => Rank::Administrator,
@@ -104,7 +112,7 @@ enum Rank {
 
 /// One request.
 struct Asked<'a> {
-    server: &'a Arc<Inner>,
+    server: &'a Arc<ServerContext>,
     method: &'a Method,
     path: &'a str,
     headers: &'a HeaderMap,
@@ -137,7 +145,7 @@ impl Asked<'_> {
     /// The answer of who does not get one.
     async fn seat(&self, is_urgent: bool) -> Result<Option<fair::Seat>, Response<Body>> {
         let (fair, client) = (&self.server.fair, &*self.party.client);
-        let kind = fair::Kind::of(self.method);
+        let kind = fair::SeatKind::of(self.method);
         let seat = match self.rank {
             Rank::Own => return Ok(None),
             Rank::Client if !is_urgent => fair.seat(client, kind).await,
@@ -164,9 +172,11 @@ where
     if let Route::Resource(path_of) = route {
         return resource(asked, path_of, incoming).await;
     }
-    if route == Route::Unknown
-        && let Some(page) = pages::find(server, path)
-    {
+    let page = match route {
+        Route::Unknown => pages::find(&server.pages.read(), path),
+        _ => None,
+    };
+    if let Some(page) = page {
         if asked.user.is_in(UNAUTHENTICATED) {
             return Err(Status::unauthorized());
         }
@@ -175,7 +185,8 @@ where
             Ok(seat) => seat,
             Err(refused) => return Ok(refused),
         };
-        return Ok(pages::answer(server, &*page, method, path, &asked.user, &body).await);
+        let may = |attributes: &Attributes| server.may(&asked.user, attributes);
+        return Ok(pages::answer(&*page, &may, method, path, &body).await);
     }
     // Whether a server lives is asked most urgently when it has much to do.
     let _seat = match matches!(route, Route::Health(..)) {
@@ -283,7 +294,7 @@ fn everything() -> Attributes {
     }
 }
 
-fn metrics(server: &Inner) -> String {
+fn metrics(server: &ServerContext) -> String {
     let mut text = String::from(
         "# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n",
     );
@@ -318,7 +329,7 @@ fn not_found_text() -> Response<Body> {
     respond::text(404, "404 page not found\n")
 }
 
-fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<Body> {
+fn health(server: &ServerContext, which: &str, check: &str, query: &Query) -> Response<Body> {
     let ready = which != "readyz" || server.is_ready();
     // Nobody is let in before the first objects are there, so who is not ready any more is about to stop.
     let stopping = !ready;
@@ -355,7 +366,7 @@ fn health(server: &Inner, which: &str, check: &str, query: &Query) -> Response<B
 }
 
 /// The 404 of a path whose version or resource does not exist: a Status for built-in groups, text for the others.
-fn no_resource(server: &Inner, group: &str) -> Result<Response<Body>, Status> {
+fn no_resource(server: &ServerContext, group: &str) -> Result<Response<Body>, Status> {
     let registry = server.registry.load();
     let builtin = registry
         .group(group)
@@ -370,7 +381,7 @@ fn no_resource(server: &Inner, group: &str) -> Result<Response<Body>, Status> {
 /// What a method is told that a path does not take: of built-in resources `status`; paths of custom resources are found before
 /// their methods are, and what writes an object asks which.
 fn wrong_method(
-    server: &Inner,
+    server: &ServerContext,
     method: &Method,
     path: &ResourcePath,
     status: Status,
@@ -439,7 +450,7 @@ where
         .unwrap_or_default();
     // Before it takes a seat: whoever holds a body back keeps nobody from one. And once all is there that it is answered with.
     let began = Instant::now();
-    let is_urgent = &*resource.id == kinds::LEASES;
+    let is_urgent = &*resource.id == LEASES;
     let (bytes, _room) = match verb {
         "get" | "list" | "watch" => (Bytes::new(), None),
         _ => server.intake.read(incoming, asked.counted(is_urgent)).await?,
@@ -451,7 +462,7 @@ where
     let credentials = || Credentials::new(headers, asked.peer.clone(), asked.own.clone());
     // What was allowed then may have been taken away meanwhile.
     if began.elapsed() > SINCE_ALLOWED {
-        let now = credentials().identify(server)?.user;
+        let now = credentials().identify(&server.authenticator, &server.rbac)?.user;
         if !server.may(&now, &attributes) {
             return Err(authz::forbidden(&now, &attributes));
         }
@@ -477,10 +488,10 @@ where
     call.warnings.extend(call.served().deprecation.clone());
     let form = form.as_ref().map_err(Clone::clone)?;
     if call.id().as_ref() == "pods" && pod_logs::INTERACTIVE.contains(&call.subresource.as_str()) {
-        return Err(pod_logs::refuse(&call).await?);
+        return Err(verbs::log::refuse(&call).await?);
     }
     let answered = match verb {
-        "get" if call.subresource == "log" => pod_logs::log(&call).await,
+        "get" if call.subresource == "log" => verbs::log::log(&call).await,
         "watch" => watch(&call, form),
         "get" => get(&call, form).await,
         "list" => within(limit, list(&call, form, headers)).await,
@@ -501,7 +512,14 @@ where
         return Ok(response);
     }
     Ok(response.map(|body| match body {
-        Body::Stream(stream) => standing::while_it_stands(server, credentials(), &call.user, attributes, stream),
+        Body::Stream(stream) => standing::while_it_stands(
+            &server.standing,
+            &server.stop,
+            credentials(),
+            &call.user,
+            attributes,
+            stream,
+        ),
         body => body,
     }))
 }
@@ -585,20 +603,14 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     // A subresource is part of its object: it takes no other verbs, and a right to one is no right to make or delete objects.
     let takes = match path.subresource.as_str() {
         "status" | "scale" => matches!(verb, "get" | "patch" | "update"),
-        other => {
-            let mut rows = crate::builtin::SUBRESOURCES.iter();
-            rows.find(|it| it.0 == &*resource.id && it.1 == other)
-                .is_none_or(|it| it.5.contains(&verb))
-        }
+        other => resource.subresource(other).is_none_or(|it| it.verbs.contains(&verb)),
     };
     let known = match path.subresource.as_str() {
         "" => true,
         other if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&other) => true,
         "status" => served.is_some_and(|it| it.status),
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
-        other => crate::builtin::SUBRESOURCES
-            .iter()
-            .any(|it| it.0 == &*resource.id && it.1 == other),
+        other => resource.subresource(other).is_some(),
     };
     match (known, resource.is_builtin()) {
         (true, _) if !takes => Err(Status::method_not_allowed()),
@@ -684,9 +696,9 @@ async fn write(
                 now: call.now,
             };
             let value = reviews::create(deps, &call.user, resource, &call.namespace, &call.name, value)?;
-            Written {
+            WriteResponse {
                 code: 201,
-                answer: Answer::Value(value),
+                answer: WriteAnswer::Value(value),
             }
         }
         "create" if !call.subresource.is_empty() => create_subresource(call, media, &bytes).await?,
@@ -699,7 +711,7 @@ async fn write(
             let options = call.write_options("UpdateOptions", false)?;
             if call.subresource == "scale" {
                 let value = body::parse_any(&bytes, media)?;
-                scale::write(call, &value, &options).await?
+                verbs::scale::write(call, &value, &options).await?
             } else {
                 let value = body::parse_object(call, &bytes, media, &options)?;
                 verbs::update::update(call, value, &options).await?
@@ -708,22 +720,24 @@ async fn write(
         "patch" => patch(call, media, &bytes).await?,
         "delete" => {
             let value = delete_body(media, &bytes)?;
-            let options = DeleteOptions::read(call, value.as_ref())?;
+            let options = verbs::delete::read_options(call, value.as_ref())?;
             verbs::delete::delete(call, &options).await?
         }
         _ => {
             let value = delete_body(media, &bytes)?;
-            let options = DeleteOptions::read(call, value.as_ref())?;
+            let options = verbs::delete::read_options(call, value.as_ref())?;
             return delete_collection(call, &options, form).await;
         }
     };
     let code = written.code;
     match written.answer {
-        Answer::Stored(object) if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty => {
+        WriteAnswer::Stored(object)
+            if form.shape == Shape::Object && form.media == respond::Media::Json && !form.pretty =>
+        {
             Ok(respond::bytes(code, form, object.json.clone(), false))
         }
         answer => {
-            let value = Written { code, answer }.into_value();
+            let value = WriteResponse { code, answer }.into_value();
             let status = value["kind"] == "Status";
             let value = if status {
                 value
@@ -743,7 +757,7 @@ fn delete_body(media: &str, bytes: &Bytes) -> Result<Option<Value>, Status> {
     }
 }
 
-async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<WriteResponse, Status> {
     let kind = match media {
         "application/json-patch+json" => PatchType::Json,
         "application/merge-patch+json" => PatchType::Merge,
@@ -752,7 +766,7 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
             let options = call.write_options("PatchOptions", true)?;
             let config = body::parse_applied(call, bytes, &options)?;
             if call.subresource == "scale" {
-                return scale::apply(call, &config, &options).await;
+                return verbs::scale::apply(call, &config, &options).await;
             }
             return verbs::apply::apply(call, config, &options).await;
         }
@@ -766,13 +780,13 @@ async fn patch(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Writte
     };
     let options = call.write_options("PatchOptions", false)?;
     if call.subresource == "scale" {
-        return scale::patch(call, kind, bytes, &options).await;
+        return verbs::scale::patch(call, kind, bytes, &options).await;
     }
     verbs::patch::patch(call, kind, bytes, &options).await
 }
 
 /// `eviction` and `binding` of a pod.
-async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<Written, Status> {
+async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> Result<WriteResponse, Status> {
     let mut value = body::parse_any(bytes, media)?;
     if call.subresource == "eviction" {
         let options = call.write_options("CreateOptions", false)?;
@@ -792,22 +806,23 @@ async fn create_subresource(call: &mut Call<'_>, media: &str, bytes: &Bytes) -> 
             call.subresource.clear();
             // Of the query only this is read: the other options are those of a POST.
             let dry_run = call.write_options("CreateOptions", false)?.dry_run;
-            let mut options = DeleteOptions::read(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
+            let mut options =
+                verbs::delete::read_options(call, Some(value.get("deleteOptions").unwrap_or(&json!({}))))?;
             options.dry_run |= dry_run;
             eviction::evict(call, &options).await?;
         }
         "binding" => {
             let node = value["target"]["name"].clone();
-            let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": crate::pipeline::seconds(call.now)});
+            let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": crate::object_meta::seconds(call.now)});
             let options = call.write_options("CreateOptions", false)?;
             let patch = json!({"spec": {"nodeName": node}, "status": {"conditions": [condition]}}).to_string();
             verbs::patch::patch(call, PatchType::Strategic, patch.as_bytes(), &options).await?;
         }
         _ => return Err(Status::method_not_allowed()),
     }
-    Ok(Written {
+    Ok(WriteResponse {
         code: 201,
-        answer: Answer::Value(success),
+        answer: WriteAnswer::Value(success),
     })
 }
 

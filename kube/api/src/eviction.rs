@@ -2,14 +2,12 @@
 //! Upstream: pkg/registry/core/pod/storage/eviction.go. Nobody here works budgets' statuses out; whoever does writes them.
 
 use crate::{
-    call::{Call, WriteOptions},
+    call::Call,
     identity::{MASTERS, User},
-    pipeline,
+    object_meta,
+    options::{DeleteOptions, WriteOptions},
     request::Query,
-    verbs::{
-        delete::{self, DeleteOptions},
-        update,
-    },
+    verbs::{delete, update},
 };
 use kube_store::{Object, selector::LabelSelector, status::Status};
 use serde_json::{Value, json};
@@ -141,7 +139,7 @@ fn with_one_less(budget: &Object, pod: &str, now: jiff::Timestamp) -> Result<Val
     if allowed == 0 {
         return Err(refusal(&why_none(name, status), None));
     }
-    let at = pipeline::seconds(now);
+    let at = object_meta::seconds(now);
     let observed = status["observedGeneration"].clone();
     let status = &mut value["status"];
     status["disruptionsAllowed"] = (allowed - 1).into();
@@ -237,7 +235,7 @@ async fn remove(call: &mut Call<'_>, options: &mut DeleteOptions) -> Result<(), 
             let mut value = pod.value();
             let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
                 "message": "Eviction API: evicting"});
-            set_condition(&mut value["status"], condition, pipeline::seconds(call.now));
+            set_condition(&mut value["status"], condition, object_meta::seconds(call.now));
             if value == pod.value() {
                 break;
             }

@@ -16,12 +16,12 @@ use tokio::sync::oneshot;
 
 /// Which seats a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeatKind {
     Read,
     Write,
 }
 
-impl Kind {
+impl SeatKind {
     /// The seats of a method.
     pub fn of(method: &http::Method) -> Self {
         match method.is_safe() {
@@ -193,19 +193,19 @@ impl Fair {
     }
 
     /// Waits for a seat; `None` when too many of this client wait already, or it took too long.
-    pub async fn seat(&self, name: &str, kind: Kind) -> Option<Seat> {
+    pub async fn seat(&self, name: &str, kind: SeatKind) -> Option<Seat> {
         let lane = match kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
+            SeatKind::Read => &self.reads,
+            SeatKind::Write => &self.writes,
         };
         self.wait_for(lane, name).await
     }
 
     /// Waits for a seat of those that are kept, if none of the others is free.
-    pub async fn kept_seat(&self, name: &str, kind: Kind) -> Option<Seat> {
+    pub async fn kept_seat(&self, name: &str, kind: SeatKind) -> Option<Seat> {
         let (lane, kept) = match kind {
-            Kind::Read => (&self.reads, &self.kept_reads),
-            Kind::Write => (&self.writes, &self.kept_writes),
+            SeatKind::Read => (&self.reads, &self.kept_reads),
+            SeatKind::Write => (&self.writes, &self.kept_writes),
         };
         match lane.ask_at_once(name) {
             Some(seat) => Some(seat),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn ask<'a>(fair: &'a Fair, name: &'a str) -> BoxFuture<'a, Option<Seat>> {
-        let mut asked = fair.seat(name, Kind::Read).boxed();
+        let mut asked = fair.seat(name, SeatKind::Read).boxed();
         // As far as it goes: into the queue.
         assert!(asked.as_mut().now_or_never().is_none());
         asked
@@ -246,8 +246,8 @@ mod tests {
     async fn a_free_seat_goes_to_whose_turn_it_is_and_not_to_who_asks_most() {
         let fair = fair(2, 100);
         // A quarter of two seats is none, so both could be one client's.
-        let first = fair.seat("noisy", Kind::Read).await.unwrap();
-        let second = fair.seat("noisy", Kind::Read).await.unwrap();
+        let first = fair.seat("noisy", SeatKind::Read).await.unwrap();
+        let second = fair.seat("noisy", SeatKind::Read).await.unwrap();
         let mut noisy: Vec<_> = (0..50).map(|_| ask(&fair, "noisy")).collect();
         let quiet = ask(&fair, "quiet");
         drop(first);
@@ -266,10 +266,10 @@ mod tests {
         let fair = fair(8, 100);
         let mut held = Vec::new();
         for _ in 0..6 {
-            held.push(fair.seat("noisy", Kind::Read).await.unwrap());
+            held.push(fair.seat("noisy", SeatKind::Read).await.unwrap());
         }
         let waiting = ask(&fair, "noisy");
-        let quiet = fair.seat("quiet", Kind::Read).now_or_never().unwrap();
+        let quiet = fair.seat("quiet", SeatKind::Read).now_or_never().unwrap();
         assert!(quiet.is_some());
         drop(quiet);
         // A seat of somebody else is none for who has its share.
@@ -282,11 +282,14 @@ mod tests {
     #[tokio::test]
     async fn who_has_too_many_waiting_is_sent_away_and_others_are_not() {
         let fair = fair(1, 2);
-        let held = fair.seat("noisy", Kind::Read).await.unwrap();
+        let held = fair.seat("noisy", SeatKind::Read).await.unwrap();
         let queue = [ask(&fair, "noisy"), ask(&fair, "noisy")];
-        assert!(fair.seat("noisy", Kind::Read).await.is_none());
+        assert!(fair.seat("noisy", SeatKind::Read).await.is_none());
         let quiet = ask(&fair, "quiet");
-        assert!(fair.seat("noisy", Kind::Write).await.is_some(), "writes have their own");
+        assert!(
+            fair.seat("noisy", SeatKind::Write).await.is_some(),
+            "writes have their own"
+        );
         // Who gave up waiting makes room.
         drop(queue);
         let again = ask(&fair, "noisy");
@@ -306,9 +309,9 @@ mod tests {
             kept: 1,
             ..Limits::default()
         });
-        let free = fair.kept_seat("lease", Kind::Read).await.unwrap();
+        let free = fair.kept_seat("lease", SeatKind::Read).await.unwrap();
         let mut noisy = ask(&fair, "noisy");
-        let kept = fair.kept_seat("lease", Kind::Read).now_or_never().unwrap().unwrap();
+        let kept = fair.kept_seat("lease", SeatKind::Read).now_or_never().unwrap().unwrap();
         drop(kept);
         assert!(noisy.as_mut().now_or_never().is_none(), "it is nobody else's");
         drop(free);
@@ -325,9 +328,9 @@ mod tests {
             wait: Duration::ZERO,
             ..Limits::default()
         });
-        let held = fair.seat("a", Kind::Read).await.unwrap();
-        assert!(fair.seat("b", Kind::Read).await.is_none());
+        let held = fair.seat("a", SeatKind::Read).await.unwrap();
+        assert!(fair.seat("b", SeatKind::Read).await.is_none());
         drop(held);
-        assert!(fair.seat("c", Kind::Read).await.is_some());
+        assert!(fair.seat("c", SeatKind::Read).await.is_some());
     }
 }

@@ -1,10 +1,10 @@
 //! What the server gives to its own controllers besides objects: keys and permissions.
 
 use crate::{
+    context::ServerContext,
     controllers::{Ground, TokenClaims, Unsignable},
     csr,
-    identity::{Attributes, Decision, User},
-    server::Inner,
+    identity::{AccessDecision, Attributes, User},
     tokens,
 };
 use jiff::Timestamp;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Weak};
 
 /// The server, seen by its controllers. Weak, so that controllers do not keep a stopped server alive.
 pub struct ServerGround {
-    server: Weak<Inner>,
+    server: Weak<ServerContext>,
 }
 
 impl ServerGround {
-    pub fn new(server: &Arc<Inner>) -> Self {
+    pub fn new(server: &Arc<ServerContext>) -> Self {
         Self {
             server: Arc::downgrade(server),
         }
@@ -64,9 +64,9 @@ impl Ground for ServerGround {
         )))
     }
 
-    fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
+    fn authorize(&self, user: &User, attributes: &Attributes) -> AccessDecision {
         self.server
             .upgrade()
-            .map_or(Decision::NoOpinion, |it| it.authorize(user, attributes))
+            .map_or(AccessDecision::NoOpinion, |it| it.authorize(user, attributes))
     }
 }

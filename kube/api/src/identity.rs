@@ -57,7 +57,7 @@ pub struct Attributes {
 
 /// What authorization says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum AccessDecision {
     /// Allowed, with the reason that a SubjectAccessReview prints.
     Allow(String),
     /// No rule allows it.

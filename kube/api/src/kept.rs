@@ -1,7 +1,14 @@
 //! What clients keep on this server that they need no right of their own to keep much of: certificate requests, which are
 //! counted by who asks for them, and Events, by the namespace that they are in.
 
-use crate::{call::Call, csr, kinds::CSRS, limits::Limits, party::Parties, rates::too_many};
+use crate::{
+    csr,
+    identity::User,
+    limits::Limits,
+    party::Parties,
+    rates::too_many,
+    resource_ids::{CSRS, EVENTS},
+};
 use kube_store::{
     Object, Store,
     status::Status,
@@ -10,9 +17,6 @@ use kube_store::{
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
-
-/// Id of the resource of Events, in both of their groups.
-pub const EVENTS: &str = "events";
 
 /// Where what is kept is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,20 +36,20 @@ struct Count {
 }
 
 /// What is kept on one server.
-pub struct Kept {
+pub struct KeptObjects {
     limits: Limits,
     parties: Arc<Parties>,
     shelves: Mutex<HashMap<Shelf, Count>>,
 }
 
 /// Room for what is being written, until it is counted as what was written.
-pub struct Place {
-    kept: Arc<Kept>,
+pub struct KeptPlace {
+    kept: Arc<KeptObjects>,
     shelf: Shelf,
     count: Count,
 }
 
-impl Drop for Place {
+impl Drop for KeptPlace {
     fn drop(&mut self) {
         self.kept.take_off(&self.shelf, self.count);
     }
@@ -57,7 +61,7 @@ pub struct Full {
     pub status: Status,
 }
 
-impl Kept {
+impl KeptObjects {
     /// Counts what a store has.
     pub fn new(limits: Limits, parties: Arc<Parties>, store: &Store) -> Arc<Self> {
         let kept = Self {
@@ -134,12 +138,13 @@ impl Kept {
     /// The bound that it would pass.
     pub fn place(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        (id, namespace): (&str, &str),
+        user: &User,
         before: Option<usize>,
         value: &Value,
-    ) -> Result<Option<Place>, Full> {
+    ) -> Result<Option<KeptPlace>, Full> {
         let bytes = || serde_json::to_vec(value).map_or(0, |it| it.len());
-        match (call.id().as_ref(), before) {
+        match (id, before) {
             (EVENTS, _) => {
                 let more = bytes().saturating_sub(before.unwrap_or_default());
                 let count = Count {
@@ -147,8 +152,8 @@ impl Kept {
                     open: 0,
                     bytes: more,
                 };
-                let of = format!("namespace {:?}", call.namespace);
-                let shelf = Shelf::Events(call.namespace.as_str().into());
+                let of = format!("namespace {namespace:?}");
+                let shelf = Shelf::Events(namespace.into());
                 self.take(shelf, count, |now| {
                     if count.objects > 0 && now.objects + count.objects > self.limits.events {
                         return Some(full("Events", "events of", &of, self.limits.events));
@@ -159,7 +164,7 @@ impl Kept {
                 })
             }
             (CSRS, None) => {
-                let party = self.parties.of(&call.user);
+                let party = self.parties.of(user);
                 let limits = &self.limits;
                 let (open, all) = match party.is_shared {
                     true => (limits.shared_requests, limits.shared_requests),
@@ -187,7 +192,7 @@ impl Kept {
         shelf: Shelf,
         count: Count,
         refuse: impl FnOnce(Count) -> Option<Full>,
-    ) -> Result<Option<Place>, Full> {
+    ) -> Result<Option<KeptPlace>, Full> {
         // Two that come at once do not both find the last place.
         let mut shelves = self.shelves.lock();
         let now = shelves.entry(shelf.clone()).or_default();
@@ -198,7 +203,7 @@ impl Kept {
         now.open += count.open;
         now.bytes += count.bytes;
         drop(shelves);
-        Ok(Some(Place {
+        Ok(Some(KeptPlace {
             kept: self.clone(),
             shelf,
             count,

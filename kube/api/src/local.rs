@@ -1,16 +1,13 @@
 //! The handle of in-process controllers: the same verbs as the wire, on values, as `system:masters`.
 
 use crate::{
-    call::{Call, WriteOptions},
+    call::Call,
+    context::ServerContext,
     identity::{AUTHENTICATED, MASTERS, User},
+    options::{DeleteOptions, Propagation, WriteOptions},
     registry::{Registry, Resource},
     request::Query,
-    server::Inner,
-    verbs::{
-        self,
-        delete::{DeleteOptions, Propagation},
-        patch::PatchType,
-    },
+    verbs::{self, patch::PatchType},
     wake::Subscription,
 };
 use kube_store::{Object, Store, status::Status};
@@ -20,13 +17,13 @@ use std::sync::Arc;
 /// Acts on one server's objects.
 #[derive(Clone)]
 pub struct Local {
-    server: Arc<Inner>,
+    server: Arc<ServerContext>,
 }
 
 const USER: &str = "system:kube-controller-manager";
 
 impl Local {
-    pub(crate) fn new(server: Arc<Inner>) -> Self {
+    pub(crate) fn new(server: Arc<ServerContext>) -> Self {
         Self { server }
     }
 

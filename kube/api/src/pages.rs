@@ -1,16 +1,15 @@
 //! Pages beside the API: paths that another part of the process answers, behind this server's TLS and for those whom it knows.
 
 use crate::{
-    identity::{Attributes, User},
+    identity::Attributes,
     respond::{self, Body},
-    server::Inner,
 };
 use http::{HeaderValue, Method, Response, header};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What is asked of a page.
-pub struct Asked<'a> {
+pub struct PageRequest<'a> {
     /// `GET`, `POST` and so on.
     pub method: &'a str,
     /// The whole path.
@@ -25,31 +24,28 @@ pub struct Asked<'a> {
 #[async_trait::async_trait]
 pub trait Page: Send + Sync + 'static {
     /// A code and a JSON body. Only those are let in whom authentication knows; what they may see is the page's matter.
-    async fn answer(&self, asked: Asked<'_>) -> (u16, Value);
+    async fn answer(&self, asked: PageRequest<'_>) -> (u16, Value);
 }
 
 /// The page for a path, if there is one.
-pub fn find(server: &Inner, path: &str) -> Option<Arc<dyn Page>> {
-    let pages = server.pages.read();
+pub fn find(pages: &[(String, Arc<dyn Page>)], path: &str) -> Option<Arc<dyn Page>> {
     let found = pages.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
     found.map(|(_, page)| page.clone())
 }
 
 /// Answers with the page.
 pub async fn answer(
-    server: &Inner,
     page: &dyn Page,
+    may: &(dyn Fn(&Attributes) -> bool + Send + Sync),
     method: &Method,
     path: &str,
-    user: &User,
     body: &[u8],
 ) -> Response<Body> {
-    let may = |attributes: &Attributes| server.may(user, attributes);
-    let asked = Asked {
+    let asked = PageRequest {
         method: method.as_str(),
         path,
         body,
-        may: &may,
+        may,
     };
     let (code, value) = page.answer(asked).await;
     let mut response = respond::text(code, value.to_string());

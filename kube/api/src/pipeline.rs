@@ -2,45 +2,26 @@
 //! admission, and the commit itself.
 
 use crate::{
-    admission::{self, Admission, Change, Operation, Review},
+    admission::{self, Admission, AdmissionOperation, ObjectChange, Review},
     bounds,
-    call::{Answer, Call, WriteOptions, Written},
+    call::{Call, WriteAnswer, WriteResponse},
     content,
-    conversion::Converter,
-    convert, kinds,
-    registry::{Resource, split_api_version},
+    context::ServerContext,
+    convert,
+    kinds::{self, Strategy},
+    object_meta::metadata,
+    options::WriteOptions,
+    ownership,
 };
 use kube_store::{
     managed,
     object::Object,
-    schema::{Schema, metadata::validate_metadata_update},
+    schema::metadata::validate_metadata_update,
     status::{FieldError, Status},
     store::{Expect, Refused},
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// A timestamp as `metav1.Time` writes it: whole seconds, UTC.
-pub fn seconds(now: jiff::Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The metadata of an object; made when it is absent or no object.
-pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    let metadata = &mut value["metadata"];
-    if !metadata.is_object() {
-        *metadata = json!({});
-    }
-    metadata.as_object_mut().expect("made an object above")
-}
-
-/// A text of the metadata, empty when absent.
-pub fn metadata_text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value["metadata"][key].as_str().unwrap_or_default()
-}
 
 /// A namespaced object needs a namespace that exists and is not going away.
 ///
@@ -69,62 +50,13 @@ pub fn check_namespace_lifecycle(call: &Call<'_>, name: &str) -> Result<(), Stat
     Ok(())
 }
 
-/// Records in `metadata.managedFields` who wrote what.
-pub fn track(call: &Call<'_>, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
-    with_context(call, &options.field_manager, |context| {
-        managed::update(old, new, context)
-    });
-}
-
-/// Runs `f` with the context of field ownership for this call.
-pub fn with_context<T>(call: &Call<'_>, manager: &str, f: impl FnOnce(&managed::Ctx<'_>) -> T) -> T {
-    let schema = call.resource.schema(&call.version).unwrap_or_default();
-    let served: Vec<String> = call
-        .resource
-        .versions
-        .iter()
-        .filter(|it| it.served)
-        .map(|it| call.resource.api_version(&it.name))
-        .collect();
-    let served: Vec<&str> = served.iter().map(String::as_str).collect();
-    let versions = OtherVersions(&call.resource);
-    f(&managed::Ctx {
-        manager,
-        api_version: &call.resource.api_version(&call.version),
-        subresource: &call.subresource,
-        schema: &schema,
-        now: call.now,
-        reset_fields: kinds::reset_fields(call),
-        built_in: call.resource.is_builtin(),
-        served: &served,
-        // Fields have the same names in all versions where a webhook converts: ownership is settled on this machine.
-        versions: matches!(call.resource.converter(), Some(Converter::Plugin(_))).then_some(&versions as _),
-    })
-}
-
-/// The versions of a custom resource that a plug-in converts.
-#[derive(Debug)]
-struct OtherVersions<'a>(&'a Resource);
-
-impl managed::Versions for OtherVersions<'_> {
-    fn schema(&self, api_version: &str) -> Option<Arc<Schema>> {
-        let (group, version) = split_api_version(api_version);
-        self.0.version(version).filter(|_| group == self.0.group)?;
-        self.0.schema(version)
-    }
-
-    fn convert(&self, object: &mut Value, api_version: &str) {
-        convert::between_here(self.0, split_api_version(api_version).1, object);
-    }
-}
-
 /// Lets the in-process admission plug-ins look at a new state and change it.
 ///
 /// # Errors
 /// The status of the plug-in that refuses.
 pub fn ask_plugins(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     object: &mut Value,
     options: &WriteOptions,
@@ -140,7 +72,7 @@ pub fn ask_plugins(
 /// The status of the plug-in that refuses.
 pub fn ask_validating_plugins(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     object: &Value,
     options: &WriteOptions,
@@ -152,7 +84,7 @@ pub fn ask_validating_plugins(
 
 fn each_plugin(
     call: &mut Call<'_>,
-    operation: Operation,
+    operation: AdmissionOperation,
     old: Option<&Value>,
     options: &WriteOptions,
     mut ask: impl FnMut(&dyn Admission, &Review<'_>) -> Result<Vec<String>, Status>,
@@ -180,6 +112,18 @@ fn each_plugin(
     Ok(())
 }
 
+/// Keeps others from taking what this write may take, and only one may have, until the write is decided; see also
+/// `Strategy::is_taken_when_published`.
+pub async fn allocating<'s>(
+    server: &'s ServerContext,
+    strategy: &dyn Strategy,
+) -> Option<tokio::sync::MutexGuard<'s, ()>> {
+    match strategy.allocates() {
+        true => Some(server.allocating.lock().await),
+        false => None,
+    }
+}
+
 /// How a new state came about; decides what is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -202,7 +146,8 @@ pub async fn write_update(
     mut new: Value,
     options: &WriteOptions,
     source: Source,
-) -> Result<Option<Written>, Status> {
+) -> Result<Option<WriteResponse>, Status> {
+    let strategy = kinds::of(call);
     keep_server_metadata(call, old, &mut new)?;
     if source != Source::Apply {
         let decoded = content::decode(call, &mut new, options);
@@ -215,44 +160,44 @@ pub async fn write_update(
         })?;
     }
     separate_status(call, old, &mut new);
-    kinds::prepare_update(call, old, &mut new)?;
+    strategy.prepare_for_update(call, old, &mut new)?;
     content::default(call, &mut new);
     if source != Source::Apply {
-        track(call, Some(old), &mut new, options);
+        ownership::track(call, kinds::reset_fields(call), Some(old), &mut new, options);
     }
-    ask_plugins(call, Operation::Update, Some(old), &mut new, options)?;
-    let change = Change {
-        operation: Operation::Update,
+    ask_plugins(call, AdmissionOperation::Update, Some(old), &mut new, options)?;
+    let change = ObjectChange {
+        operation: AdmissionOperation::Update,
         old: Some(old),
         options,
     };
     if admission::mutate(call, change, &mut new).await? {
         keep_server_metadata(call, old, &mut new)?;
         separate_status(call, old, &mut new);
-        kinds::prepare_update(call, old, &mut new)?;
+        strategy.prepare_for_update(call, old, &mut new)?;
     }
     content::validate(call, &new, Some(old))?;
-    kinds::check_allowed(call, Some(old), &new)?;
-    ask_validating_plugins(call, Operation::Update, Some(old), &new, options)?;
+    strategy.check_allowed(call, Some(old), &new)?;
+    ask_validating_plugins(call, AdmissionOperation::Update, Some(old), &new, options)?;
     admission::validate(call, change, &new).await?;
     let server = call.server.clone();
-    let allocating = kinds::allocating(&server, call).await;
-    kinds::settle_update(call, old, &mut new)?;
+    let allocating = allocating(&server, strategy).await;
+    strategy.begin_update(call, old, &mut new)?;
     set_generation(call, old, &mut new);
-    kinds::finish_update(call, &mut new);
+    strategy.finish_update(call, &mut new);
     let name = call.name.clone();
-    let remove = current.terminating && no_finalizers(&new) && kinds::may_vanish(call, &new);
+    let remove = current.terminating && no_finalizers(&new) && strategy.may_vanish(call, &new);
     // A write that changes nothing still brings an old object to its definition's storage version: so it is migrated.
     if !remove && managed::no_op(old, &new) && !convert::is_outdated(&call.resource, current) {
-        return Ok(Some(Written {
+        return Ok(Some(WriteResponse {
             code: 200,
             answer: answer(call, current).await?,
         }));
     }
     if options.dry_run {
-        return Ok(Some(Written {
+        return Ok(Some(WriteResponse {
             code: 200,
-            answer: Answer::Value(new),
+            answer: WriteAnswer::Value(new),
         }));
     }
     // What goes takes no room.
@@ -270,7 +215,7 @@ pub async fn write_update(
         .commit(&id, call.store_namespace(), &name, expect, |revision| {
             (!remove).then(|| Object::encode(&id, new, revision))
         });
-    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
+    let allocating = allocating.filter(|_| strategy.is_taken_when_published());
     let (revision, object) = match committed {
         Ok(it) => it,
         Err(Refused::Missing) => return Err(call.not_found()),
@@ -285,10 +230,10 @@ pub async fn write_update(
     drop((allocating, place));
     let answer = match (object, answered) {
         (Some(object), _) => answer(call, &object).await?,
-        (None, Some(value)) => Answer::Value(value),
+        (None, Some(value)) => WriteAnswer::Value(value),
         (None, None) => answer(call, current).await?,
     };
-    Ok(Some(Written { code: 200, answer }))
+    Ok(Some(WriteResponse { code: 200, answer }))
 }
 
 /// Why an object could not be decoded, without its kind; `None` of another error.
@@ -310,12 +255,12 @@ pub fn bad_patch(result: &Value, status: &Status) -> Status {
 ///
 /// # Errors
 /// 500 when its conversion fails.
-pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<Answer, Status> {
+pub async fn answer(call: &Call<'_>, object: &Arc<Object>) -> Result<WriteAnswer, Status> {
     if convert::is_in(&call.resource, &call.version, object) && !convert::is_outdated(&call.resource, object) {
-        return Ok(Answer::Stored(object.clone()));
+        return Ok(WriteAnswer::Stored(object.clone()));
     }
     let value = convert::value(&call.resource, &call.version, object).await?;
-    Ok(Answer::Value(value))
+    Ok(WriteAnswer::Value(value))
 }
 
 fn no_finalizers(value: &Value) -> bool {
@@ -381,20 +326,9 @@ fn separate_status(call: &Call<'_>, old: &Value, new: &mut Value) {
                 };
             }
             // What a controller notes beside the status; custom resources have none of it.
-            let fields: &[&str] = match call.id().as_ref() {
-                _ if !call.resource.is_builtin() => &["managedFields"],
-                "volumeattachments.storage.k8s.io" | "validatingadmissionpolicies.admissionregistration.k8s.io" => {
-                    &["managedFields"]
-                }
-                "deployments.apps" => &["annotations", "finalizers", "ownerReferences", "managedFields"],
-                "pods" => &["labels", "annotations", "finalizers", "managedFields"],
-                _ => &[
-                    "labels",
-                    "annotations",
-                    "finalizers",
-                    "ownerReferences",
-                    "managedFields",
-                ],
+            let fields = match call.resource.is_builtin() {
+                true => kinds::of(call).status_metadata(),
+                false => &["managedFields"],
             };
             let kept_metadata = metadata(&mut kept);
             for key in fields {
@@ -426,15 +360,11 @@ fn set_generation(call: &Call<'_>, old: &Value, new: &mut Value) {
         let found = of["metadata"][key].as_object();
         found.filter(|it| !it.is_empty())
     }
-    match call.id().as_ref() {
-        // The one kind whose annotations count: its controller copies them to ReplicaSets.
-        "deployments.apps" => same &= of_metadata(old, "annotations") == of_metadata(new, "annotations"),
-        // Their labels say which Service they are of.
-        "endpointslices.discovery.k8s.io" => same &= of_metadata(old, "labels") == of_metadata(new, "labels"),
-        // What may change of them means nothing to anybody who counts.
-        "priorityclasses.scheduling.k8s.io" => same = true,
-        _ => {}
+    let strategy = kinds::of(call);
+    if let Some(key) = strategy.generation_metadata() {
+        same &= of_metadata(old, key) == of_metadata(new, key);
     }
+    same |= strategy.has_one_generation();
     if !same {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata(new).insert("generation".into(), generation.into());

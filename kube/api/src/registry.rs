@@ -4,40 +4,18 @@
 //! unless Kubernetes itself treats that kind specially.
 
 use crate::{
-    builtin,
+    builtin::{self, Row, Subresource, Traits},
     conversion::{Converter, autoscaler::Autoscalers},
-    crd::{has_its_names, is_established},
+    group_version::{api_version, split_api_version, version_priority},
     table::{CustomColumns, Printer},
 };
-use kube_store::schema::{Schema, metadata::NameRule};
+use kube_store::schema::Schema;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     hash::{Hash, Hasher},
     sync::{Arc, OnceLock},
 };
-
-/// What Kubernetes does differently for a kind.
-#[derive(Clone, Copy, Debug)]
-pub struct Traits {
-    pub name_rule: NameRule,
-    /// `/status` exists; the main resource ignores changes to `status` and the other way round.
-    pub status: bool,
-    /// `/scale` exists.
-    pub scale: bool,
-    /// `metadata.generation` starts at 1 and grows when the content changes.
-    pub generation: bool,
-    /// PUT without `resourceVersion` is refused.
-    pub version_required: bool,
-    /// PUT to a missing name creates.
-    pub create_on_update: bool,
-    /// DELETE answers the object instead of a Status.
-    pub returns_deleted: bool,
-    /// Only `create`, nothing is stored: reviews.
-    pub review: bool,
-    /// No `deletecollection`.
-    pub no_delete_collection: bool,
-}
 
 /// Paths of a custom resource's scale subresource, without the leading dot.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +62,8 @@ pub struct Resource {
     pub traits: Traits,
     /// The CustomResourceDefinition that defines it; `None` for a built-in resource.
     pub crd: Option<Crd>,
+    /// Of a built-in resource: subresources beyond `status` and `scale`.
+    pub subresources: &'static [Subresource],
     /// Who converts a built-in resource that is served in more than one version.
     builtin_converter: Option<Converter>,
 }
@@ -147,6 +127,11 @@ impl Resource {
     pub fn reread_since(&self, revision: u64) -> Option<u64> {
         let crd = self.crd.as_ref()?;
         (revision < crd.since).then_some(crd.since)
+    }
+
+    /// A subresource beyond `status` and `scale`.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|it| it.name == name)
     }
 
     /// A served version by name.
@@ -288,28 +273,34 @@ impl Resource {
                 has_its_names: has_its_names(crd),
                 shape: shape_of([spec, names]),
             }),
+            subresources: &[],
             builtin_converter: None,
             group,
             plural,
         })
     }
 
-    /// Makes a built-in resource from its table row.
-    fn from_row(row: &builtin::Row) -> Self {
+    /// Makes a built-in resource from its row.
+    pub fn built_in(
+        row: &Row,
+        printer: Printer,
+        subresources: &'static [Subresource],
+        others: &[&str],
+        deprecation: Option<&str>,
+    ) -> Self {
         let version = |name: &str| Version {
             name: name.into(),
             served: true,
             storage: name == row.version,
             status: row.traits.status,
             scale: None,
-            printer: Printer::built_in(row.group, row.plural),
-            deprecation: row.deprecation().map(str::to_owned),
+            printer: printer.clone(),
+            deprecation: deprecation.map(str::to_owned),
             selectable: Vec::new(),
             raw_schema: Value::Null,
             schema: OnceLock::new(),
         };
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
-        let others = row.other_versions();
         let plugin = || Converter::Plugin(Arc::new(Autoscalers));
         Self {
             id: row.id().into(),
@@ -327,6 +318,7 @@ impl Resource {
             namespaced: row.namespaced,
             traits: row.traits,
             crd: None,
+            subresources,
             builtin_converter: (!others.is_empty()).then(plugin),
         }
     }
@@ -340,34 +332,22 @@ fn shape_of(values: [&Value; 2]) -> u64 {
     hasher.finish()
 }
 
-/// `group/version`, or the version alone for the core group.
-pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+/// Holds a definition until its objects are gone.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Whether the names of a definition are accepted. One that waits for names of others is looked at again when those go.
+pub fn has_its_names(value: &Value) -> bool {
+    is_true(value, "NamesAccepted")
 }
 
-/// Splits `group/version`; a core version has an empty group.
-pub fn split_api_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
+/// Whether a definition serves.
+pub fn is_established(value: &Value) -> bool {
+    is_true(value, "Established")
 }
 
-/// Kubernetes' order of versions: GA before beta before alpha, higher numbers first. Greater is better.
-pub fn version_priority(version: &str) -> (u8, u32, u32) {
-    fn parse(version: &str) -> Option<(u8, u32, u32)> {
-        let rest = version.strip_prefix('v')?;
-        let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-        let major = rest[..digits].parse().ok()?;
-        match &rest[digits..] {
-            "" => Some((3, major, 0)),
-            it if it.starts_with("beta") => Some((2, major, it[4..].parse().ok()?)),
-            it if it.starts_with("alpha") => Some((1, major, it[5..].parse().ok()?)),
-            _ => None,
-        }
-    }
-    parse(version).unwrap_or((0, 0, 0))
+fn is_true(definition: &Value, condition: &str) -> bool {
+    let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }
 
 /// All served resources. Cloned and swapped when a CustomResourceDefinition changes.
@@ -380,14 +360,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in resources.
-    pub fn builtin() -> Self {
+    /// These resources, in order of preference of their groups.
+    pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
         let mut registry = Self {
             groups: Vec::new(),
             generation: 1,
         };
-        for row in builtin::ROWS {
-            registry.insert(Arc::new(Resource::from_row(row)));
+        for resource in resources {
+            registry.insert(Arc::new(resource));
         }
         registry
     }
@@ -470,18 +450,9 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_sort_as_kubernetes_sorts_them() {
-        let mut versions = ["v1alpha1", "v1", "v2beta2", "v10", "v1beta1", "x"];
-        versions.sort_by_key(|it| std::cmp::Reverse(version_priority(it)));
-        assert_eq!(versions, ["v10", "v1", "v2beta2", "v1beta1", "v1alpha1", "x"]);
-    }
-
     #[test]
     fn the_built_in_registry_finds_by_path_id_and_kind() {
-        let registry = Registry::builtin();
+        let registry = crate::kinds::registry();
         assert_eq!(registry.find("apps", "v1", "deployments").unwrap().kind, "Deployment");
         assert_eq!(&*registry.by_kind("v1", "ConfigMap").unwrap().id, "configmaps");
         assert_eq!(registry.by_id("leases.coordination.k8s.io").unwrap().kind, "Lease");

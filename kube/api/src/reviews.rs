@@ -3,7 +3,7 @@
 use crate::{
     authn::Authenticator,
     authz::Rbac,
-    identity::{Attributes, Decision, User},
+    identity::{AccessDecision, Attributes, User},
     pki::Pki,
     tokens::{self, ISSUER},
 };
@@ -340,9 +340,9 @@ fn path_in_go(path: &Value) -> Value {
 /// `*` in a review means the wildcard itself, as in a rule: only a rule with `*` allows it. Nothing to translate.
 fn decide(rbac: &Rbac, user: &User, asked: &Attributes) -> Value {
     match rbac.authorize(user, asked) {
-        Decision::Allow(reason) if reason.is_empty() => json!({"allowed": true}),
-        Decision::Allow(reason) => json!({"allowed": true, "reason": reason}),
-        Decision::NoOpinion => json!({"allowed": false}),
+        AccessDecision::Allow(reason) if reason.is_empty() => json!({"allowed": true}),
+        AccessDecision::Allow(reason) => json!({"allowed": true, "reason": reason}),
+        AccessDecision::NoOpinion => json!({"allowed": false}),
     }
 }
 

@@ -1,33 +1,35 @@
 //! One API server: its objects, its keys, what it serves, and how it is started and stopped.
 
 use crate::{
-    admission::{Admission, configuration::Hooks},
+    admission::{configuration::Hooks, plugin::Admission},
     authn::{Authenticator, TrustedProxies},
     authz::{self, Rbac},
     buffers::Buffers,
     callout::Caller,
     clock::Clock,
+    context::ServerContext,
     controllers,
     conversion::{Conversion, Converters},
-    crd,
+    definition,
     fair::Fair,
-    identity::{Attributes, Decision, User},
+    identity::User,
     intake::Intake,
-    kept::Kept,
+    kept::KeptObjects,
+    kinds, limit_events,
     limits::Limits,
     listen,
     local::Local,
     pages::Page,
     party::{Parties, PartyRule},
-    persist::{self, Durability, Loaded, Redb, Storage, StorageError},
+    persist::{self, Durability, Loaded, OBJECTS_FILE, Redb, Storage, StorageError},
     pki::{self, Pki},
     pod_logs::PodLogs,
     rates::Rates,
     registry::Registry,
-    reports::{self, Reports},
+    reports,
     respond::Body,
     snapshots::Snapshots,
-    standing::{self, Standing},
+    standing::{self, OpenWatches},
     tls,
     wake::Wake,
 };
@@ -97,126 +99,11 @@ pub enum OpenError {
     Bootstrap(Status),
 }
 
-/// What all requests share.
-pub struct Inner {
-    pub store: Arc<Store>,
-    pub registry: Arc<ArcSwap<Registry>>,
-    pub wake: Arc<Wake>,
-    pub admission: Vec<Arc<dyn Admission>>,
-    /// Webhooks and policies that are configured.
-    pub hooks: Arc<ArcSwap<Hooks>>,
-    pub caller: Arc<Caller>,
-    pub authenticator: Authenticator,
-    pub rbac: Arc<Rbac>,
-    pub pki: Arc<Pki>,
-    clock: Clock,
-    /// Who is served when more is asked than can be done at once.
-    pub fair: Fair,
-    /// Bodies of requests that are on their way.
-    pub intake: Arc<Intake>,
-    /// Whose user is whose.
-    pub parties: Arc<Parties>,
-    /// What clients keep here.
-    pub kept: Arc<Kept>,
-    /// How fast they write.
-    pub rates: Rates,
-    /// What waits for their watches to be read.
-    pub buffers: Arc<Buffers>,
-    /// Where it is told that they have reached a bound.
-    pub reports: Reports,
-    pub limits: Limits,
-    /// Those who watch, and whether they still may.
-    pub standing: Arc<Standing>,
-    /// Lists that are walked page by page.
-    pub snapshots: Snapshots,
-    pub stop: CancellationToken,
-    /// Held while something is taken that only one may have (see `kinds::allocating`).
-    pub allocating: tokio::sync::Mutex<()>,
-    /// Who has the logs of pods; nobody without a node.
-    pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
-    /// What others of the process show, by the beginning of its path.
-    pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn Page>)>>,
-    /// Where clients reach the server, if it listens.
-    pub address: Option<SocketAddr>,
-    ready: AtomicBool,
-    shutdown_delay: Duration,
-    durability: Durability,
-    queue: Arc<persist::Queue>,
-}
-
-impl Inner {
-    /// Shows a write at once where there is no disk to wait for. Whoever decides several writes before waiting for them says so
-    /// of each: the last one may never be waited for, when the client goes away.
-    pub fn decided(&self, revision: u64) {
-        self.durability.decided(&self.store, revision);
-    }
-
-    /// Waits until a write is on disk and visible.
-    ///
-    /// # Errors
-    /// 500 with the reason when it could not be kept; the write did not happen then.
-    pub async fn durable(&self, revision: u64) -> Result<(), Status> {
-        self.durability.wait(&self.store, revision).await.map_err(not_kept)
-    }
-
-    /// 500: there is no room for what is written. Somebody looks whether there is by now.
-    pub fn no_room(&self) -> Status {
-        let reason = self.durability.trouble();
-        self.queue.look();
-        not_kept(reason.unwrap_or_else(|| StorageError::Full.to_string().into()))
-    }
-
-    /// Why what is written is not kept at present, if it is not.
-    pub fn trouble(&self) -> Option<Arc<str>> {
-        let trouble = self.durability.trouble();
-        if trouble.is_some() {
-            self.queue.look();
-        }
-        trouble
-    }
-
-    /// Waits until readers see what was decided until now. Who is refused because of a write that is still on its way to the
-    /// disk would read the state before it, and be refused again.
-    pub async fn shown(&self) {
-        // What is lost was not shown, and never will be.
-        let _ = self.durability.wait(&self.store, self.store.decided()).await;
-    }
-
-    /// What authorization says.
-    pub fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
-        self.rbac.authorize(user, attributes)
-    }
-
-    /// Whether a user may do something.
-    pub fn may(&self, user: &User, attributes: &Attributes) -> bool {
-        matches!(self.authorize(user, attributes), Decision::Allow(_))
-    }
-
-    /// Whether webhooks are asked: not for the first objects, which must be there whoever is not.
-    pub fn asks_webhooks(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// Whether bootstrap objects are in place and the server is not stopping.
-    pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) && !self.stop.is_cancelled()
-    }
-}
-
-fn not_kept(reason: Arc<str>) -> Status {
-    let mut status = Status::internal(format!("the write could not be kept: {reason}"));
-    status.retry_after_seconds = Some(1);
-    status
-}
-
 /// A running API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
-    inner: Arc<Inner>,
+    inner: Arc<ServerContext>,
 }
-
-/// The objects of a data directory.
-pub const OBJECTS_FILE: &str = "objects.redb";
 
 impl Server {
     /// Opens the data, writes the objects that every cluster has, and starts Kubernetes' own controllers.
@@ -256,25 +143,30 @@ impl Server {
             plugins: options.conversion,
             caller: caller.clone(),
         };
-        let mut registry = Registry::builtin();
-        for object in store.list(crate::kinds::CRDS, "").0 {
-            crd::register(&mut registry, &converters, &object, false);
+        let mut registry = kinds::registry();
+        for object in store.list(crate::resource_ids::CRDS, "").0 {
+            definition::register(&mut registry, &converters, &object, false);
         }
         let registry = Arc::new(ArcSwap::from_pointee(registry));
         let wake = Arc::new(Wake::default());
         let hooks = Arc::new(ArcSwap::from_pointee(Hooks::load(&store)));
-        let standing = Arc::new(Standing::default());
+        let mut authenticator = Authenticator::new(store.clone(), pki.clone())?;
+        if let Some(trusted) = &options.front_proxy {
+            authenticator = authenticator.with_front_proxy(trusted)?;
+        }
+        let (authenticator, rbac) = (Arc::new(authenticator), Arc::new(Rbac::new(store.clone())));
+        let standing = Arc::new(OpenWatches::new(authenticator.clone(), rbac.clone()));
         let parties = Arc::new(Parties(options.parties));
-        let kept = Kept::new(options.limits.clone(), parties.clone(), &store);
+        let kept = KeptObjects::new(options.limits.clone(), parties.clone(), &store);
         let (reports, told) = reports::reports();
         let on_publish = {
             let (registry, wake, hooks) = (registry.clone(), wake.clone(), hooks.clone());
             let (standing, kept) = (standing.clone(), kept.clone());
             Box::new(move |events: &[Arc<kube_store::store::Event>]| {
                 // A definition serves before its writer is answered.
-                for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
+                for event in events.iter().filter(|it| definition::is_definition(&it.object)) {
                     let mut next = Registry::clone(&registry.load());
-                    crd::register(
+                    definition::register(
                         &mut next,
                         &converters,
                         &event.object,
@@ -291,20 +183,16 @@ impl Server {
                 standing.notice(events);
                 kept.notice(events);
                 wake.tell(events);
-                for event in events.iter().filter(|it| crd::is_definition(&it.object)) {
+                for event in events.iter().filter(|it| definition::is_definition(&it.object)) {
                     // The name of a definition is the id of its resource.
                     wake.touch(&event.object.name);
                 }
             })
         };
-        let mut authenticator = Authenticator::new(store.clone(), pki.clone())?;
-        if let Some(trusted) = &options.front_proxy {
-            authenticator = authenticator.with_front_proxy(trusted)?;
-        }
         let durability = Durability::start(store.clone(), records, storage, on_publish);
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(ServerContext {
             authenticator,
-            rbac: Arc::new(Rbac::new(store.clone())),
+            rbac,
             registry,
             wake,
             admission: options.admission,
@@ -348,8 +236,8 @@ impl Server {
         let event_ttl = options.event_ttl.unwrap_or(EVENT_TTL);
         controllers::run(local, ground, event_ttl, server.inner.stop.clone());
         let stop = server.inner.stop.clone();
-        tokio::spawn(standing::run(standing, Arc::downgrade(&server.inner), stop.clone()));
-        tokio::spawn(reports::run(told, server.local(), stop));
+        tokio::spawn(standing::run(standing, stop.clone()));
+        tokio::spawn(limit_events::run(told, server.local(), stop));
         server.inner.ready.store(true, Ordering::Release);
         // From now on room is kept for deletions; what a start has to write goes into it.
         server.inner.queue.look();

@@ -5,8 +5,8 @@ use crate::{
     convert,
     registry::Resource,
     respond::Shape,
-    table::{self, Form, IncludeObject, Printer},
-    verbs::list::{self, Page},
+    table::{self, Columns, Form, IncludeObject, Printer},
+    verbs::list::{self, ListPage},
 };
 use jiff::Timestamp;
 use kube_store::status::Status;
@@ -22,8 +22,7 @@ pub fn include(call: &Call<'_>) -> Result<IncludeObject, Status> {
 
 /// The form and printer of a table that the call asks for.
 fn table_of<'a>(call: &'a Call<'_>, version: &'a str) -> Result<(&'a Printer, Form<'a>), Status> {
-    static SCALE: std::sync::LazyLock<Printer> =
-        std::sync::LazyLock::new(|| Printer::built_in("autoscaling", "scales"));
+    static SCALE: Printer = Printer::BuiltIn(Columns::SCALE);
     let printer = if call.subresource == "scale" {
         &SCALE
     } else {
@@ -80,7 +79,7 @@ fn go_list_type(call: &Call<'_>) -> String {
 ///
 /// # Errors
 /// 400 for a bad `includeObject`, 406 for a shape of single objects.
-pub fn list(call: &Call<'_>, shape: &Shape, page: &Page) -> Result<Value, Status> {
+pub fn list(call: &Call<'_>, shape: &Shape, page: &ListPage) -> Result<Value, Status> {
     let values = || -> Vec<Value> {
         page.objects
             .iter()
@@ -134,6 +133,6 @@ pub fn event(
 
 /// How the objects of a resource become rows.
 fn printer<'a>(resource: &'a Resource, version: &str) -> &'a Printer {
-    static PLAIN: std::sync::LazyLock<Printer> = std::sync::LazyLock::new(|| Printer::built_in("", ""));
+    static PLAIN: Printer = Printer::BuiltIn(Columns::PLAIN);
     resource.version(version).map_or(&PLAIN, |it| &it.printer)
 }

@@ -4,7 +4,6 @@
 //! and the old state of those that change meanwhile; how many are kept, for how long and how large is bounded. A walk that
 //! outlives its snapshot goes on from the log while that reaches back, and is told to start again after that.
 
-use crate::server::Inner;
 use kube_store::Object;
 use parking_lot::Mutex;
 use std::{
@@ -20,19 +19,19 @@ const SNAPSHOTS_MAX: usize = 64;
 const BYTES_MAX: usize = 128 << 20;
 
 /// The objects of one collection at one revision, in key order.
-pub type Objects = Arc<[Arc<Object>]>;
+pub type SnapshotObjects = Arc<[Arc<Object>]>;
 
 struct Snapshot {
     resource: Arc<str>,
     namespace: String,
     revision: u64,
-    objects: Objects,
+    objects: SnapshotObjects,
     bytes: usize,
     used: Instant,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SnapshotList {
     /// Oldest first.
     snapshots: VecDeque<Snapshot>,
     bytes: usize,
@@ -40,7 +39,7 @@ struct Kept {
     sweeping: bool,
 }
 
-impl Kept {
+impl SnapshotList {
     fn forget_old(&mut self, now: Instant) {
         self.snapshots.retain(|it| now.duration_since(it.used) < KEPT);
         self.bytes = self.snapshots.iter().map(|it| it.bytes).sum();
@@ -49,11 +48,11 @@ impl Kept {
 
 /// The snapshots of one server.
 #[derive(Default)]
-pub struct Snapshots(Mutex<Kept>);
+pub struct Snapshots(Arc<Mutex<SnapshotList>>);
 
 impl Snapshots {
     /// The objects that a walk began with.
-    pub fn find(&self, resource: &str, namespace: &str, revision: u64) -> Option<Objects> {
+    pub fn find(&self, resource: &str, namespace: &str, revision: u64) -> Option<SnapshotObjects> {
         let mut kept = self.0.lock();
         let found = kept
             .snapshots
@@ -64,7 +63,7 @@ impl Snapshots {
     }
 
     /// Keeps what a walk begins with.
-    pub fn keep(&self, server: &Arc<Inner>, resource: &Arc<str>, namespace: &str, revision: u64, objects: Objects) {
+    pub fn keep(&self, resource: &Arc<str>, namespace: &str, revision: u64, objects: SnapshotObjects) {
         let now = Instant::now();
         let bytes = objects.iter().map(|it| it.json.len()).sum();
         let mut kept = self.0.lock();
@@ -86,12 +85,12 @@ impl Snapshots {
         }
         if !kept.sweeping {
             kept.sweeping = true;
-            let server = Arc::downgrade(server);
+            let snapshots = Arc::downgrade(&self.0);
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(KEPT).await;
-                    let Some(server) = server.upgrade() else { return };
-                    let mut kept = server.snapshots.0.lock();
+                    let Some(snapshots) = snapshots.upgrade() else { return };
+                    let mut kept = snapshots.lock();
                     kept.forget_old(Instant::now());
                     if kept.snapshots.is_empty() {
                         kept.sweeping = false;

@@ -7,12 +7,11 @@
 //! many changes with many watches cost a few looks a second, however many they are.
 
 use crate::{
-    authn::Ground,
-    authz::Lost,
+    authn::{Authenticator, BoundObject},
+    authz::{Lost, Rbac},
     credentials::Credentials,
-    identity::{Attributes, MASTERS, User},
+    identity::{AccessDecision, Attributes, MASTERS, User},
     respond::Body,
-    server::Inner,
 };
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
@@ -21,7 +20,7 @@ use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -42,7 +41,7 @@ struct Entry {
     credentials: Credentials,
     user: User,
     attributes: Attributes,
-    grounds: Box<[Ground]>,
+    grounds: Box<[BoundObject]>,
     end: CancellationToken,
 }
 
@@ -52,7 +51,7 @@ struct Taken {
     /// Whatever it is: everybody is asked.
     everything: bool,
     lost: Lost,
-    grounds: HashSet<Ground>,
+    grounds: HashSet<BoundObject>,
 }
 
 impl Taken {
@@ -74,12 +73,13 @@ struct Entries {
     all: HashMap<u64, Arc<Entry>>,
     next: u64,
     /// How many entries stand on an object.
-    grounds: HashMap<Ground, usize>,
+    grounds: HashMap<BoundObject, usize>,
 }
 
 /// Those who watch, and what they may have lost.
-#[derive(Default)]
-pub struct Standing {
+pub struct OpenWatches {
+    authenticator: Arc<Authenticator>,
+    rbac: Arc<Rbac>,
     entries: Mutex<Entries>,
     taken: Mutex<Taken>,
     notify: Notify,
@@ -97,7 +97,19 @@ fn ground_resource(resource: &str, change: Change) -> Option<&'static str> {
     resources.iter().copied().find(|it| *it == resource)
 }
 
-impl Standing {
+impl OpenWatches {
+    /// Nobody watches yet. Who does is asked for again by these.
+    pub fn new(authenticator: Arc<Authenticator>, rbac: Arc<Rbac>) -> Self {
+        Self {
+            authenticator,
+            rbac,
+            entries: Mutex::default(),
+            taken: Mutex::default(),
+            notify: Notify::new(),
+            asked: AtomicU64::new(0),
+        }
+    }
+
     /// Notes what published events take away. Called with all of them, in order.
     pub fn notice(&self, events: &[Arc<Event>]) {
         let mut noted = false;
@@ -146,9 +158,20 @@ impl Standing {
         }
     }
 
+    /// Whether the same request would be answered now.
+    fn holds(&self, entry: &Entry) -> bool {
+        let now = entry.credentials.identify(&self.authenticator, &self.rbac);
+        now.is_ok_and(|it| {
+            matches!(
+                self.rbac.authorize(&it.user, &entry.attributes),
+                AccessDecision::Allow(_)
+            )
+        })
+    }
+
     /// Looks once at whom it concerns, and ends what may not go on.
-    async fn look(&self, server: &Inner, mut taken: Taken) {
-        server.rbac.add_holders(&mut taken.lost);
+    async fn look(&self, mut taken: Taken) {
+        self.rbac.add_holders(&mut taken.lost);
         let concerned: Vec<Arc<Entry>> = {
             let entries = self.entries.lock();
             let all = entries.all.values();
@@ -157,7 +180,7 @@ impl Standing {
         for some in concerned.chunks(ASKED_AT_ONCE) {
             for entry in some {
                 self.asked.fetch_add(1, Ordering::Relaxed);
-                if !entry.stands(server) {
+                if !self.holds(entry) {
                     entry.end.cancel();
                 }
             }
@@ -166,17 +189,9 @@ impl Standing {
     }
 }
 
-impl Entry {
-    /// Whether the same request would be answered now.
-    fn stands(&self, server: &Inner) -> bool {
-        let now = self.credentials.identify(server);
-        now.is_ok_and(|it| server.may(&it.user, &self.attributes))
-    }
-}
-
 /// The place of one watch among those that are asked about. Dropping it gives the place up.
 struct Held {
-    standing: Arc<Standing>,
+    standing: Arc<OpenWatches>,
     number: u64,
     entry: Arc<Entry>,
 }
@@ -197,20 +212,18 @@ impl Drop for Held {
 }
 
 /// Looks after what was taken away, until the server stops.
-pub async fn run(standing: Arc<Standing>, server: Weak<Inner>, stop: CancellationToken) {
+pub async fn run(standing: Arc<OpenWatches>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = standing.notify.notified() => {}
         }
         let taken = std::mem::take(&mut *standing.taken.lock());
-        let Some(server) = server.upgrade() else { return };
         if taken.is_empty() {
             continue;
         }
         let began = Instant::now();
-        standing.look(&server, taken).await;
-        drop(server);
+        standing.look(taken).await;
         let pause = (began.elapsed() * PART_OF_TIME).clamp(PAUSE_MIN, PAUSE_MAX);
         tokio::select! {
             () = stop.cancelled() => return,
@@ -222,34 +235,35 @@ pub async fn run(standing: Arc<Standing>, server: Weak<Inner>, stop: Cancellatio
 /// An answer that goes on for as long as whoever asked may have it, and no longer than the credential is good for. It ends as
 /// one whose time is over: who comes again is told why not.
 pub fn while_it_stands(
-    server: &Arc<Inner>,
+    standing: &Arc<OpenWatches>,
+    stop: &CancellationToken,
     credentials: Credentials,
     user: &User,
     attributes: Attributes,
     stream: BoxStream<'static, Bytes>,
 ) -> Body {
-    let terms = credentials.terms(server);
+    let terms = credentials.terms(&standing.authenticator);
     let until = terms.until.map(instant);
     // What nobody can take away needs no look: an administrator's certificate, and who is part of the process and may all.
     let is_lasting = user.is_in(MASTERS) && !credentials.impersonates() && terms.grounds.is_empty();
     let held = (!is_lasting).then(|| {
-        server.standing.add(Entry {
+        standing.add(Entry {
             grounds: terms.grounds.into(),
             user: user.clone(),
             credentials,
             attributes,
-            end: server.stop.child_token(),
+            end: stop.child_token(),
         })
     });
     let end = match &held {
         Some(held) => {
             // What was taken away between the request's own look and this place in the list.
-            if !held.entry.stands(server) {
+            if !standing.holds(&held.entry) {
                 held.entry.end.cancel();
             }
             held.entry.end.clone()
         }
-        None => server.stop.clone(),
+        None => stop.clone(),
     };
     let ended = async move {
         match until {

@@ -27,7 +27,7 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// What a watch can be found by. Whatever it wants beyond that, it looks at itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum WatchScope {
     Everything,
     Namespace(Box<str>),
     /// Namespace (empty for a cluster-scoped object) and name.
@@ -36,7 +36,7 @@ pub enum Scope {
     Label(Box<str>, Box<str>),
 }
 
-impl Scope {
+impl WatchScope {
     /// The narrowest scope of a watch: `namespace` is empty for all, `name` what a field selector asks for.
     pub fn of(namespaced: bool, namespace: &str, name: Option<&str>, labels: &LabelSelector) -> Self {
         if let Some(name) = name.filter(|_| !namespaced || !namespace.is_empty()) {
@@ -95,12 +95,12 @@ struct Watchers {
 }
 
 impl Watchers {
-    fn add(&mut self, scope: &Scope, mailbox: Arc<Mailbox>) {
+    fn add(&mut self, scope: &WatchScope, mailbox: Arc<Mailbox>) {
         let among = match scope {
-            Scope::Everything => &mut self.everything,
-            Scope::Namespace(it) => self.namespaces.entry(it.clone()).or_default(),
-            Scope::Object(namespace, name) => self.objects.entry((namespace.clone(), name.clone())).or_default(),
-            Scope::Label(key, value) => self
+            WatchScope::Everything => &mut self.everything,
+            WatchScope::Namespace(it) => self.namespaces.entry(it.clone()).or_default(),
+            WatchScope::Object(namespace, name) => self.objects.entry((namespace.clone(), name.clone())).or_default(),
+            WatchScope::Label(key, value) => self
                 .labels
                 .entry(key.clone())
                 .or_default()
@@ -110,27 +110,27 @@ impl Watchers {
         among.push(mailbox);
     }
 
-    fn remove(&mut self, scope: &Scope, mailbox: &Arc<Mailbox>) {
+    fn remove(&mut self, scope: &WatchScope, mailbox: &Arc<Mailbox>) {
         let without = |among: &mut Vec<Arc<Mailbox>>| {
             among.retain(|it| !Arc::ptr_eq(it, mailbox));
             among.is_empty()
         };
         match scope {
-            Scope::Everything => {
+            WatchScope::Everything => {
                 without(&mut self.everything);
             }
-            Scope::Namespace(it) => {
+            WatchScope::Namespace(it) => {
                 if self.namespaces.get_mut(it).is_some_and(without) {
                     self.namespaces.remove(it);
                 }
             }
-            Scope::Object(namespace, name) => {
+            WatchScope::Object(namespace, name) => {
                 let key = (namespace.clone(), name.clone());
                 if self.objects.get_mut(&key).is_some_and(without) {
                     self.objects.remove(&key);
                 }
             }
-            Scope::Label(key, value) => {
+            WatchScope::Label(key, value) => {
                 let Some(values) = self.labels.get_mut(key) else {
                     return;
                 };
@@ -191,10 +191,10 @@ impl Subscription {
 }
 
 /// One watch's place in the index. Dropping it gives the place up.
-pub struct Registration {
+pub struct WatchRegistration {
     wake: Arc<Wake>,
     resource: Arc<str>,
-    scope: Scope,
+    scope: WatchScope,
     mailbox: Arc<Mailbox>,
 }
 
@@ -208,7 +208,7 @@ pub struct Taken {
     pub lost_from: Option<u64>,
 }
 
-impl Registration {
+impl WatchRegistration {
     /// What has come since the last time.
     pub fn take(&self) -> Taken {
         // Read first: an event that is told in between is in the mailbox and above this.
@@ -227,7 +227,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for WatchRegistration {
     fn drop(&mut self) {
         let mut watchers = self.wake.watchers.lock();
         if let Some(of_resource) = watchers.get_mut(&self.resource) {
@@ -238,7 +238,7 @@ impl Drop for Registration {
 
 impl Wake {
     /// Everything of `resource` within `scope` that is published from now on.
-    pub fn watch(self: &Arc<Self>, resource: &Arc<str>, scope: Scope) -> Registration {
+    pub fn watch(self: &Arc<Self>, resource: &Arc<str>, scope: WatchScope) -> WatchRegistration {
         let mailbox = Arc::<Mailbox>::default();
         let mut watchers = self.watchers.lock();
         watchers
@@ -246,7 +246,7 @@ impl Wake {
             .or_default()
             .add(&scope, mailbox.clone());
         drop(watchers);
-        Registration {
+        WatchRegistration {
             wake: self.clone(),
             resource: resource.clone(),
             scope,
@@ -318,7 +318,7 @@ mod tests {
         })
     }
 
-    fn revisions(of: &Registration) -> Vec<u64> {
+    fn revisions(of: &WatchRegistration) -> Vec<u64> {
         of.take().events.iter().map(|it| it.revision).collect()
     }
 
@@ -331,11 +331,11 @@ mod tests {
         let wake = Arc::new(Wake::default());
         let resource: Arc<str> = "things".into();
         let watch = |scope| wake.watch(&resource, scope);
-        let all = watch(Scope::Everything);
-        let in_namespace = watch(Scope::of(true, "n", None, &selector("a=1")));
-        let named = watch(Scope::of(true, "n", Some("x"), &selector("")));
-        let labelled = watch(Scope::of(true, "", None, &selector("b,a in (1)")));
-        let other = wake.watch(&"others".into(), Scope::Everything);
+        let all = watch(WatchScope::Everything);
+        let in_namespace = watch(WatchScope::of(true, "n", None, &selector("a=1")));
+        let named = watch(WatchScope::of(true, "n", Some("x"), &selector("")));
+        let labelled = watch(WatchScope::of(true, "", None, &selector("b,a in (1)")));
+        let other = wake.watch(&"others".into(), WatchScope::Everything);
         let first = object("n", "x", json!({"a": "1"}), 1);
         let second = object("n", "y", json!({}), 2);
         let third = object("m", "x", json!({"a": "1"}), 3);
@@ -357,18 +357,24 @@ mod tests {
 
     #[test]
     fn a_name_in_all_namespaces_is_no_object() {
-        let scope = Scope::of(true, "", Some("x"), &selector("a=1"));
-        assert_eq!(scope, Scope::Label("a".into(), "1".into()));
-        let scope = Scope::of(false, "", Some("x"), &selector("a=1"));
-        assert_eq!(scope, Scope::Object("".into(), "x".into()));
-        assert_eq!(Scope::of(true, "", None, &selector("a!=1")), Scope::Everything);
-        assert_eq!(Scope::of(true, "", None, &selector("a in (1,2)")), Scope::Everything);
+        let scope = WatchScope::of(true, "", Some("x"), &selector("a=1"));
+        assert_eq!(scope, WatchScope::Label("a".into(), "1".into()));
+        let scope = WatchScope::of(false, "", Some("x"), &selector("a=1"));
+        assert_eq!(scope, WatchScope::Object("".into(), "x".into()));
+        assert_eq!(
+            WatchScope::of(true, "", None, &selector("a!=1")),
+            WatchScope::Everything
+        );
+        assert_eq!(
+            WatchScope::of(true, "", None, &selector("a in (1,2)")),
+            WatchScope::Everything
+        );
     }
 
     #[test]
     fn a_watch_that_is_too_slow_learns_where_it_lost_the_thread_and_one_that_ends_leaves_nothing_behind() {
         let wake = Arc::new(Wake::default());
-        let slow = wake.watch(&"things".into(), Scope::Namespace("n".into()));
+        let slow = wake.watch(&"things".into(), WatchScope::Namespace("n".into()));
         for revision in 1..=WAITING_MAX as u64 + 9 {
             wake.tell(&[event(object("n", "x", json!({}), revision), None)]);
         }
@@ -376,7 +382,7 @@ mod tests {
         assert_eq!(taken.events.len(), WAITING_MAX);
         assert_eq!(taken.lost_from, Some(WAITING_MAX as u64 + 1));
         assert_eq!(slow.take().lost_from, None);
-        let labelled = wake.watch(&"things".into(), Scope::Label("a".into(), "1".into()));
+        let labelled = wake.watch(&"things".into(), WatchScope::Label("a".into(), "1".into()));
         drop((slow, labelled));
         let watchers = wake.watchers.lock();
         let of_things = &watchers["things"];

@@ -3,8 +3,8 @@
 use super::{part, text};
 use jiff::Timestamp;
 use kube_api::{
-    builtin_defaults, builtin_schemas, builtin_validation,
-    table::{self, Form, IncludeObject, Printer},
+    builtin_schemas, kinds,
+    table::{self, Form, IncludeObject},
 };
 use kube_store::{
     managed,
@@ -40,20 +40,15 @@ pub fn live_through((group, version, kind): (&str, &str, &str), mut value: Value
     let unknown = decode::decode(&mut again, &schema, kind).expect("what was read can be read again");
     assert!(unknown.is_empty(), "{unknown:?} is unknown only after it was read");
     assert_eq!(value, again, "it was in its canonical form");
-    builtin_defaults::default(group, kind, &mut value);
+    kinds::default(group, kind, &mut value);
     let mut again = value.clone();
-    builtin_defaults::default(group, kind, &mut again);
+    kinds::default(group, kind, &mut again);
     assert_eq!(value, again, "defaults are there after the first time");
     let rule = metadata::NameRule::Subdomain;
     let (mut errors, _) = metadata::validate_metadata(&value["metadata"], rule, true, true);
-    errors.extend(builtin_validation::validate(group, kind, &value, None));
-    errors.extend(builtin_validation::validate(group, kind, &value, Some(&again)));
-    let plural = match kind.to_ascii_lowercase() {
-        it if it == "endpoints" => it,
-        it if it.ends_with('s') => format!("{it}es"),
-        it => it.strip_suffix('y').map_or(format!("{it}s"), |it| format!("{it}ies")),
-    };
-    let printer = Printer::built_in(group, &plural);
+    errors.extend(kinds::validate(group, kind, &value, None));
+    errors.extend(kinds::validate(group, kind, &value, Some(&again)));
+    let printer = kinds::printer(group, kind);
     let form = Form {
         version: "v1",
         include: IncludeObject::Metadata,

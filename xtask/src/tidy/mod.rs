@@ -2,6 +2,7 @@
 
 mod commands;
 mod edges;
+mod imports;
 mod pages;
 mod reconcilers;
 mod sources;
@@ -28,6 +29,7 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(sources::findings(&sources));
     found.extend(reconcilers::findings(&sources));
     found.extend(words::findings(&sources));
+    found.extend(imports::findings(&sources));
     let pages = pages::read(root)?;
     found.extend(pages::findings(root, &pages));
     found.extend(commands::findings(&sources, &pages));
@@ -127,6 +129,11 @@ mod tests {
     #[test]
     fn the_sources_keep_the_rules() {
         none(super::sources::findings(&sources()));
+    }
+
+    #[test]
+    fn no_large_circle_of_files_imports_itself() {
+        none(super::imports::findings(&sources()));
     }
 
     #[test]

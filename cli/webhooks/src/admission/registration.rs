@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kube_api::admission::{Admission, Operation as Verb, Review};
+use kube_api::admission::{Admission, AdmissionOperation as Verb, Review};
 use kube_store::{Store, status::Status};
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSetBinding};
 use ocm_reconcile::access;

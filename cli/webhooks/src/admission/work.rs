@@ -1,6 +1,6 @@
 //! Work's rules for those who write ManifestWorks and ManifestWorkReplicaSets.
 
-use kube_api::admission::{Admission, Operation as Verb, Review};
+use kube_api::admission::{Admission, AdmissionOperation as Verb, Review};
 use kube_store::status::Status;
 use ocm_reconcile::access;
 use serde_json::Value;

@@ -1,12 +1,11 @@
 //! One write as webhooks and policies see it.
 
-use super::Operation;
+use super::plugin::AdmissionOperation;
 use crate::{
-    builtin,
-    call::{Call, WriteOptions},
     identity::User,
+    options::{DeleteOptions, WriteOptions},
     registry::Resource,
-    verbs::delete::DeleteOptions,
+    request::Query,
 };
 use kube_store::status::Status;
 use serde_json::{Value, json};
@@ -15,8 +14,8 @@ use std::sync::Arc;
 /// What is written, and by whom. The object itself goes beside it: it changes on its way. Made for every write while
 /// anything is configured, so it only points.
 #[derive(Clone, Copy)]
-pub struct Attributes<'a> {
-    pub operation: Operation,
+pub struct AdmissionAttributes<'a> {
+    pub operation: AdmissionOperation,
     pub resource: &'a Arc<Resource>,
     /// The version of the request.
     pub version: &'a str,
@@ -25,51 +24,19 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub user: &'a User,
-    options: Options<'a>,
-    call: &'a Call<'a>,
+    pub options: Options<'a>,
+    /// What the client asked for beside the path, which some options are shown from.
+    pub query: &'a Query,
 }
 
+/// With which options.
 #[derive(Clone, Copy)]
-enum Options<'a> {
+pub enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
 }
 
-impl<'a> Attributes<'a> {
-    /// Of a create or update.
-    pub fn of_write(call: &'a Call<'a>, operation: Operation, options: &'a WriteOptions) -> Self {
-        Self::new(call, operation, Options::Write(options))
-    }
-
-    /// Of a delete. One of a collection names no object.
-    pub fn of_delete(call: &'a Call<'a>, options: &'a DeleteOptions) -> Self {
-        let mut it = Self::new(call, Operation::Delete, Options::Delete(options));
-        if options.of_collection {
-            it.name = "";
-        }
-        it
-    }
-
-    fn new(call: &'a Call<'a>, operation: Operation, options: Options<'a>) -> Self {
-        let is_namespace = &*call.resource.id == "namespaces";
-        let namespace = if is_namespace {
-            call.name.as_str()
-        } else {
-            call.store_namespace()
-        };
-        Self {
-            operation,
-            resource: &call.resource,
-            version: &call.version,
-            subresource: &call.subresource,
-            namespace,
-            name: &call.name,
-            user: &call.user,
-            options,
-            call,
-        }
-    }
-
+impl AdmissionAttributes<'_> {
     /// Whether nothing of it will be stored.
     pub fn is_dry_run(&self) -> bool {
         match self.options {
@@ -85,15 +52,15 @@ impl<'a> Attributes<'a> {
             Options::Write(it) => it,
         };
         let kind = match self.operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update | Operation::Delete => "UpdateOptions",
+            AdmissionOperation::Create => "CreateOptions",
+            AdmissionOperation::Update | AdmissionOperation::Delete => "UpdateOptions",
         };
         let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         if options.dry_run {
             shown["dryRun"] = json!(["All"]);
         }
         for key in ["fieldManager", "fieldValidation"] {
-            if let Some(text) = self.call.query.text(key) {
+            if let Some(text) = self.query.text(key) {
                 shown[key] = text.into();
             }
         }
@@ -109,15 +76,10 @@ impl<'a> Attributes<'a> {
     pub fn kind(&self, version: &str) -> Value {
         let own = (self.resource.group.as_str(), version, self.resource.kind.as_str());
         let of_subresource = || {
-            let row = builtin::SUBRESOURCES
-                .iter()
-                .find(|it| it.0 == &*self.resource.id && it.1 == self.subresource);
-            row.map(|it| {
-                if it.4.is_empty() {
-                    ("", "v1", it.2)
-                } else {
-                    (it.3, it.4, it.2)
-                }
+            let found = self.resource.subresource(self.subresource)?;
+            Some(match found.version {
+                "" => ("", "v1", found.kind),
+                version => (found.group, version, found.kind),
             })
         };
         let (group, version, kind) = match self.subresource {

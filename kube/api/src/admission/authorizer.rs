@@ -1,9 +1,9 @@
 //! `authorizer` in expressions: asks what the user of the request may do, as Kubernetes' CEL library names it.
 
-use super::attributes::Attributes;
+use super::attributes::AdmissionAttributes;
 use crate::{
     authz::Rbac,
-    identity::{self, Decision, User},
+    identity::{self, AccessDecision, User},
 };
 use safe_cel::{
     Context, Value as Cel,
@@ -61,7 +61,7 @@ impl Opaque for Answer {
 const SELF: &str = "@";
 
 /// The variable `authorizer`.
-pub fn value(rbac: &Arc<Rbac>, write: &Attributes<'_>) -> Cel {
+pub fn value(rbac: &Arc<Rbac>, write: &AdmissionAttributes<'_>) -> Cel {
     let question = Question {
         rbac: rbac.clone(),
         user: Arc::new(write.user.clone()),
@@ -155,8 +155,8 @@ pub fn add_functions(root: &mut Context<'static>) {
         let mut question = question(&this)?;
         question.asked.verb = verb.to_string();
         let answer = match question.rbac.authorize(&question.user, &question.asked) {
-            Decision::Allow(reason) => Answer { allowed: true, reason },
-            Decision::NoOpinion => Answer {
+            AccessDecision::Allow(reason) => Answer { allowed: true, reason },
+            AccessDecision::NoOpinion => Answer {
                 allowed: false,
                 reason: String::new(),
             },

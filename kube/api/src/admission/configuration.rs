@@ -1,36 +1,19 @@
 //! Webhook configurations and policies, compiled once per revision and kept beside the store.
 
 use super::{
-    attributes::Attributes,
-    expressions::{CONDITION_VARIABLES, Condition},
-    policy::{Binding, Policy},
+    attributes::AdmissionAttributes,
+    expressions::{CONDITION_VARIABLES, MatchCondition},
+    failure_policy::FailurePolicy,
+    policy::{Policy, PolicyBinding},
     rules::{Constraints, texts},
 };
-use crate::callout::Target;
+use crate::callout::WebhookTarget;
 use kube_store::{
     Object, Store,
     store::{Change, Event},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-
-/// What happens when a webhook cannot be asked, or an expression fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    Fail,
-    Ignore,
-}
-
-impl Failure {
-    /// Reads a `failurePolicy`.
-    pub fn read(value: &Value) -> Self {
-        if value["failurePolicy"] == "Ignore" {
-            Self::Ignore
-        } else {
-            Self::Fail
-        }
-    }
-}
 
 /// The version of `AdmissionReview` that a webhook reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +33,20 @@ impl ReviewVersion {
 
 /// One webhook of a configuration.
 #[derive(Debug)]
-pub struct Webhook {
+pub struct AdmissionWebhook {
     pub name: String,
     pub constraints: Constraints,
-    pub conditions: Vec<Condition>,
-    pub failure: Failure,
+    pub conditions: Vec<MatchCondition>,
+    pub failure: FailurePolicy,
     pub timeout: Duration,
     /// Whether it asks to be called again when a later one changed the object.
     pub reinvocation: bool,
     pub allows_dry_run: bool,
     pub review_version: ReviewVersion,
-    pub target: Result<Target, String>,
+    pub target: Result<WebhookTarget, String>,
 }
 
-impl Webhook {
+impl AdmissionWebhook {
     fn read(webhook: &Value) -> Self {
         let known = |it: &String| match it.as_str() {
             "v1" => Some(ReviewVersion::V1),
@@ -73,8 +56,8 @@ impl Webhook {
         Self {
             name: webhook["name"].as_str().unwrap_or_default().to_owned(),
             constraints: Constraints::of_webhook(webhook),
-            conditions: Condition::read_all(&webhook["matchConditions"], CONDITION_VARIABLES),
-            failure: Failure::read(webhook),
+            conditions: MatchCondition::read_all(&webhook["matchConditions"], CONDITION_VARIABLES),
+            failure: FailurePolicy::read(webhook),
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             reinvocation: webhook["reinvocationPolicy"] == "IfNeeded",
             allows_dry_run: matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
@@ -82,12 +65,12 @@ impl Webhook {
                 .iter()
                 .find_map(known)
                 .unwrap_or(ReviewVersion::V1),
-            target: Target::read(&webhook["clientConfig"]),
+            target: WebhookTarget::read(&webhook["clientConfig"]),
         }
     }
 }
 
-type Webhooks = BTreeMap<Box<str>, Vec<Arc<Webhook>>>;
+type Webhooks = BTreeMap<Box<str>, Vec<Arc<AdmissionWebhook>>>;
 
 /// Everything that is configured, in the order in which it is asked. Swapped as a whole when something changes.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +78,7 @@ pub struct Hooks {
     mutating: Webhooks,
     validating: Webhooks,
     pub policies: BTreeMap<Box<str>, Arc<Policy>>,
-    pub bindings: BTreeMap<Box<str>, Arc<Binding>>,
+    pub bindings: BTreeMap<Box<str>, Arc<PolicyBinding>>,
 }
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -137,7 +120,11 @@ impl Hooks {
                     &mut self.validating
                 };
                 let value = object.value();
-                let read = value["webhooks"].as_array().into_iter().flatten().map(Webhook::read);
+                let read = value["webhooks"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(AdmissionWebhook::read);
                 let read: Vec<_> = read.map(Arc::new).collect();
                 if deleted || read.is_empty() {
                     webhooks.remove(&name);
@@ -155,7 +142,8 @@ impl Hooks {
                 self.bindings.remove(&name);
             }
             BINDINGS => {
-                self.bindings.insert(name, Arc::new(Binding::read(&object.value())));
+                self.bindings
+                    .insert(name, Arc::new(PolicyBinding::read(&object.value())));
             }
             _ => {}
         }
@@ -167,23 +155,23 @@ impl Hooks {
     }
 
     /// Whether some mutating webhook may want to see a write.
-    pub fn may_mutate(&self, write: &Attributes<'_>) -> bool {
+    pub fn may_mutate(&self, write: &AdmissionAttributes<'_>) -> bool {
         self.mutating().any(|it| it.constraints.version(write).is_some())
     }
 
     /// Whether some validating webhook or policy may want to see a write.
-    pub fn may_validate(&self, write: &Attributes<'_>) -> bool {
+    pub fn may_validate(&self, write: &AdmissionAttributes<'_>) -> bool {
         let is_policy = || self.policies.values().any(|it| it.constraints.version(write).is_some());
         self.validating().any(|it| it.constraints.version(write).is_some()) || !self.bindings.is_empty() && is_policy()
     }
 
     /// In the order of the names of their configurations.
-    pub fn mutating(&self) -> impl Iterator<Item = &Arc<Webhook>> {
+    pub fn mutating(&self) -> impl Iterator<Item = &Arc<AdmissionWebhook>> {
         self.mutating.values().flatten()
     }
 
     /// In the order of the names of their configurations.
-    pub fn validating(&self) -> impl Iterator<Item = &Arc<Webhook>> {
+    pub fn validating(&self) -> impl Iterator<Item = &Arc<AdmissionWebhook>> {
         self.validating.values().flatten()
     }
 }

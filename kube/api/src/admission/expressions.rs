@@ -1,6 +1,6 @@
 //! CEL on a write: the conditions of webhooks, and what policies say.
 
-use super::attributes::Attributes;
+use super::attributes::AdmissionAttributes;
 use crate::authz::Rbac;
 use safe_cel::{
     Budget, CompileError, Context, Error, Expression, IdedExpr, Library, Tree, Value as Cel, from_json,
@@ -24,7 +24,7 @@ pub fn library() -> &'static Library {
 
 /// One of `matchConditions`.
 #[derive(Debug)]
-pub struct Condition {
+pub struct MatchCondition {
     text: String,
     expression: Result<Expression, CompileError>,
 }
@@ -38,7 +38,7 @@ pub enum Holds {
     Unknown(String),
 }
 
-impl Condition {
+impl MatchCondition {
     /// Reads `matchConditions`, which may name these variables.
     pub fn read_all(conditions: &Value, variables: &[&str]) -> Vec<Self> {
         let items = conditions.as_array().into_iter().flatten();
@@ -74,7 +74,7 @@ impl Condition {
 
 /// A context with what every expression on a write may name.
 pub fn context(
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
     old: Option<&Value>,
     object: Option<&Value>,

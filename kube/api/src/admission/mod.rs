@@ -8,101 +8,88 @@ mod attributes;
 mod authorizer;
 pub(crate) mod configuration;
 pub(crate) mod expressions;
+mod failure_policy;
 mod json_patch;
+pub(crate) mod plugin;
+mod policies;
 pub(crate) mod policy;
 mod review;
 mod rules;
 mod webhooks;
 
 use crate::{
-    call::{Call, WriteOptions},
+    call::Call,
     content,
-    identity::{Attributes, User},
+    options::{DeleteOptions, WriteOptions},
     scale,
-    verbs::delete::DeleteOptions,
 };
+use attributes::{AdmissionAttributes, Options};
 use configuration::is_exempt;
 use kube_store::status::Status;
 use serde_json::Value;
 use webhooks::WebhookRequest;
 
-/// What is done to the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    /// As rules and reviews name it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// One write as a plug-in sees it.
-pub struct Review<'a> {
-    pub operation: Operation,
-    /// `plural[.group]`.
-    pub resource: &'a str,
-    pub version: &'a str,
-    pub subresource: &'a str,
-    pub namespace: &'a str,
-    pub name: &'a str,
-    pub user: &'a User,
-    /// The stored state; `None` on create.
-    pub old: Option<&'a Value>,
-    pub dry_run: bool,
-    /// Asks authorization whether the user may also do something else.
-    pub may: &'a (dyn Fn(&Attributes) -> bool + Sync),
-}
-
-/// An admission plug-in that runs in the server's process.
-pub trait Admission: Send + Sync {
-    /// Whether the plug-in wants to see writes to this resource; the others cost nothing.
-    fn wants(&self, resource: &str) -> bool;
-
-    /// Looks at the new state, may change it, and returns warnings for the client. On delete `object` is the stored
-    /// state and changes to it are ignored.
-    ///
-    /// # Errors
-    /// The status that refuses the write.
-    fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status>;
-
-    /// Judges a new state that is valid by its schema, as validating webhooks do: what the schema refuses never comes here.
-    /// Not asked on delete.
-    ///
-    /// # Errors
-    /// The status that refuses the write.
-    fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
-        let _ = (review, object);
-        Ok(Vec::new())
-    }
-}
+pub use plugin::{Admission, AdmissionOperation, Review};
 
 /// A write before and after, as the path shows it.
 #[derive(Clone, Copy)]
-pub(crate) struct Change<'a> {
-    pub operation: Operation,
+pub(crate) struct ObjectChange<'a> {
+    pub operation: AdmissionOperation,
     pub old: Option<&'a Value>,
     pub options: &'a WriteOptions,
+}
+
+/// A create or update as webhooks and policies see it.
+fn of_write<'a>(
+    call: &'a Call<'_>,
+    operation: AdmissionOperation,
+    options: &'a WriteOptions,
+) -> AdmissionAttributes<'a> {
+    attributes_of(call, operation, Options::Write(options))
+}
+
+/// A delete. One of a collection names no object.
+fn of_delete<'a>(call: &'a Call<'_>, options: &'a DeleteOptions) -> AdmissionAttributes<'a> {
+    let mut it = attributes_of(call, AdmissionOperation::Delete, Options::Delete(options));
+    if options.of_collection {
+        it.name = "";
+    }
+    it
+}
+
+fn attributes_of<'a>(
+    call: &'a Call<'_>,
+    operation: AdmissionOperation,
+    options: Options<'a>,
+) -> AdmissionAttributes<'a> {
+    let is_namespace = &*call.resource.id == "namespaces";
+    AdmissionAttributes {
+        operation,
+        resource: &call.resource,
+        version: &call.version,
+        subresource: &call.subresource,
+        namespace: if is_namespace {
+            &call.name
+        } else {
+            call.store_namespace()
+        },
+        name: &call.name,
+        user: &call.user,
+        options,
+        query: &call.query,
+    }
 }
 
 /// Lets the mutating webhooks change an object. Whether they did.
 ///
 /// # Errors
 /// The status of the first that refuses.
-pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut Value) -> Result<bool, Status> {
+pub(crate) async fn mutate(call: &mut Call<'_>, change: ObjectChange<'_>, object: &mut Value) -> Result<bool, Status> {
     let server = call.server;
     if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(false);
     }
-    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let write = of_write(call, change.operation, change.options);
     if !server.hooks.load().may_mutate(&write) {
         return Ok(false);
     }
@@ -118,11 +105,11 @@ pub(crate) async fn mutate(call: &mut Call<'_>, change: Change<'_>, object: &mut
 
 async fn ask_mutating(
     call: &Call<'_>,
-    change: Change<'_>,
+    change: ObjectChange<'_>,
     object: &mut Value,
     warnings: &mut Vec<String>,
 ) -> Result<bool, Status> {
-    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let write = of_write(call, change.operation, change.options);
     let hooks = call.server.hooks.load_full();
     let faces = Faces::of(call, change.old)?;
     let passage = WebhookRequest {
@@ -150,12 +137,12 @@ async fn ask_mutating(
 ///
 /// # Errors
 /// The status of the first that refuses.
-pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &Value) -> Result<(), Status> {
+pub(crate) async fn validate(call: &mut Call<'_>, change: ObjectChange<'_>, object: &Value) -> Result<(), Status> {
     let server = call.server;
     if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(());
     }
-    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let write = of_write(call, change.operation, change.options);
     if !server.hooks.load().may_validate(&write) {
         return Ok(());
     }
@@ -170,11 +157,11 @@ pub(crate) async fn validate(call: &mut Call<'_>, change: Change<'_>, object: &V
 
 async fn ask_validating(
     call: &Call<'_>,
-    change: Change<'_>,
+    change: ObjectChange<'_>,
     object: &Value,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let write = attributes::Attributes::of_write(call, change.operation, change.options);
+    let write = of_write(call, change.operation, change.options);
     let faces = Faces::of(call, change.old)?;
     let shown = match faces.shown {
         Shown::Scale => Some(scale::read(call, object)?),
@@ -193,7 +180,7 @@ pub(crate) async fn delete(call: &mut Call<'_>, old: &Value, options: &DeleteOpt
     if is_exempt(call.id()) || !server.asks_webhooks() {
         return Ok(());
     }
-    let write = attributes::Attributes::of_delete(call, options);
+    let write = of_delete(call, options);
     let hooks = server.hooks.load();
     if !hooks.may_mutate(&write) && !hooks.may_validate(&write) {
         return Ok(());
@@ -214,7 +201,7 @@ async fn ask_delete(
     options: &DeleteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let write = attributes::Attributes::of_delete(call, options);
+    let write = of_delete(call, options);
     let hooks = call.server.hooks.load_full();
     let passage = WebhookRequest {
         server: call.server,
@@ -228,7 +215,7 @@ async fn ask_delete(
 
 async fn decide(
     call: &Call<'_>,
-    write: &attributes::Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     old: Option<&Value>,
     object: Option<&Value>,
     warnings: &mut Vec<String>,
@@ -240,7 +227,7 @@ async fn decide(
         write,
         old,
     };
-    policy::validate(&passage, object, warnings).await?;
+    policies::validate(&passage, object, warnings).await?;
     passage.validate(object, warnings).await
 }
 
@@ -255,8 +242,8 @@ pub(crate) async fn post(call: &mut Call<'_>, object: &mut Value) -> Result<(), 
     }
     drop(hooks);
     let options = call.write_options("CreateOptions", false)?;
-    let change = Change {
-        operation: Operation::Create,
+    let change = ObjectChange {
+        operation: AdmissionOperation::Create,
         old: None,
         options: &options,
     };

@@ -1,10 +1,7 @@
 //! One exchange with a webhook: `AdmissionReview` out and back.
 
-use super::{
-    attributes::Attributes,
-    configuration::{Failure, Webhook},
-};
-use crate::server::Inner;
+use super::{attributes::AdmissionAttributes, configuration::AdmissionWebhook, failure_policy::FailurePolicy};
+use crate::context::ServerContext;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_store::status::Status;
 use serde_json::{Value, json};
@@ -20,7 +17,7 @@ pub enum Role {
 }
 
 /// The objects of a write in the version that a webhook wants.
-pub struct Objects<'a> {
+pub struct ReviewedObjects<'a> {
     pub object: Option<&'a Value>,
     pub old: Option<&'a Value>,
 }
@@ -35,12 +32,12 @@ enum Refusal {
 /// Asks a webhook: its warnings, which are the client's whatever it says, and its answer. One that could not be asked
 /// allows, if its policy is to go on then, and otherwise is a 500.
 pub async fn ask(
-    server: &Inner,
-    webhook: &Webhook,
+    server: &ServerContext,
+    webhook: &AdmissionWebhook,
     role: Role,
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
-    objects: Objects<'_>,
+    objects: ReviewedObjects<'_>,
 ) -> (Vec<String>, Result<Patch, Status>) {
     if write.is_dry_run() && !webhook.allows_dry_run {
         let text = format!("admission webhook {:?} does not support dry run", webhook.name);
@@ -51,11 +48,11 @@ pub async fn ask(
         Ok(patch) => Ok(patch),
         Err(Refusal::Denied(status)) => Err(status),
         Err(Refusal::Failed(why)) => match webhook.failure {
-            Failure::Ignore => {
+            FailurePolicy::Ignore => {
                 tracing::warn!(webhook = %webhook.name, %why, "a webhook could not be asked, and its policy is to go on");
                 Ok(None)
             }
-            Failure::Fail => Err(failed(&webhook.name, &why)),
+            FailurePolicy::Fail => Err(failed(&webhook.name, &why)),
         },
     };
     (warnings, answer)
@@ -75,12 +72,12 @@ pub fn internal(text: &str) -> Status {
 }
 
 async fn exchange(
-    server: &Inner,
-    webhook: &Webhook,
+    server: &ServerContext,
+    webhook: &AdmissionWebhook,
     role: Role,
-    write: &Attributes<'_>,
+    write: &AdmissionAttributes<'_>,
     version: &str,
-    objects: Objects<'_>,
+    objects: ReviewedObjects<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Patch, Refusal> {
     let target = webhook.target.as_ref().map_err(|it| Refusal::Failed(it.clone()))?;
@@ -123,7 +120,7 @@ async fn exchange(
 }
 
 /// Whether the answer answers the question.
-fn check(answer: &Value, webhook: &Webhook, role: Role, uid: &str) -> Result<(), String> {
+fn check(answer: &Value, webhook: &AdmissionWebhook, role: Role, uid: &str) -> Result<(), String> {
     use super::configuration::ReviewVersion;
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let response = &answer["response"];

@@ -1,12 +1,12 @@
 //! Which writes a webhook or a policy wants to see: rules, selectors, and the version of the object that it gets.
 
-use super::{Operation, attributes::Attributes};
+use super::{attributes::AdmissionAttributes, plugin::AdmissionOperation};
 use kube_store::{Store, selector::LabelSelector};
 use serde_json::Value;
 
 /// One entry of `rules`, `resourceRules` or `excludeResourceRules`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+struct Rule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,
@@ -43,7 +43,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, write: &Attributes<'_>, version: &str) -> bool {
+    fn matches(&self, write: &AdmissionAttributes<'_>, version: &str) -> bool {
         let operation = write.operation.text();
         // A namespace belongs to the cluster, though requests on it have a namespace.
         let in_namespace = !write.namespace.is_empty() && &*write.resource.id != "namespaces";
@@ -57,7 +57,7 @@ impl Rule {
 }
 
 /// `pods`, `*`, `pods/status`, `*/status`, `pods/*`, `*/*`.
-fn names_resource(pattern: &str, write: &Attributes<'_>) -> bool {
+fn names_resource(pattern: &str, write: &AdmissionAttributes<'_>) -> bool {
     let (resource, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
     let is = |pattern: &str, wanted: &str| pattern == "*" || pattern == wanted;
     is(resource, &write.resource.plural) && is(subresource, write.subresource)
@@ -107,14 +107,14 @@ impl Constraints {
     }
 
     /// The version of the object in which it wants to see this write; `None` when it does not.
-    pub fn version<'w>(&self, write: &Attributes<'w>) -> Option<&'w str> {
+    pub fn version<'w>(&self, write: &AdmissionAttributes<'w>) -> Option<&'w str> {
         if self.matched(&self.excluded, write).is_some() {
             return None;
         }
         self.matched(&self.rules, write)
     }
 
-    fn matched<'w>(&self, rules: &[Rule], write: &Attributes<'w>) -> Option<&'w str> {
+    fn matched<'w>(&self, rules: &[Rule], write: &AdmissionAttributes<'w>) -> Option<&'w str> {
         let any = |version: &str| rules.iter().any(|it| it.matches(write, version));
         if any(write.version) {
             return Some(write.version);
@@ -127,7 +127,13 @@ impl Constraints {
     }
 
     /// Whether the selectors choose this write.
-    pub fn selects(&self, write: &Attributes<'_>, store: &Store, old: Option<&Value>, object: Option<&Value>) -> bool {
+    pub fn selects(
+        &self,
+        write: &AdmissionAttributes<'_>,
+        store: &Store,
+        old: Option<&Value>,
+        object: Option<&Value>,
+    ) -> bool {
         self.selects_namespace(write, store, object) && self.selects_object(old, object)
     }
 
@@ -139,11 +145,11 @@ impl Constraints {
         chosen(object) || chosen(old)
     }
 
-    fn selects_namespace(&self, write: &Attributes<'_>, store: &Store, object: Option<&Value>) -> bool {
+    fn selects_namespace(&self, write: &AdmissionAttributes<'_>, store: &Store, object: Option<&Value>) -> bool {
         if self.namespaces.is_everything() {
             return true;
         }
-        if write.is_namespace() && write.operation != Operation::Delete {
+        if write.is_namespace() && write.operation != AdmissionOperation::Delete {
             return object.is_some_and(|it| self.namespaces.matches(&it["metadata"]["labels"]));
         }
         if write.namespace.is_empty() {

@@ -1,28 +1,33 @@
 //! Calls the webhooks that want to see a write: those that may change it one after the other, those that may not at once.
 
 use super::{
-    attributes::Attributes,
-    configuration::{Failure, Hooks, Webhook},
-    expressions::{self, Condition, Holds},
+    attributes::AdmissionAttributes,
+    configuration::{AdmissionWebhook, Hooks},
+    expressions::{self, Holds, MatchCondition},
+    failure_policy::FailurePolicy,
     json_patch,
-    review::{self, Objects, Patch, Role},
+    review::{self, Patch, ReviewedObjects, Role},
 };
-use crate::{convert, server::Inner};
+use crate::{context::ServerContext, convert};
 use kube_store::status::Status;
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
 
 /// A write on its way through the webhooks.
 pub struct WebhookRequest<'a> {
-    pub server: &'a Inner,
+    pub server: &'a ServerContext,
     pub hooks: &'a Hooks,
-    pub write: &'a Attributes<'a>,
+    pub write: &'a AdmissionAttributes<'a>,
     pub old: Option<&'a Value>,
 }
 
 impl WebhookRequest<'_> {
     /// The version in which a webhook wants to see the write; `None` when it does not.
-    async fn wanted<'w>(&'w self, webhook: &Webhook, object: Option<&Value>) -> Result<Option<&'w str>, Status> {
+    async fn wanted<'w>(
+        &'w self,
+        webhook: &AdmissionWebhook,
+        object: Option<&Value>,
+    ) -> Result<Option<&'w str>, Status> {
         let Some(version) = webhook.constraints.version(self.write) else {
             return Ok(None);
         };
@@ -42,14 +47,14 @@ impl WebhookRequest<'_> {
             webhook.failure,
         ) {
             (Holds::Yes, _) => Ok(Some(version)),
-            (Holds::No, _) | (Holds::Unknown(_), Failure::Ignore) => Ok(None),
-            (Holds::Unknown(why), Failure::Fail) => Err(self.write.forbidden(&why)),
+            (Holds::No, _) | (Holds::Unknown(_), FailurePolicy::Ignore) => Ok(None),
+            (Holds::Unknown(why), FailurePolicy::Fail) => Err(self.write.forbidden(&why)),
         }
     }
 
-    fn hold(&self, webhook: &Webhook, version: &str, old: Option<&Value>, object: Option<&Value>) -> Holds {
+    fn hold(&self, webhook: &AdmissionWebhook, version: &str, old: Option<&Value>, object: Option<&Value>) -> Holds {
         let context = expressions::context(self.write, version, old, object, &self.server.rbac);
-        Condition::all_hold(&webhook.conditions, &context)
+        MatchCondition::all_hold(&webhook.conditions, &context)
     }
 
     /// The object in the version that a rule matches.
@@ -69,7 +74,7 @@ impl WebhookRequest<'_> {
 
     async fn ask(
         &self,
-        webhook: &Webhook,
+        webhook: &AdmissionWebhook,
         role: Role,
         version: &str,
         object: Option<&Value>,
@@ -82,7 +87,7 @@ impl WebhookRequest<'_> {
             Ok(it) => it,
             Err(status) => return (Vec::new(), Err(status)),
         };
-        let objects = Objects {
+        let objects = ReviewedObjects {
             object: object.as_deref(),
             old: old.as_deref(),
         };
@@ -99,7 +104,7 @@ impl WebhookRequest<'_> {
         warnings: &mut Vec<String>,
         tidy: &(dyn Fn(&mut Value) -> Result<(), Status> + Sync),
     ) -> Result<bool, Status> {
-        let webhooks: Vec<&Arc<Webhook>> = self.hooks.mutating().collect();
+        let webhooks: Vec<&Arc<AdmissionWebhook>> = self.hooks.mutating().collect();
         let mut changed = false;
         // Those that asked to be called again, and those of them that have a reason by now.
         let mut called: Vec<usize> = Vec::new();
@@ -135,7 +140,7 @@ impl WebhookRequest<'_> {
 
     async fn change(
         &self,
-        webhook: &Webhook,
+        webhook: &AdmissionWebhook,
         version: &str,
         object: Option<&mut Value>,
         patch: &[u8],

@@ -3,7 +3,7 @@
 use super::{authenticated, front_proxy::percent_decode, header_texts, service_account_of, service_account_user};
 use crate::{
     authz::forbidden,
-    identity::{ANONYMOUS, AUTHENTICATED, Attributes, Decision, UNAUTHENTICATED, User},
+    identity::{ANONYMOUS, AUTHENTICATED, AccessDecision, Attributes, UNAUTHENTICATED, User},
 };
 use http::HeaderMap;
 use kube_store::status::Status;
@@ -15,7 +15,7 @@ use kube_store::status::Status;
 pub fn impersonate(
     user: User,
     headers: &HeaderMap,
-    authorize: impl Fn(&User, &Attributes) -> Decision,
+    authorize: impl Fn(&User, &Attributes) -> AccessDecision,
 ) -> Result<User, Status> {
     // A name that cannot be read is no name left out: who leaves it out stays who they are.
     let values = |name: &str| {
@@ -55,8 +55,8 @@ pub fn impersonate(
             path: String::new(),
         };
         match authorize(&user, &asked) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion => Err(forbidden(&user, &asked)),
+            AccessDecision::Allow(_) => Ok(()),
+            AccessDecision::NoOpinion => Err(forbidden(&user, &asked)),
         }
     };
     let mut other = User {

@@ -35,7 +35,7 @@ const CACHE_ENTRIES_MAX: usize = 4096;
 const CACHE_TURN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
 /// Answers to repeated questions about one credential, by its SHA-256. What was not asked for between two turns is forgotten.
-pub(crate) struct Cache<T>(Mutex<Halves<T>>);
+pub(crate) struct CredentialCache<T>(Mutex<Halves<T>>);
 
 struct Halves<T> {
     /// What was asked for since the last turn.
@@ -52,7 +52,7 @@ impl<T> Halves<T> {
     }
 }
 
-impl<T> Default for Cache<T> {
+impl<T> Default for CredentialCache<T> {
     fn default() -> Self {
         Self(Mutex::new(Halves {
             recent: HashMap::new(),
@@ -62,7 +62,7 @@ impl<T> Default for Cache<T> {
     }
 }
 
-impl<T: Clone> Cache<T> {
+impl<T: Clone> CredentialCache<T> {
     fn get(&self, key: &[u8; 32], now: jiff::Timestamp) -> Option<T> {
         let mut halves = self.0.lock();
         if now.duration_since(halves.turned) >= CACHE_TURN {
@@ -86,7 +86,7 @@ impl<T: Clone> Cache<T> {
 }
 
 /// Resource, namespace and name of an object without which a credential is not good.
-pub type Ground = (&'static str, Box<str>, Box<str>);
+pub type BoundObject = (&'static str, Box<str>, Box<str>);
 
 /// On what terms a credential is good.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub struct Terms {
     /// When it stops being good by itself.
     pub until: Option<jiff::Timestamp>,
     /// What it stops being good with, or may.
-    pub grounds: Vec<Ground>,
+    pub grounds: Vec<BoundObject>,
 }
 
 /// Finds the user of a request.
@@ -102,8 +102,8 @@ pub struct Authenticator {
     store: Arc<Store>,
     pki: Arc<Pki>,
     clients: Arc<dyn ClientCertVerifier>,
-    certificates: Cache<x509::Identity>,
-    tokens: Cache<Arc<serde_json::Value>>,
+    certificates: CredentialCache<x509::CertificateIdentity>,
+    tokens: CredentialCache<Arc<serde_json::Value>>,
     front_proxy: Option<FrontProxy>,
 }
 
@@ -124,7 +124,7 @@ impl Authenticator {
     /// When the authority's certificate cannot be a trust anchor.
     pub fn new(store: Arc<Store>, pki: Arc<Pki>) -> Result<Self, rustls::Error> {
         let clients = client_verifier(std::slice::from_ref(pki.authority().der()))?;
-        let (certificates, tokens) = (Cache::default(), Cache::default());
+        let (certificates, tokens) = (CredentialCache::default(), CredentialCache::default());
         Ok(Self {
             store,
             pki,

@@ -1,7 +1,7 @@
 //! ServiceAccount tokens whose signature is already known to be good: time, audience, and whether the account and the
 //! object that the token is bound to still exist.
 
-use super::{CREDENTIAL_ID, Ground, Terms, service_account_user};
+use super::{BoundObject, CREDENTIAL_ID, Terms, service_account_user};
 use crate::{
     identity::User,
     tokens::{ISSUER, LEGACY_ISSUER},
@@ -31,7 +31,7 @@ pub(super) fn terms(claims: &Value) -> Terms {
     let old = |key: &str| &claims[format!("kubernetes.io/serviceaccount/{key}")];
     let namespace = kubernetes["namespace"].as_str().or(old("namespace").as_str());
     let namespace = namespace.unwrap_or_default();
-    let object = |resource: &'static str, namespace: &str, name: &Value| -> Option<Ground> {
+    let object = |resource: &'static str, namespace: &str, name: &Value| -> Option<BoundObject> {
         Some((resource, namespace.into(), name.as_str()?.into()))
     };
     let needed = [

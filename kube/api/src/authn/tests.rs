@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     authn::impersonation::impersonate,
     fixture,
-    identity::{Attributes, Decision},
+    identity::{AccessDecision, Attributes},
     reviews, tokens,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -288,9 +288,9 @@ fn act_as(pairs: &[(&'static str, &str)], may: &[&str]) -> Result<User, Status> 
         let what = format!("{}/{}/{}", asked.resource, asked.subresource, asked.name);
         let is_allowed = asked.verb == "impersonate" && may.contains(&what.as_str());
         if is_allowed {
-            Decision::Allow(String::new())
+            AccessDecision::Allow(String::new())
         } else {
-            Decision::NoOpinion
+            AccessDecision::NoOpinion
         }
     };
     impersonate(alice, &headers(pairs), authorize)
@@ -326,7 +326,7 @@ fn acting_as_somebody_takes_the_right_for_each_part() {
 #[test]
 fn a_name_that_is_not_ascii_is_not_left_out() {
     let alice = || User::new("alice", &[AUTHENTICATED]);
-    let allow = |_: &User, _: &Attributes| Decision::Allow(String::new());
+    let allow = |_: &User, _: &Attributes| AccessDecision::Allow(String::new());
     let mut headers = HeaderMap::new();
     headers.insert("impersonate-user", HeaderValue::from_bytes("Zoë".as_bytes()).unwrap());
     assert_eq!(impersonate(alice(), &headers, allow).unwrap().username, "Zoë");
@@ -354,7 +354,7 @@ fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
 
 #[test]
 fn a_cache_forgets_what_nobody_asks_for() {
-    let cache = Cache::default();
+    let cache = CredentialCache::default();
     let begun = Timestamp::now();
     let later = |turns: i32| begun + CACHE_TURN * turns;
     cache.put([1; 32], "asked for", begun);
@@ -372,7 +372,7 @@ fn a_cache_forgets_what_nobody_asks_for() {
 
 #[test]
 fn a_cache_holds_so_many_entries_and_not_more() {
-    let cache = Cache::default();
+    let cache = CredentialCache::default();
     let now = Timestamp::now();
     let key = |number: usize| {
         let mut key = [0; 32];

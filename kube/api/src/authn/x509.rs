@@ -8,13 +8,13 @@ use x509_parser::{oid_registry, parse_x509_certificate};
 
 /// What a verified certificate says, and how long it says so.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
+pub(super) struct CertificateIdentity {
     pub user: User,
     not_before: i64,
     not_after: i64,
 }
 
-impl Identity {
+impl CertificateIdentity {
     pub fn is_valid_at(&self, now: jiff::Timestamp) -> bool {
         (self.not_before..=self.not_after).contains(&now.as_second())
     }
@@ -30,7 +30,7 @@ pub(super) fn identify(
     verifier: &dyn ClientCertVerifier,
     peer: &PeerCertificate,
     now: jiff::Timestamp,
-) -> Option<Identity> {
+) -> Option<CertificateIdentity> {
     let (end_entity, intermediates) = peer.chain.split_first()?;
     let seconds = u64::try_from(now.as_second()).ok()?;
     let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
@@ -55,7 +55,7 @@ pub(super) fn identify(
     }
     let extra = [(CREDENTIAL_ID.to_owned(), vec![credential])].into();
     let validity = certificate.validity();
-    Some(Identity {
+    Some(CertificateIdentity {
         user: authenticated(User {
             username,
             uid: String::new(),

@@ -7,7 +7,7 @@ use super::{
     lost::Lost,
     rule::{Rule, rules_of},
 };
-use crate::identity::{Attributes, Decision, MASTERS, User};
+use crate::identity::{AccessDecision, Attributes, MASTERS, User};
 use kube_store::{
     object::{Object, key},
     store::{Change, Store},
@@ -260,24 +260,24 @@ impl Rbac {
     }
 
     /// Whether a role or cluster role allows what is asked.
-    pub fn authorize(&self, user: &User, asked: &Attributes) -> Decision {
+    pub fn authorize(&self, user: &User, asked: &Attributes) -> AccessDecision {
         if user.is_in(MASTERS) {
-            return Decision::Allow(String::new());
+            return AccessDecision::Allow(String::new());
         }
         self.refresh();
         let index = self.index.read();
         for binding in index.bindings_of(user, &asked.namespace) {
             let rules = index.roles.get(&binding.role_key);
             if rules.is_some_and(|it| it.iter().any(|rule| rule.allows(asked))) {
-                return Decision::Allow(binding.reason(user));
+                return AccessDecision::Allow(binding.reason(user));
             }
         }
-        Decision::NoOpinion
+        AccessDecision::NoOpinion
     }
 
     /// Whether `authorize` allows it.
     pub fn allows(&self, user: &User, asked: &Attributes) -> bool {
-        matches!(self.authorize(user, asked), Decision::Allow(_))
+        matches!(self.authorize(user, asked), AccessDecision::Allow(_))
     }
 
     /// Adds those whom bindings give one of the roles that allow less.

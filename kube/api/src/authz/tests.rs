@@ -264,8 +264,8 @@ fn the_reason_names_binding_role_and_subject() {
     ]);
     let rbac = Rbac::new(store);
     let reason = |user: &User| match rbac.authorize(user, &ask("get pods:x@n")) {
-        Decision::Allow(reason) => reason,
-        Decision::NoOpinion => "no".into(),
+        AccessDecision::Allow(reason) => reason,
+        AccessDecision::NoOpinion => "no".into(),
     };
     assert_eq!(
         reason(&alice()),

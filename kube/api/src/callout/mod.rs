@@ -31,14 +31,14 @@ const SHOWN_CHARS_MAX: usize = 2048;
 
 /// Whom to call, as `clientConfig` says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WebhookTarget {
     /// Without the timeout.
     url: String,
     /// PEM; empty for the host's own authorities.
     authorities: Bytes,
 }
 
-impl Target {
+impl WebhookTarget {
     /// Reads a `clientConfig`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Caller {
     ///
     /// # Errors
     /// The reason in the words of a Go client, which people search for.
-    pub async fn post(&self, target: &Target, body: Bytes, timeout: Duration) -> Result<Value, String> {
+    pub async fn post(&self, target: &WebhookTarget, body: Bytes, timeout: Duration) -> Result<Value, String> {
         let url = target.with_timeout(timeout);
         let failed = |why: &str| format!("Post \"{url}\": {why}");
         let uri: Uri = url

@@ -1,10 +1,7 @@
 //! The objects that every cluster has from its first moment: system namespaces, RBAC policy, the server's own Service.
 
 use crate::{
-    authn::TrustedProxies,
-    local::Local,
-    pki::certificate,
-    pod_admission::{PRIORITY_CLASSES, SYSTEM_PRIORITIES},
+    authn::TrustedProxies, kinds::SYSTEM_PRIORITIES, local::Local, pki::certificate, resource_ids::PRIORITY_CLASSES,
 };
 use kube_store::status::Status;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -53,7 +50,7 @@ pub async fn bootstrap(local: &Local, wanted: &Bootstrap) -> Result<(), Status> 
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         ensure(local, id, &namespace, object.clone(), policy_patch).await
     });
-    super::all(writes.collect()).await?;
+    super::controller::all(writes.collect()).await?;
     for (name, value, description) in SYSTEM_PRIORITIES {
         let class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
@@ -108,7 +105,7 @@ async fn ensure(
         },
         Some(live) => match patch(&live.value(), &wanted) {
             None => Ok(()),
-            Some(patch) => super::tolerate(local.merge_patch(id, namespace, &name, "", patch).await),
+            Some(patch) => super::controller::tolerate(local.merge_patch(id, namespace, &name, "", patch).await),
         },
     }
 }

@@ -3,9 +3,8 @@
 //! root: Secret of type `bootstrap.kubernetes.io/token` in kube-system; writes: deletes it; never: a token without expiration.
 
 use super::{
-    Controller,
+    controller::{Controller, tolerate, until},
     queue::{Key, Queue},
-    tolerate, until,
 };
 use crate::local::Local;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -4,9 +4,8 @@
 //! rules of other roles.
 
 use super::{
-    Controller,
+    controller::{Controller, tolerate},
     queue::{Key, Queue},
-    tolerate,
 };
 use crate::local::Local;
 use kube_store::{

@@ -6,11 +6,10 @@
 //! definition or of its instances.
 
 use super::{
-    Controller, all,
+    controller::{Controller, all, seconds, tolerate},
     queue::{Key, Queue},
-    seconds, tolerate,
 };
-use crate::{crd, local::Local};
+use crate::{local::Local, registry};
 use jiff::Timestamp;
 use kube_store::{
     Object,
@@ -100,7 +99,7 @@ impl Controller for Definitions {
         };
         let definition = object.value();
         if !object.terminating {
-            if !crd::has_its_names(&definition) {
+            if !registry::has_its_names(&definition) {
                 // Any write to its status has its names looked at again.
                 tolerate(self.local.merge_patch(ID, "", name, "status", json!({})).await)?;
             }

@@ -6,11 +6,10 @@
 //! every request is looked at when its time comes.
 
 use super::{
-    Controller, Ground,
+    controller::{Controller, Ground, seconds, time, tolerate, until},
     queue::{Key, Queue},
-    seconds, time, tolerate, until,
 };
-use crate::{csr, identity::Decision, local::Local};
+use crate::{csr, identity::AccessDecision, local::Local};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use kube_store::{
@@ -107,7 +106,7 @@ impl CertificateRequests {
         let asked = csr::automatic_approval(request)?;
         let allowed = matches!(
             self.ground.authorize(&csr::requester(request), &asked),
-            Decision::Allow(_)
+            AccessDecision::Allow(_)
         );
         allowed.then_some(match asked.subresource.as_str() {
             "selfnodeclient" => "Auto approving self kubelet client certificate after SubjectAccessReview.",

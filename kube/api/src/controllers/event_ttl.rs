@@ -3,9 +3,8 @@
 //! root: Event; writes: deletes it; never: anything else.
 
 use super::{
-    Controller,
+    controller::{Controller, time, tolerate, until},
     queue::{Key, Queue},
-    time, tolerate, until,
 };
 use crate::local::Local;
 use jiff::Timestamp;

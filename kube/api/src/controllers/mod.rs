@@ -9,6 +9,7 @@ mod bootstrap;
 mod bootstrap_token;
 mod cluster_role;
 mod compaction;
+mod controller;
 mod crd;
 mod csr;
 mod event_ttl;
@@ -24,81 +25,21 @@ mod volume_protection;
 mod tests;
 
 pub use bootstrap::{Bootstrap, bootstrap};
+pub use controller::{Ground, TokenClaims, Unsignable};
 
-use crate::{
-    identity::{Attributes, Decision, User},
-    local::Local,
-};
-use futures::{FutureExt, StreamExt};
-use jiff::Timestamp;
-use kube_store::{status::Status, store::Event};
+use crate::local::Local;
+use controller::Controller;
+use futures::FutureExt;
+use kube_store::status::Status;
 use queue::{Key, Queue};
-use serde_json::Value;
-use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use volume_protection::VolumeProtection;
 
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
-/// Writes of one reconciliation that may be under way at a time; they share a group commit.
-const WRITES_MAX: usize = 32;
 /// A failure that is tried again sooner is one of the first of its key, and may well be the last.
 const WORTH_A_WORD: Duration = Duration::from_millis(20);
-
-/// What a ServiceAccount token Secret is filled with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenClaims {
-    pub namespace: String,
-    pub service_account: String,
-    pub service_account_uid: String,
-    pub secret: String,
-    pub secret_uid: String,
-}
-
-/// Why a CertificateSigningRequest cannot be signed; becomes its `Failed` condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsignable {
-    pub reason: String,
-    pub message: String,
-}
-
-/// What the controllers need of the server besides its objects.
-pub trait Ground: Send + Sync + 'static {
-    /// PEM of the certificates that clients verify this server with.
-    fn root_ca(&self) -> String;
-    /// Signs an approved request of a `kubernetes.io/` client or serving signer; the answer is one PEM block.
-    ///
-    /// # Errors
-    /// When the signer's rules forbid the request.
-    fn sign(&self, csr: &Value, now: Timestamp) -> Result<String, Unsignable>;
-    /// A token without expiry, bound to its Secret.
-    ///
-    /// # Errors
-    /// When it cannot be made now.
-    fn mint(&self, claims: &TokenClaims) -> Result<String, String>;
-    /// What authorization says.
-    fn authorize(&self, user: &User, attributes: &Attributes) -> Decision;
-}
-
-/// One controller: which keys an event touches, and what one key needs.
-#[async_trait::async_trait]
-trait Controller: Send + Sync + 'static {
-    fn name(&self) -> &'static str;
-
-    /// Keys worked on at a time.
-    fn parallel(&self) -> usize {
-        1
-    }
-
-    /// Queues the keys that an event touches. Called for every event of the server: it must be cheap.
-    fn notice(&self, event: &Event, queue: &Queue);
-
-    /// Queues every key that may need work.
-    fn survey(&self, queue: &Queue);
-
-    /// Does what the key needs now; the answer says when to look again without any event.
-    async fn reconcile(&self, key: &Key, queue: &Queue) -> Result<Option<Duration>, Status>;
-}
 
 /// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write. Call it
 /// after [`bootstrap`].
@@ -200,37 +141,4 @@ async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationT
             }
         }
     }
-}
-
-/// An object that is gone is as good as done.
-fn tolerate(result: Result<Value, Status>) -> Result<(), Status> {
-    match result {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Runs writes side by side, so that they share a commit, and returns the first error after all have ended.
-async fn all<F: Future<Output = Result<(), Status>>>(writes: Vec<F>) -> Result<(), Status> {
-    let mut writes = std::pin::pin!(futures::stream::iter(writes).buffer_unordered(WRITES_MAX));
-    let mut result = Ok(());
-    while let Some(one) = writes.next().await {
-        result = result.and(one);
-    }
-    result
-}
-
-/// A `meta/v1 Time`: whole seconds, UTC.
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// Reads a `meta/v1 Time` or `MicroTime`.
-fn time(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
-}
-
-/// The time from `now` to `then`; zero when it has passed.
-fn until(now: Timestamp, then: Timestamp) -> Duration {
-    Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }

@@ -4,9 +4,8 @@
 //! never: a namespace that is not being deleted.
 
 use super::{
-    Controller, all,
+    controller::{Controller, all, seconds, tolerate},
     queue::{Key, Queue},
-    seconds, tolerate,
 };
 use crate::local::Local;
 use jiff::Timestamp;

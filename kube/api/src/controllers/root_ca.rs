@@ -3,10 +3,9 @@
 //! root: Namespace; writes: ConfigMap `kube-root-ca.crt`, also after edits; never: a namespace that is being deleted.
 
 use super::{
-    Controller, Ground,
+    controller::{Controller, Ground, tolerate},
     queue::{Key, Queue},
     service_account::{created, is_active},
-    tolerate,
 };
 use crate::local::Local;
 use kube_store::{

@@ -3,7 +3,7 @@
 //! root: Namespace; writes: creates ServiceAccount `default`; never: a namespace that is being deleted.
 
 use super::{
-    Controller,
+    controller::Controller,
     queue::{Key, Queue},
 };
 use crate::local::Local;

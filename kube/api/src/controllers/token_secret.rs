@@ -4,9 +4,8 @@
 //! uid annotation, or deletes it; never: other Secrets.
 
 use super::{
-    Controller, Ground, TokenClaims,
+    controller::{Controller, Ground, TokenClaims, tolerate},
     queue::{Key, Queue},
-    tolerate,
 };
 use crate::local::Local;
 use base64::{Engine, prelude::BASE64_STANDARD};

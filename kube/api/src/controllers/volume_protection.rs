@@ -6,11 +6,13 @@
 //! Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
 
 use super::{
-    Controller,
+    controller::{Controller, tolerate},
     queue::{Key, Queue},
-    tolerate,
 };
-use crate::{kinds::protection, local::Local};
+use crate::{
+    kinds::{CLAIM_PROTECTION, VOLUME_PROTECTION},
+    local::Local,
+};
 use kube_store::{
     status::Status,
     store::{Change, Event},
@@ -100,8 +102,12 @@ impl Controller for VolumeProtection {
     }
 
     async fn reconcile(&self, key: &Key, _: &Queue) -> Result<Option<Duration>, Status> {
+        let own = match self.id {
+            VOLUMES => VOLUME_PROTECTION,
+            _ => CLAIM_PROTECTION,
+        };
         let found = self.local.store().get(self.id, &key.namespace, &key.name);
-        let (Some(object), Some(own)) = (found, protection(self.id)) else {
+        let Some(object) = found else {
             return Ok(None);
         };
         let value = object.value();

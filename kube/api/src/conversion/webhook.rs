@@ -1,6 +1,6 @@
 //! `spec.conversion` with a webhook: `ConversionReview` out and back.
 
-use crate::callout::{Caller, Target};
+use crate::callout::{Caller, WebhookTarget};
 use kube_store::status::Status;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -12,7 +12,7 @@ pub const BATCH: usize = 200;
 /// The webhook of one definition.
 pub struct Webhook {
     caller: Arc<Caller>,
-    target: Result<Target, String>,
+    target: Result<WebhookTarget, String>,
     /// `apiextensions.k8s.io/v1` or `v1beta1`.
     review_version: &'static str,
     kind: String,
@@ -36,7 +36,7 @@ impl Webhook {
         });
         Some(Self {
             caller: caller.clone(),
-            target: Target::read(&webhook["clientConfig"]),
+            target: WebhookTarget::read(&webhook["clientConfig"]),
             review_version: known.into_iter().next().unwrap_or("apiextensions.k8s.io/v1"),
             kind: crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned(),
             generation: crd["metadata"]["generation"].as_i64().unwrap_or_default(),

@@ -111,7 +111,11 @@ fn the_subject_travels_byte_by_byte_and_lifetimes_are_as_kubernetes_makes_them()
     let signed = |seconds: Option<i64>| {
         let mut csr = client();
         csr["spec"]["expirationSeconds"] = seconds.into();
-        let subject = Asked::read(&csr["spec"]["request"]).unwrap().subject.to_der().unwrap();
+        let subject = SigningRequest::read(&csr["spec"]["request"])
+            .unwrap()
+            .subject
+            .to_der()
+            .unwrap();
         let pem = sign(&pki, &csr, now).unwrap();
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
         let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
@@ -303,11 +307,11 @@ fn a_damaged_request_is_refused_and_never_panics() {
         for mask in [0x01, 0x80, 0xff] {
             let mut damaged = der.to_vec();
             damaged[at] ^= mask;
-            if let Ok(asked) = Asked::read_der(&damaged) {
+            if let Ok(asked) = SigningRequest::read_der(&damaged) {
                 assert!(!asked.is_signed_by_its_key(), "byte {at} with {mask:#x}");
             }
         }
-        assert!(Asked::read_der(&der[..at]).is_err());
+        assert!(SigningRequest::read_der(&der[..at]).is_err());
     }
 }
 
@@ -332,9 +336,9 @@ fn a_text_with_two_requests_is_none() {
         format!("{one}{other}"),
         format!("{}{other}", one.replace("CERTIFICATE REQUEST", "CERTIFICATE REQUEST-X")),
     ] {
-        assert!(Asked::read(&STANDARD.encode(text).into()).is_err());
+        assert!(SigningRequest::read(&STANDARD.encode(text).into()).is_err());
     }
-    let asked = Asked::read(&STANDARD.encode(format!("Certificate Request:\n{one}")).into()).unwrap();
+    let asked = SigningRequest::read(&STANDARD.encode(format!("Certificate Request:\n{one}")).into()).unwrap();
     assert_eq!(asked.common_name, "one");
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn registry() -> Registry {
-    let mut registry = Registry::builtin();
+    let mut registry = crate::kinds::registry();
     let crd = json!({
         "metadata": {"name": "widgets.ex.io"},
         "spec": {

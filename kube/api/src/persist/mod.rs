@@ -22,6 +22,9 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// The objects of a data directory.
+pub const OBJECTS_FILE: &str = "objects.redb";
+
 /// Where writes are kept. An implementation is called from one thread only.
 pub trait Storage: Send + 'static {
     /// Everything that was kept: resource id, object bytes; and the last revision.
@@ -101,11 +104,11 @@ pub enum Order {
 }
 
 /// The journal half that the store calls.
-pub struct Queue {
+pub struct WriteQueue {
     sender: Mutex<Option<Sender<Order>>>,
 }
 
-impl Journal for Queue {
+impl Journal for WriteQueue {
     fn append(&self, record: Record) {
         if let Some(sender) = &*self.sender.lock() {
             // The thread ends only after the sender is dropped, so sending cannot fail.
@@ -115,17 +118,17 @@ impl Journal for Queue {
 }
 
 /// A queue and the end that the thread reads.
-pub fn queue(durable: bool) -> (Arc<Queue>, Receiver<Order>) {
+pub fn queue(durable: bool) -> (Arc<WriteQueue>, Receiver<Order>) {
     let (sender, receiver) = channel();
     (
-        Arc::new(Queue {
+        Arc::new(WriteQueue {
             sender: Mutex::new(durable.then_some(sender)),
         }),
         receiver,
     )
 }
 
-impl Queue {
+impl WriteQueue {
     /// Has the thread look whether there is room.
     pub fn look(&self) {
         if let Some(sender) = &*self.sender.lock() {
@@ -224,7 +227,7 @@ impl Durability {
         self.trouble.lock().clone()
     }
 
-    /// Waits for the writing thread to end; call after `Queue::close`.
+    /// Waits for the writing thread to end; call after `WriteQueue::close`.
     pub fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();

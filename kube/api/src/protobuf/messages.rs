@@ -18,7 +18,7 @@ pub struct Message {
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind<'a> {
+pub enum FieldKind<'a> {
     Text,
     Bytes,
     Integer,
@@ -32,7 +32,7 @@ pub enum Kind<'a> {
 pub struct Field<'a> {
     /// Name in lower case with underscores.
     pub name: &'a str,
-    pub kind: Kind<'a>,
+    pub kind: FieldKind<'a>,
     pub repeated: bool,
     pub map: bool,
 }
@@ -53,12 +53,12 @@ impl Message {
             }
             let (repeated, map) = (kind.starts_with('*'), kind.starts_with('%'));
             let kind = match kind.trim_start_matches(['*', '%']) {
-                "s" => Kind::Text,
-                "b" => Kind::Bytes,
-                "i" => Kind::Integer,
-                "t" => Kind::Truth,
-                "d" => Kind::Double,
-                other => Kind::Message(other.strip_prefix("m=")?),
+                "s" => FieldKind::Text,
+                "b" => FieldKind::Bytes,
+                "i" => FieldKind::Integer,
+                "t" => FieldKind::Truth,
+                "d" => FieldKind::Double,
+                other => FieldKind::Message(other.strip_prefix("m=")?),
             };
             Some(Field {
                 name,
@@ -82,7 +82,7 @@ pub fn of_kind(api_version: &str, kind: &str) -> Option<Message> {
     if kind.ends_with("Options") {
         return meta();
     }
-    let (group, version) = crate::registry::split_api_version(api_version);
+    let (group, version) = crate::group_version::split_api_version(api_version);
     let module = match group {
         "" => "api/core".to_owned(),
         "apiextensions.k8s.io" => "apiextensions_apiserver/pkg/apis/apiextensions".to_owned(),

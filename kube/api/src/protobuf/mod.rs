@@ -13,7 +13,7 @@ use kube_store::{
     object,
     schema::{Schema, Type},
 };
-use messages::{Field, Kind, Message};
+use messages::{Field, FieldKind, Message};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::{Reader, Wire};
@@ -82,7 +82,7 @@ fn enveloped(bytes: &[u8], default: (&str, &str), depth: usize) -> Result<Value,
         kind: kind.clone(),
     };
     let message = messages::of_kind(&api_version, &kind).ok_or_else(unknown)?;
-    let (group, version) = crate::registry::split_api_version(&api_version);
+    let (group, version) = crate::group_version::split_api_version(&api_version);
     let schema = crate::builtin_schemas::schema(group, version, &kind);
     let mut value = decode(raw, message, schema.as_deref(), depth)?;
     value.insert("apiVersion".into(), api_version.into());
@@ -129,7 +129,7 @@ fn field_into(
     // An embedded Go struct is a message of its own on the wire and part of its parent in JSON.
     if found.is_none()
         && inline(message.name(), field.name)
-        && let (Kind::Message(inner), Wire::Bytes(bytes)) = (field.kind, value)
+        && let (FieldKind::Message(inner), Wire::Bytes(bytes)) = (field.kind, value)
         && let Some(inner) = messages::named(inner)
     {
         object.extend(decode(bytes, inner, schema, depth + 1)?);
@@ -161,7 +161,7 @@ fn field_into(
         let Some(list) = list.as_array_mut() else {
             return Err(Error::Malformed);
         };
-        if let (Kind::Integer, Wire::Bytes(packed)) = (field.kind, value) {
+        if let (FieldKind::Integer, Wire::Bytes(packed)) = (field.kind, value) {
             let mut packed = Reader::new(packed);
             while let Some(number) = packed.varint()? {
                 list.push((number as i64).into());
@@ -176,7 +176,7 @@ fn field_into(
     };
     // Go writes every plain field, empty or not, and leaves the empty ones out of JSON; a pointer is only there when set.
     // So is a message, whatever it stands for in JSON: 0 of a disruption budget means none.
-    let plain = !matches!(field.kind, Kind::Message(_));
+    let plain = !matches!(field.kind, FieldKind::Message(_));
     let is_empty = plain && (content == Value::Bool(false) || content == 0 || content == "" || content == 0.0);
     if is_empty && !is_pointer(message.name(), &name) && !schema.is_some_and(|it| it.required.contains(&name)) {
         return Ok(());
@@ -185,26 +185,26 @@ fn field_into(
     Ok(())
 }
 
-fn empty(kind: Kind<'_>) -> Value {
+fn empty(kind: FieldKind<'_>) -> Value {
     match kind {
-        Kind::Text | Kind::Bytes => "".into(),
-        Kind::Integer => 0.into(),
-        Kind::Truth => false.into(),
-        Kind::Double => 0.0.into(),
-        Kind::Message(_) => json!({}),
+        FieldKind::Text | FieldKind::Bytes => "".into(),
+        FieldKind::Integer => 0.into(),
+        FieldKind::Truth => false.into(),
+        FieldKind::Double => 0.0.into(),
+        FieldKind::Message(_) => json!({}),
     }
 }
 
 /// One value; `None` for what JSON leaves out, such as an empty time.
-fn one(kind: Kind<'_>, value: Wire<'_>, schema: Option<&Schema>, depth: usize) -> Result<Option<Value>, Error> {
+fn one(kind: FieldKind<'_>, value: Wire<'_>, schema: Option<&Schema>, depth: usize) -> Result<Option<Value>, Error> {
     Ok(Some(match (kind, value) {
-        (Kind::Text, Wire::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned().into(),
-        (Kind::Bytes, Wire::Bytes(bytes)) => base64(bytes).into(),
-        (Kind::Integer, Wire::Number(number)) => (number as i64).into(),
-        (Kind::Truth, Wire::Number(number)) => (number != 0).into(),
-        (Kind::Double, Wire::Fixed64(bits)) => f64::from_bits(bits).into(),
-        (Kind::Double, Wire::Fixed32(bits)) => f64::from(f32::from_bits(bits)).into(),
-        (Kind::Message(name), Wire::Bytes(bytes)) => return message_value(name, bytes, schema, depth),
+        (FieldKind::Text, Wire::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned().into(),
+        (FieldKind::Bytes, Wire::Bytes(bytes)) => base64(bytes).into(),
+        (FieldKind::Integer, Wire::Number(number)) => (number as i64).into(),
+        (FieldKind::Truth, Wire::Number(number)) => (number != 0).into(),
+        (FieldKind::Double, Wire::Fixed64(bits)) => f64::from_bits(bits).into(),
+        (FieldKind::Double, Wire::Fixed32(bits)) => f64::from(f32::from_bits(bits)).into(),
+        (FieldKind::Message(name), Wire::Bytes(bytes)) => return message_value(name, bytes, schema, depth),
         _ => return Err(Error::Malformed),
     }))
 }

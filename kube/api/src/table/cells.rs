@@ -5,30 +5,30 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// What Kubernetes prints where there is nothing.
-pub(super) const NONE: &str = "<none>";
+pub const NONE: &str = "<none>";
 /// What it prints where a value was not chosen.
-pub(super) const UNSET: &str = "<unset>";
+pub const UNSET: &str = "<unset>";
 
 /// The value at a path of fields; `null` when it is not there.
-pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
+pub fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
     static NULL: Value = Value::Null;
     path.iter().try_fold(object, |it, key| it.get(key)).unwrap_or(&NULL)
 }
 
-pub(super) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+pub fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).as_str().unwrap_or_default()
 }
 
-pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
+pub fn number(object: &Value, path: &[&str]) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
 }
 
-pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+pub fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Number of items of a list or entries of a map.
-pub(super) fn count(object: &Value, path: &[&str]) -> i64 {
+pub fn count(object: &Value, path: &[&str]) -> i64 {
     let len = match at(object, path) {
         Value::Array(items) => items.len(),
         Value::Object(map) => map.len(),
@@ -37,21 +37,21 @@ pub(super) fn count(object: &Value, path: &[&str]) -> i64 {
     i64::try_from(len).unwrap_or(i64::MAX)
 }
 
-pub(super) fn name(object: &Value) -> Value {
+pub fn name(object: &Value) -> Value {
     text(object, &["metadata", "name"]).into()
 }
 
-pub(super) fn age(object: &Value, now: Timestamp) -> Value {
+pub fn age(object: &Value, now: Timestamp) -> Value {
     since(at(object, &["metadata", "creationTimestamp"]).as_str(), now).into()
 }
 
 /// The text, or another one where it is empty.
-pub(super) fn or<'a>(text: &'a str, empty: &'a str) -> &'a str {
+pub fn or<'a>(text: &'a str, empty: &'a str) -> &'a str {
     if text.is_empty() { empty } else { text }
 }
 
 /// `a=1,b=2`, or `<none>`.
-pub(super) fn labels(labels: &Value) -> String {
+pub fn labels(labels: &Value) -> String {
     let Some(map) = labels.as_object() else {
         return NONE.to_owned();
     };
@@ -63,7 +63,7 @@ pub(super) fn labels(labels: &Value) -> String {
 }
 
 /// A `LabelSelector` as text, or `<none>`.
-pub(super) fn selector(selector: &Value) -> String {
+pub fn selector(selector: &Value) -> String {
     match kube_store::selector::LabelSelector::from_json(selector) {
         _ if selector.is_null() => NONE.to_owned(),
         Ok(selector) => or(&selector.to_string(), NONE).to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn selector(selector: &Value) -> String {
 }
 
 /// Names and images of the containers of a pod template, each joined by commas.
-pub(super) fn containers(object: &Value, path: &[&str]) -> (Value, Value) {
+pub fn containers(object: &Value, path: &[&str]) -> (Value, Value) {
     let joined = |field: &str| {
         let texts: Vec<&str> = list(object, path).iter().map(|it| text(it, &[field])).collect();
         Value::from(texts.join(","))
@@ -81,7 +81,7 @@ pub(super) fn containers(object: &Value, path: &[&str]) -> (Value, Value) {
 }
 
 /// At most three of them, and how many more there are.
-pub(super) fn at_most_three(items: Vec<String>, empty: &str) -> String {
+pub fn at_most_three(items: Vec<String>, empty: &str) -> String {
     match items.len() {
         0 => empty.to_owned(),
         1..=3 => items.join(","),
@@ -90,14 +90,14 @@ pub(super) fn at_most_three(items: Vec<String>, empty: &str) -> String {
 }
 
 /// Whether a condition of this type is `True`.
-pub(super) fn condition(object: &Value, ty: &str) -> bool {
+pub fn condition(object: &Value, ty: &str) -> bool {
     list(object, &["status", "conditions"])
         .iter()
         .any(|it| text(it, &["type"]) == ty && text(it, &["status"]) == "True")
 }
 
 /// A number or string as a string, as `intstr` prints it.
-pub(super) fn int_or_string(value: &Value, absent: &str) -> String {
+pub fn int_or_string(value: &Value, absent: &str) -> String {
     match value {
         Value::Null => absent.to_owned(),
         Value::String(text) => text.clone(),

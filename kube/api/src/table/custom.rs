@@ -1,7 +1,7 @@
 //! Tables of custom resources, by the printer columns of their definition.
 //! Facts from `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
-use super::{Column, builtin::name_column, cells, duration::since};
+use super::{Column, cells, duration::since, name_column};
 use jiff::Timestamp;
 use kube_store::jsonpath::JsonPath;
 use serde_json::Value;

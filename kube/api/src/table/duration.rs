@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube_primitives::duration::human;
 
 /// The age of a timestamp; `<unknown>` if there is none, `<invalid>` if it is no timestamp.
-pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
+pub fn since(time: Option<&str>, now: Timestamp) -> String {
     let Some(time) = time.filter(|it| !it.is_empty()) else {
         return "<unknown>".to_owned();
     };

@@ -1,17 +1,13 @@
 //! Tables: what `kubectl get` prints, made by the server.
 //!
-//! Columns and cells of the built-in kinds are in [`builtin`], those of custom resources in [`custom`]. The time is
+//! Columns and cells of the built-in kinds are beside their rules (`kinds`), those of custom resources in [`custom`]. The time is
 //! passed in, so that an age can be tested.
 
-pub mod builtin;
-mod cells;
+pub mod cells;
 pub mod custom;
-mod duration;
-mod nodes;
-mod pods;
+pub mod duration;
 #[cfg(test)]
 mod tests;
-mod workloads;
 
 pub use custom::CustomColumns;
 
@@ -42,21 +38,95 @@ impl Column {
     }
 }
 
+/// The column that names the object.
+fn name_column() -> Column {
+    let description = "Unique within a namespace; cannot be changed.";
+    Column {
+        name: "Name".into(),
+        ty: "string".into(),
+        format: "name".into(),
+        description: description.into(),
+        priority: 0,
+    }
+}
+
+/// Columns and cells of one built-in kind. Facts from Kubernetes `pkg/printers/internalversion/printers.go`.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// Names separated by `|`; `:type` follows a name that is no string, `*` marks what only `-o wide` shows.
+    names: &'static str,
+    cells: fn(&Value, Timestamp) -> Vec<Value>,
+}
+
+impl Columns {
+    /// Of kinds without columns of their own.
+    pub const PLAIN: Self = Self {
+        names: "Name|Created At:date",
+        cells: |it, _| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["metadata", "creationTimestamp"]).into(),
+            ]
+        },
+    };
+    /// What the scale subresource of any kind answers.
+    pub const SCALE: Self = Self {
+        names: "Name|Desired:integer|Available:integer|Age",
+        cells: |it, now| {
+            let count = |part: &str| cells::number(it, &[part, "replicas"]).into();
+            vec![cells::name(it), count("spec"), count("status"), cells::age(it, now)]
+        },
+    };
+
+    /// Columns with these names, and what makes their cells.
+    pub const fn new(names: &'static str, cells: fn(&Value, Timestamp) -> Vec<Value>) -> Self {
+        Self { names, cells }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.names.split('|').map(parse_column).collect()
+    }
+}
+
+fn parse_column(text: &'static str) -> Column {
+    let (text, priority) = text.strip_suffix('*').map_or((text, 0), |it| (it, 1));
+    let (name, ty) = text.split_once(':').unwrap_or((text, "string"));
+    match name {
+        "Name" if priority == 0 => name_column(),
+        "Created At" => Column {
+            description: CREATED.into(),
+            ..plain(name, ty, priority)
+        },
+        "Age" => Column {
+            description: CREATED.into(),
+            ..plain(name, ty, priority)
+        },
+        _ => plain(name, ty, priority),
+    }
+}
+
+const CREATED: &str = "When the object was created; the server sets it.";
+
+fn plain(name: &'static str, ty: &'static str, priority: i64) -> Column {
+    Column {
+        name: name.into(),
+        ty: ty.into(),
+        format: "".into(),
+        description: "".into(),
+        priority,
+    }
+}
+
 /// How the objects of one resource become rows.
 #[derive(Clone, Debug)]
 pub enum Printer {
     /// A kind that Kubernetes prints itself.
-    BuiltIn(&'static builtin::Kind),
+    BuiltIn(Columns),
     /// A custom resource with its printer columns.
     Custom(CustomColumns),
 }
 
 impl Printer {
-    /// The printer of a built-in resource; those without columns of their own get name and creation time.
-    pub fn built_in(group: &str, resource: &str) -> Self {
-        Printer::BuiltIn(builtin::kind(group, resource))
-    }
-
     /// The column definitions.
     pub fn columns(&self) -> Vec<Column> {
         match self {

@@ -1,6 +1,12 @@
 use super::*;
 use serde_json::json;
 
+fn built_in(group: &str, resource: &str) -> Printer {
+    let registry = crate::kinds::registry();
+    let found = registry.group(group).and_then(|it| it.get(resource));
+    found.expect("a built-in resource").versions[0].printer.clone()
+}
+
 fn now() -> Timestamp {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
@@ -190,7 +196,7 @@ fn built_in_kinds_print_what_kubernetes_prints() {
     ];
     for (group, resource, mut object, expected) in table {
         object["metadata"] = meta.clone();
-        let printer = Printer::built_in(group, resource);
+        let printer = built_in(group, resource);
         assert_eq!(
             Value::from(printer.cells(&object, now())),
             expected,
@@ -205,21 +211,23 @@ fn the_default_class_of_ingresses_is_shown_as_such() {
         "metadata": {"name": "a", "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}},
         "spec": {"controller": "ex.io/c"},
     });
-    let cells = Printer::built_in("networking.k8s.io", "ingressclasses").cells(&class, now());
+    let cells = built_in("networking.k8s.io", "ingressclasses").cells(&class, now());
     assert_eq!(cells[0], "a (default)");
 }
 
 #[test]
 fn every_built_in_kind_has_a_cell_for_each_column_even_when_the_object_is_empty() {
-    for (group, resource) in builtin::resources() {
-        let printer = Printer::built_in(group, resource);
+    let registry = crate::kinds::registry();
+    for resource in registry.resources() {
+        let printer = &resource.versions[0].printer;
         assert_eq!(
             printer.cells(&json!({}), now()).len(),
             printer.columns().len(),
-            "{group}/{resource}"
+            "{}",
+            resource.id
         );
     }
-    let empty = Printer::built_in("", "configmaps").cells(&json!({}), now());
+    let empty = built_in("", "configmaps").cells(&json!({}), now());
     assert_eq!(empty, [json!(""), json!(0), json!("<unknown>")]);
 }
 
@@ -291,13 +299,9 @@ fn columns_have_the_types_and_priorities_of_kubernetes() {
         ),
     ];
     for (group, resource, expected) in table {
-        assert_eq!(
-            headings(&Printer::built_in(group, resource)),
-            expected,
-            "{group}/{resource}"
-        );
+        assert_eq!(headings(&built_in(group, resource)), expected, "{group}/{resource}");
     }
-    assert_eq!(Printer::built_in("", "secrets").columns()[0].format, "name");
+    assert_eq!(built_in("", "secrets").columns()[0].format, "name");
 }
 
 #[test]
@@ -370,7 +374,7 @@ fn a_pod_is_told_in_one_word() {
         if deleting {
             object["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         }
-        let cells = Printer::built_in("", "pods").cells(&object, now());
+        let cells = built_in("", "pods").cells(&object, now());
         assert_eq!(cells[1..4], [json!(ready), json!(state), json!(restarts)], "{object}");
     }
 }
@@ -425,7 +429,7 @@ fn a_custom_resource_without_columns_prints_name_and_age() {
 
 #[test]
 fn a_table_wraps_rows_and_what_the_client_wants_of_their_objects() {
-    let printer = Printer::built_in("", "serviceaccounts");
+    let printer = built_in("", "serviceaccounts");
     let object =
         json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": "5"}});
     let list = json!({"resourceVersion": "9", "continue": "x", "selfLink": "gone"});
@@ -472,7 +476,7 @@ fn a_table_wraps_rows_and_what_the_client_wants_of_their_objects() {
 
 #[test]
 fn only_the_first_event_of_a_watch_carries_the_columns() {
-    let printer = Printer::built_in("", "configmaps");
+    let printer = built_in("", "configmaps");
     let form = Form {
         version: "v1",
         include: IncludeObject::Metadata,

@@ -1,8 +1,10 @@
 //! PATCH with `application/apply-patch+yaml`: server-side apply.
 
 use crate::{
-    call::{Call, WriteOptions, Written},
-    content, convert,
+    call::{Call, WriteResponse},
+    content, convert, kinds, object_meta,
+    options::WriteOptions,
+    ownership,
     pipeline::{self, Source},
     verbs,
 };
@@ -13,7 +15,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// 409 with one cause per field that another manager owns, or the status of whatever is wrong with the result.
-pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     check(call, &mut config)?;
     let mut spelling = None;
     loop {
@@ -23,7 +25,7 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
             }
             call.check_may_create()?;
             // Who names a uid means an object that was there: it is not made again.
-            let uid = pipeline::metadata_text(&config, "uid");
+            let uid = object_meta::metadata_text(&config, "uid");
             if !uid.is_empty() {
                 return Err(Status::conflict(
                     &call.resource.plural,
@@ -32,7 +34,7 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
                     format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
                 ));
             }
-            let created = pipeline::with_context(call, &options.field_manager, |it| {
+            let created = ownership::with_context(call, kinds::reset_fields(call), &options.field_manager, |it| {
                 managed::apply(None, &config, it, options.force)
             })?;
             let created = respell(call, &config, created, options, &mut spelling)?;
@@ -42,11 +44,11 @@ pub async fn apply(call: &mut Call<'_>, mut config: Value, options: &WriteOption
             }
         };
         let old = convert::value(&call.resource, &call.version, &current).await?;
-        let wanted = pipeline::metadata_text(&config, "resourceVersion");
-        if !wanted.is_empty() && wanted != pipeline::metadata_text(&old, "resourceVersion") {
+        let wanted = object_meta::metadata_text(&config, "resourceVersion");
+        if !wanted.is_empty() && wanted != object_meta::metadata_text(&old, "resourceVersion") {
             return Err(call.stale());
         }
-        let new = pipeline::with_context(call, &options.field_manager, |it| {
+        let new = ownership::with_context(call, kinds::reset_fields(call), &options.field_manager, |it| {
             managed::apply(Some(&old), &config, it, options.force)
         })?;
         let new = respell(call, &config, new, options, &mut spelling)?;
@@ -110,12 +112,12 @@ fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
     let kind = config["kind"].as_str().unwrap_or_default().to_owned();
     let wanted = call.resource.api_version(&call.version);
     if api_version != wanted || kind != content::kind_of(call) {
-        let (group, version) = crate::registry::split_api_version(&api_version);
+        let (group, version) = crate::group_version::split_api_version(&api_version);
         return Err(Status::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={kind}"
         )));
     }
-    let metadata = pipeline::metadata(config);
+    let metadata = object_meta::metadata(config);
     if metadata.contains_key("managedFields") {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
@@ -123,7 +125,7 @@ fn check(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
     verbs::update::check_identity(call, config)?;
     if !is_placed {
         // What was not said is nobody's field, and not part of the name by which a mistake is told.
-        pipeline::metadata(config).remove("namespace");
+        object_meta::metadata(config).remove("namespace");
     }
     Ok(())
 }

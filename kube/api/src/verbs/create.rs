@@ -1,12 +1,15 @@
 //! POST on a collection.
 
 use crate::{
-    admission::{self, Change, Operation},
+    admission::{self, AdmissionOperation, ObjectChange},
     bounds,
-    call::{Answer, Call, WriteOptions, Written},
-    content, convert, kinds, pipeline,
+    call::{Call, WriteAnswer, WriteResponse},
+    content, convert, kinds, object_meta,
+    options::WriteOptions,
+    ownership, pipeline,
 };
 use kube_store::{
+    managed,
     object::Object,
     status::{FieldError, Status},
     store::{Expect, Refused},
@@ -33,10 +36,10 @@ pub fn generated_name(prefix: &str) -> String {
 ///
 /// # Errors
 /// The Kubernetes status of whatever is wrong with it.
-pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     content::check_kind(call, &mut value)?;
     check_namespace(call, &mut value)?;
-    let metadata = pipeline::metadata(&mut value);
+    let metadata = object_meta::metadata(&mut value);
     if metadata
         .get("resourceVersion")
         .and_then(Value::as_str)
@@ -65,7 +68,7 @@ pub async fn create(call: &mut Call<'_>, mut value: Value, options: &WriteOption
     loop {
         let mut draft = value.clone();
         if generated {
-            pipeline::metadata(&mut draft).insert("name".into(), generated_name(&prefix).into());
+            object_meta::metadata(&mut draft).insert("name".into(), generated_name(&prefix).into());
         }
         match create_named(call, draft, options, Tracking::Update).await {
             Err(status) if generated && status.reason == "AlreadyExists" && tries < GENERATE_TRIES => tries += 1,
@@ -86,23 +89,25 @@ async fn create_named(
     mut value: Value,
     options: &WriteOptions,
     tracking: Tracking,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     let uid = uuid::Uuid::new_v4().to_string();
-    let late = kinds::added_late(call, &value);
+    let strategy = kinds::of(call);
+    let is_absent = |it: &&&str| value.pointer(it).is_none_or(Value::is_null);
+    let late: Vec<&str> = strategy.added_late().iter().filter(is_absent).copied().collect();
     begin(call, &mut value, &uid)?;
     content::default(call, &mut value);
     if tracking == Tracking::Update {
         let members: Vec<_> = late.iter().filter_map(|it| take(&mut value, it)).collect();
-        pipeline::track(call, None, &mut value, options);
+        ownership::track(call, kinds::reset_fields(call), None, &mut value, options);
         for (parent, key, member) in members {
             if let Some(Value::Object(parent)) = value.pointer_mut(parent) {
                 parent.insert(key, member);
             }
         }
     }
-    pipeline::ask_plugins(call, Operation::Create, None, &mut value, options)?;
-    let change = Change {
-        operation: Operation::Create,
+    pipeline::ask_plugins(call, AdmissionOperation::Create, None, &mut value, options)?;
+    let change = ObjectChange {
+        operation: AdmissionOperation::Create,
         old: None,
         options,
     };
@@ -110,13 +115,21 @@ async fn create_named(
         begin(call, &mut value, &uid)?;
     }
     content::validate(call, &value, None)?;
-    kinds::check_allowed(call, None, &value)?;
-    pipeline::ask_validating_plugins(call, Operation::Create, None, &value, options)?;
+    strategy.check_allowed(call, None, &value)?;
+    pipeline::ask_validating_plugins(call, AdmissionOperation::Create, None, &value, options)?;
     admission::validate(call, change, &value).await?;
     let name = call.name.clone();
     let server = call.server.clone();
-    let allocating = kinds::allocating(&server, call).await;
-    kinds::finish_create(call, &mut value)?;
+    let allocating = pipeline::allocating(&server, strategy).await;
+    let before = strategy.status_manager().map(|it| (it, value.clone()));
+    strategy.begin_create(call, &mut value)?;
+    if let Some((manager, before)) = before {
+        let main = std::mem::replace(&mut call.subresource, "status".to_owned());
+        ownership::with_context(call, kinds::reset_fields(call), manager, |it| {
+            managed::update(Some(&before), &mut value, it);
+        });
+        call.subresource = main;
+    }
     if options.dry_run {
         if call
             .server
@@ -130,9 +143,9 @@ async fn create_named(
                 &name,
             ));
         }
-        return Ok(Written {
+        return Ok(WriteResponse {
             code: 201,
-            answer: Answer::Value(value),
+            answer: WriteAnswer::Value(value),
         });
     }
     let place = bounds::admit(call, None, &value)?;
@@ -144,7 +157,7 @@ async fn create_named(
         .commit(&id, call.store_namespace(), &name, Expect::Absent, |revision| {
             Some(Object::encode(&id, value, revision))
         });
-    let allocating = allocating.filter(|_| kinds::taken_when_published(call));
+    let allocating = allocating.filter(|_| strategy.is_taken_when_published());
     let (revision, object) = committed.map_err(|refused| match refused {
         Refused::TooLarge => call.too_large(),
         Refused::NoRoom => call.no_room(),
@@ -159,9 +172,9 @@ async fn create_named(
     drop((allocating, place));
     let answer = match object {
         Some(object) => pipeline::answer(call, &object).await?,
-        None => Answer::Value(Value::Object(Map::new())),
+        None => WriteAnswer::Value(Value::Object(Map::new())),
     };
-    Ok(Written { code: 201, answer })
+    Ok(WriteResponse { code: 201, answer })
 }
 
 /// Takes a member out: the pointer to its parent, its name, and itself.
@@ -174,7 +187,7 @@ fn take<'p>(value: &mut Value, pointer: &'p str) -> Option<(&'p str, String, Val
 
 /// What the server owns of a new object.
 fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status> {
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     for key in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -184,7 +197,7 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
         metadata.remove(key);
     }
     metadata.insert("uid".into(), uid.into());
-    metadata.insert("creationTimestamp".into(), pipeline::seconds(call.now).into());
+    metadata.insert("creationTimestamp".into(), object_meta::seconds(call.now).into());
     call.name = metadata
         .get("name")
         .and_then(Value::as_str)
@@ -195,29 +208,28 @@ fn begin(call: &mut Call<'_>, value: &mut Value, uid: &str) -> Result<(), Status
     } else {
         metadata.remove("namespace");
     }
-    // A CSIDriver has none until it changes first.
-    if call.resource.traits.generation && call.id().as_ref() != "csidrivers.storage.k8s.io" {
+    let strategy = kinds::of(call);
+    if call.resource.traits.generation && strategy.is_made_with_generation() {
         metadata.insert("generation".into(), 1.into());
     }
-    // A node says what it has when it joins.
     if call.served().status
-        && call.id().as_ref() != "nodes"
+        && !strategy.is_made_with_status()
         && let Some(map) = value.as_object_mut()
     {
         map.remove("status");
     }
-    kinds::prepare_create(call, value)
+    strategy.prepare_for_create(call, value)
 }
 
 /// The namespace comes from the path; the body may repeat it.
 fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     if !call.resource.namespaced {
         metadata.remove("namespace");
         return Ok(());
     }
     content::check_namespace(call, value)?;
-    pipeline::metadata(value).insert("namespace".into(), json!(call.namespace));
+    object_meta::metadata(value).insert("namespace".into(), json!(call.namespace));
     Ok(())
 }
 
@@ -235,11 +247,15 @@ fn check_kind_stays(call: &Call<'_>, name: &str) -> Result<(), Status> {
 ///
 /// # Errors
 /// As `create`.
-pub async fn create_applied(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn create_applied(
+    call: &mut Call<'_>,
+    mut value: Value,
+    options: &WriteOptions,
+) -> Result<WriteResponse, Status> {
     let name = call.name.clone();
     check_kind_stays(call, &name)?;
     pipeline::check_namespace_lifecycle(call, &name)?;
     check_namespace(call, &mut value)?;
-    pipeline::metadata(&mut value).remove("resourceVersion");
+    object_meta::metadata(&mut value).remove("resourceVersion");
     create_named(call, value, options, Tracking::Settled).await
 }

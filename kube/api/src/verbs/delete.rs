@@ -1,9 +1,11 @@
 //! DELETE on a named object and on a collection.
 
 use crate::{
-    admission::{self, Operation},
-    call::{Answer, Call, WriteOptions, Written},
-    content, convert, crd, kinds, pipeline,
+    admission::{self, AdmissionOperation},
+    call::{Call, WriteAnswer, WriteResponse},
+    content, convert, crd, kinds, object_meta,
+    options::{DeleteOptions, Propagation, WriteOptions},
+    pipeline,
 };
 use kube_store::{
     object::Object,
@@ -13,128 +15,80 @@ use kube_store::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What becomes of the objects that the deleted one owns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
-
-/// `DeleteOptions`, from the body or the query.
-#[derive(Clone, Debug, Default)]
-pub struct DeleteOptions {
-    pub uid: Option<String>,
-    pub resource_version: Option<String>,
-    pub propagation: Option<Propagation>,
-    /// Seconds that a running pod gets to end; `None` for what the pod itself asks for.
-    pub grace_seconds: Option<i64>,
-    pub dry_run: bool,
-    /// Whether this is one object of a collection.
-    pub of_collection: bool,
-}
-
-impl DeleteOptions {
-    /// Reads the options. Where there is a body, the query is not looked at.
-    ///
-    /// # Errors
-    /// 400 for a body of another kind or with a value of another type, 422 for values that Kubernetes does not know.
-    pub fn read(call: &Call<'_>, body: Option<&Value>) -> Result<Self, Status> {
-        let given = body.filter(|it| !it.is_null());
-        let mut body = given.cloned().unwrap_or_else(|| json!({}));
-        let query = |key: &str| call.query.text(key).filter(|_| given.is_none());
-        if let Some(kind) = body["kind"]
-            .as_str()
-            .filter(|it| !it.is_empty() && *it != "DeleteOptions")
-        {
-            let version = body["apiVersion"].as_str().unwrap_or_default();
-            return Err(Status::bad_request(format!(
-                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/runtime/scheme.go\""
-            )));
-        }
-        content::decode_delete_options(&mut body)?;
-        let mut errors = Vec::new();
-        let text = |key: &str| body[key].as_str().or_else(|| query(key)).map(str::to_owned);
-        let in_query = || query("orphanDependents").map(|_| call.query.flag("orphanDependents"));
-        let orphan = body["orphanDependents"].as_bool().or_else(in_query);
-        let policy = text("propagationPolicy").filter(|it| !it.is_empty());
-        if let (Some(policy), Some(_)) = (&policy, orphan) {
-            let detail = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid(
+/// Reads the options. Where there is a body, the query is not looked at.
+///
+/// # Errors
+/// 400 for a body of another kind or with a value of another type, 422 for values that Kubernetes does not know.
+pub fn read_options(call: &Call<'_>, body: Option<&Value>) -> Result<DeleteOptions, Status> {
+    let given = body.filter(|it| !it.is_null());
+    let mut body = given.cloned().unwrap_or_else(|| json!({}));
+    let query = |key: &str| call.query.text(key).filter(|_| given.is_none());
+    if let Some(kind) = body["kind"]
+        .as_str()
+        .filter(|it| !it.is_empty() && *it != "DeleteOptions")
+    {
+        let version = body["apiVersion"].as_str().unwrap_or_default();
+        return Err(Status::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/runtime/scheme.go\""
+        )));
+    }
+    content::decode_delete_options(&mut body)?;
+    let mut errors = Vec::new();
+    let text = |key: &str| body[key].as_str().or_else(|| query(key)).map(str::to_owned);
+    let in_query = || query("orphanDependents").map(|_| call.query.flag("orphanDependents"));
+    let orphan = body["orphanDependents"].as_bool().or_else(in_query);
+    let policy = text("propagationPolicy").filter(|it| !it.is_empty());
+    if let (Some(policy), Some(_)) = (&policy, orphan) {
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid(
+            "propagationPolicy",
+            &policy.as_str().into(),
+            detail,
+        ));
+    }
+    let propagation = match (policy.as_deref(), orphan) {
+        (Some("Background"), _) => Some(Propagation::Background),
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (None, Some(false)) => Some(Propagation::Background),
+        (Some(other), _) => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported(
                 "propagationPolicy",
-                &policy.as_str().into(),
-                detail,
+                &other.into(),
+                &supported,
             ));
+            None
         }
-        let propagation = match (policy.as_deref(), orphan) {
-            (Some("Background"), _) => Some(Propagation::Background),
-            (Some("Foreground"), _) => Some(Propagation::Foreground),
-            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
-            (None, Some(false)) => Some(Propagation::Background),
-            (Some(other), _) => {
-                let supported = ["Foreground", "Background", "Orphan", "nil"];
-                errors.push(FieldError::not_supported(
-                    "propagationPolicy",
-                    &other.into(),
-                    &supported,
-                ));
-                None
-            }
-            (None, None) => None,
-        };
-        let dry_run: Vec<&str> = match body["dryRun"].as_array() {
-            Some(list) => list.iter().filter_map(Value::as_str).collect(),
-            None if given.is_some() => Vec::new(),
-            None => call.query.all("dryRun").filter(|it| !it.is_empty()).collect(),
-        };
-        if let Some(bad) = dry_run.iter().find(|it| **it != "All") {
-            errors.push(FieldError::not_supported("dryRun", &json!([bad]), &["All"]));
-        }
-        if !errors.is_empty() {
-            return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
-        }
-        let grace_seconds = match (body["gracePeriodSeconds"].as_i64(), query("gracePeriodSeconds")) {
-            (None, Some(text)) => Some(
-                text.parse()
-                    .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,
-            ),
-            (given, _) => given,
-        };
-        let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
-        Ok(Self {
-            uid: precondition("uid"),
-            resource_version: precondition("resourceVersion"),
-            propagation,
-            grace_seconds,
-            dry_run: !dry_run.is_empty(),
-            of_collection: false,
-        })
+        (None, None) => None,
+    };
+    let dry_run: Vec<&str> = match body["dryRun"].as_array() {
+        Some(list) => list.iter().filter_map(Value::as_str).collect(),
+        None if given.is_some() => Vec::new(),
+        None => call.query.all("dryRun").filter(|it| !it.is_empty()).collect(),
+    };
+    if let Some(bad) = dry_run.iter().find(|it| **it != "All") {
+        errors.push(FieldError::not_supported("dryRun", &json!([bad]), &["All"]));
     }
-
-    /// As webhooks see them.
-    pub fn body(&self) -> Value {
-        let mut body = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
-        let policy = self.propagation.map(|it| match it {
-            Propagation::Background => "Background",
-            Propagation::Foreground => "Foreground",
-            Propagation::Orphan => "Orphan",
-        });
-        if let Some(policy) = policy {
-            body["propagationPolicy"] = policy.into();
-        }
-        if let Some(seconds) = self.grace_seconds {
-            body["gracePeriodSeconds"] = seconds.into();
-        }
-        if self.dry_run {
-            body["dryRun"] = json!(["All"]);
-        }
-        for (key, text) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
-            if let Some(text) = text {
-                body["preconditions"][key] = text.as_str().into();
-            }
-        }
-        body
+    if !errors.is_empty() {
+        return Err(Status::invalid("DeleteOptions", "meta.k8s.io", "", &errors));
     }
+    let grace_seconds = match (body["gracePeriodSeconds"].as_i64(), query("gracePeriodSeconds")) {
+        (None, Some(text)) => Some(
+            text.parse()
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?,
+        ),
+        (given, _) => given,
+    };
+    let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
+    Ok(DeleteOptions {
+        uid: precondition("uid"),
+        resource_version: precondition("resourceVersion"),
+        propagation,
+        grace_seconds,
+        dry_run: !dry_run.is_empty(),
+        of_collection: false,
+    })
 }
 
 const ORPHAN: &str = "orphan";
@@ -142,13 +96,13 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 /// A deletion that is decided and may not be on disk yet.
 struct Decided {
-    written: Written,
+    written: WriteResponse,
     /// What has to be kept; `None` when nothing changes.
     revision: Option<u64>,
 }
 
 impl Decided {
-    async fn kept(self, call: &Call<'_>) -> Result<Written, Status> {
+    async fn kept(self, call: &Call<'_>) -> Result<WriteResponse, Status> {
         if let Some(revision) = self.revision {
             call.server.durable(revision).await?;
         }
@@ -164,7 +118,7 @@ const GROUP_MAX: usize = 256;
 ///
 /// # Errors
 /// 404, 409 when a precondition fails, or what admission says.
-pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+pub async fn delete(call: &mut Call<'_>, options: &DeleteOptions) -> Result<WriteResponse, Status> {
     decide(call, options).await?.kept(call).await
 }
 
@@ -198,7 +152,7 @@ pub async fn delete_all(call: &mut Call<'_>, objects: &[Arc<Object>], options: &
 }
 
 async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided, Status> {
-    kinds::check_delete(call)?;
+    kinds::of(call).check_delete(call)?;
     loop {
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
@@ -208,7 +162,7 @@ async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided,
             ..WriteOptions::default()
         };
         let mut seen = old.clone();
-        pipeline::ask_plugins(call, Operation::Delete, Some(&old), &mut seen, &write)?;
+        pipeline::ask_plugins(call, AdmissionOperation::Delete, Some(&old), &mut seen, &write)?;
         admission::delete(call, &old, options).await?;
         if let Some(decided) = delete_once(call, &current, old, options).await? {
             return Ok(decided);
@@ -220,7 +174,7 @@ async fn decide(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Decided,
 ///
 /// # Errors
 /// 404, 409 when a precondition fails.
-pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions) -> Result<Written, Status> {
+pub(crate) async fn delete_unasked(call: &mut Call<'_>, options: &DeleteOptions) -> Result<WriteResponse, Status> {
     loop {
         let current = call.newest()?;
         check_preconditions(call, &current, options)?;
@@ -238,7 +192,7 @@ async fn delete_once(
     options: &DeleteOptions,
 ) -> Result<Option<Decided>, Status> {
     let unchanged = |answer| {
-        let written = Written { code: 200, answer };
+        let written = WriteResponse { code: 200, answer };
         Ok(Some(Decided {
             written,
             revision: None,
@@ -246,34 +200,34 @@ async fn delete_once(
     };
     let mut new = old.clone();
     set_propagation(call, &mut new, options);
-    if kinds::is_crd(call) && !current.terminating {
+    if call.is_crd() && !current.terminating {
         crd::hold(&mut new);
     }
-    let grace = kinds::grace_seconds(call, &new, options.grace_seconds);
-    let shorter = current.terminating && kinds::grace_left(&new) > grace;
+    let grace = kinds::of(call).grace_seconds(call, &new, options.grace_seconds);
+    let shorter = current.terminating && object_meta::grace_left(&new) > grace;
     if shorter {
-        pipeline::metadata(&mut new).insert("deletionGracePeriodSeconds".into(), grace.into());
+        object_meta::metadata(&mut new).insert("deletionGracePeriodSeconds".into(), grace.into());
     }
     let held = new["metadata"]["finalizers"]
         .as_array()
         .is_some_and(|it| !it.is_empty())
         || grace > 0
-        || !kinds::may_vanish(call, &new);
+        || !kinds::of(call).may_vanish(call, &new);
     if held {
         let grace_period = std::time::Duration::from_secs(u64::try_from(grace).unwrap_or_default());
         let ends = call.now.checked_add(grace_period).unwrap_or(jiff::Timestamp::MAX);
         if shorter {
-            pipeline::metadata(&mut new).insert("deletionTimestamp".into(), pipeline::seconds(ends).into());
+            object_meta::metadata(&mut new).insert("deletionTimestamp".into(), object_meta::seconds(ends).into());
         }
         if !current.terminating {
-            kinds::mark_terminating(call, &mut new);
-            let metadata = pipeline::metadata(&mut new);
-            metadata.insert("deletionTimestamp".into(), pipeline::seconds(ends).into());
+            kinds::of(call).mark_terminating(call, &mut new);
+            let metadata = object_meta::metadata(&mut new);
+            metadata.insert("deletionTimestamp".into(), object_meta::seconds(ends).into());
             if call.resource.id.as_ref() != "namespaces" {
                 metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
             }
             let generation = metadata.get("generation").and_then(Value::as_i64);
-            if let Some(generation) = generation.filter(|it| *it > 0 && !kinds::is_crd(call)) {
+            if let Some(generation) = generation.filter(|it| *it > 0 && !call.is_crd()) {
                 metadata.insert("generation".into(), (generation + 1).into());
             }
         }
@@ -281,14 +235,14 @@ async fn delete_once(
             return unchanged(pipeline::answer(call, current).await?);
         }
         if options.dry_run {
-            return unchanged(Answer::Value(new));
+            return unchanged(WriteAnswer::Value(new));
         }
         convert::to_storage(&call.resource, &mut new).await?;
         let Some((revision, object)) = commit(call, current, Some(new))? else {
             return Ok(None);
         };
         let answer = pipeline::answer(call, object.as_ref().unwrap_or(current)).await?;
-        let written = Written { code: 200, answer };
+        let written = WriteResponse { code: 200, answer };
         let revision = Some(revision);
         return Ok(Some(Decided { written, revision }));
     }
@@ -302,9 +256,9 @@ async fn delete_once(
     let answer = if call.resource.traits.returns_deleted {
         pipeline::answer(call, current).await?
     } else {
-        Answer::Value(success(call, &current.uid))
+        WriteAnswer::Value(success(call, &current.uid))
     };
-    let written = Written { code: 200, answer };
+    let written = WriteResponse { code: 200, answer };
     Ok(Some(Decided { written, revision }))
 }
 
@@ -390,7 +344,7 @@ fn set_propagation(call: &Call<'_>, new: &mut Value, options: &DeleteOptions) {
         None if matches!(call.id().as_ref(), "jobs.batch" | "replicationcontrollers") => Propagation::Orphan,
         None => return,
     };
-    let metadata = pipeline::metadata(new);
+    let metadata = object_meta::metadata(new);
     let mut finalizers = metadata
         .get("finalizers")
         .and_then(Value::as_array)

@@ -1,6 +1,6 @@
 //! GET on a collection.
 
-use crate::{call::Call, convert, respond::Pieces, selection::Selection, snapshots::Objects};
+use crate::{call::Call, convert, respond::Pieces, selection::Selection, snapshots::SnapshotObjects};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use kube_store::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// One page of a collection.
-pub struct Page {
+pub struct ListPage {
     pub objects: Vec<Arc<Object>>,
     pub revision: u64,
     pub continue_token: String,
@@ -85,7 +85,7 @@ pub fn too_large(revision: u64, current: u64) -> Status {
 ///
 /// # Errors
 /// 400 and 422 for bad options, 410 for a snapshot that is gone, 504 for a revision in the future.
-pub fn list(call: &Call<'_>) -> Result<Page, Status> {
+pub fn list(call: &Call<'_>) -> Result<ListPage, Status> {
     let selection = Selection::read(call)?;
     let query = &call.query;
     let limit = match query.text("limit") {
@@ -144,7 +144,7 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
             }
         },
     };
-    let snapshot: Option<Objects> = (limit > 0
+    let snapshot: Option<SnapshotObjects> = (limit > 0
         && token.as_ref().is_none_or(|it| it.revision < 0)
         && objects.len() as i64 > limit
         && version != "0")
@@ -155,7 +155,7 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
     if !selection.is_everything() {
         objects.retain(|it| selection.matches(it));
     }
-    let mut page = Page {
+    let mut page = ListPage {
         objects,
         revision,
         continue_token: String::new(),
@@ -168,7 +168,7 @@ pub fn list(call: &Call<'_>) -> Result<Page, Status> {
         page.remaining = selection.is_everything().then_some(rest.len());
         if let Some(objects) = snapshot {
             let snapshots = &call.server.snapshots;
-            snapshots.keep(call.server, call.id(), namespace, revision, objects);
+            snapshots.keep(call.id(), namespace, revision, objects);
         }
     }
     Ok(page)
@@ -227,7 +227,7 @@ const PIECE_BYTES: usize = 128 * 1024;
 
 /// The list as JSON, piece by piece: stored objects are copied as they are, when the connection has room for them. Custom
 /// objects are in the version of the call once [`convert::prepare`] has seen them.
-pub fn splice(call: &Call<'_>, page: Page) -> Pieces {
+pub fn splice(call: &Call<'_>, page: ListPage) -> Pieces {
     let resource = call.resource.clone();
     let version = call.version.clone();
     let header = json!(resource.list_kind);
@@ -274,7 +274,7 @@ pub fn splice(call: &Call<'_>, page: Page) -> Pieces {
 }
 
 /// `metadata` of a list.
-pub fn metadata(page: &Page, custom: bool) -> Value {
+pub fn metadata(page: &ListPage, custom: bool) -> Value {
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
     if custom || !page.continue_token.is_empty() {
         metadata["continue"] = page.continue_token.clone().into();

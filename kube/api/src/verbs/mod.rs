@@ -5,6 +5,8 @@ pub mod create;
 pub mod delete;
 pub mod get;
 pub mod list;
+pub mod log;
 pub mod patch;
+pub mod scale;
 pub mod update;
 pub mod watch;

@@ -1,8 +1,9 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
 use crate::{
-    call::{Call, FieldValidation, WriteOptions, Written},
-    content, convert,
+    call::{Call, WriteResponse},
+    content, convert, object_meta,
+    options::{FieldValidation, WriteOptions},
     pipeline::{self, Source},
     verbs::update,
 };
@@ -31,7 +32,7 @@ pub async fn patch(
     kind: PatchType,
     body: &[u8],
     options: &WriteOptions,
-) -> Result<Written, Status> {
+) -> Result<WriteResponse, Status> {
     let mut options = options.clone();
     if options.field_validation != FieldValidation::Ignore {
         let of = if kind == PatchType::Json { "json patch " } else { "" };
@@ -51,8 +52,8 @@ pub async fn patch(
             }
         };
         check_result(call, kind, &mut new)?;
-        let wanted = pipeline::metadata_text(&new, "resourceVersion");
-        let guarded = wanted != pipeline::metadata_text(&old, "resourceVersion");
+        let wanted = object_meta::metadata_text(&new, "resourceVersion");
+        let guarded = wanted != object_meta::metadata_text(&old, "resourceVersion");
         if guarded && let update::Condition::Revision(_) = update::condition(&new)? {
             return Err(call.stale());
         }
@@ -129,7 +130,7 @@ fn check_result(call: &Call<'_>, patch: PatchType, new: &mut Value) -> Result<()
             it
         }
     })?;
-    let namespace = pipeline::metadata_text(new, "namespace");
+    let namespace = object_meta::metadata_text(new, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",

@@ -1,8 +1,9 @@
 //! PUT on a named object.
 
 use crate::{
-    call::{Call, WriteOptions, Written},
-    content, convert,
+    call::{Call, WriteResponse},
+    content, convert, object_meta,
+    options::WriteOptions,
     pipeline::{self, Source},
     verbs,
 };
@@ -20,7 +21,7 @@ pub(super) enum Condition {
 ///
 /// # Errors
 /// The Kubernetes status of whatever is wrong with the new state.
-pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<Written, Status> {
+pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOptions) -> Result<WriteResponse, Status> {
     content::check_kind(call, &mut value)?;
     check_identity(call, &mut value)?;
     let condition = condition(&value)?;
@@ -31,7 +32,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
                 if call.resource.traits.create_on_update && call.subresource.is_empty() {
                     call.check_may_create()?;
                     check_uid(call, &value, "")?;
-                    pipeline::metadata(&mut value).remove("resourceVersion");
+                    object_meta::metadata(&mut value).remove("resourceVersion");
                     return Box::pin(verbs::create::create(call, value, options)).await;
                 }
                 content::decode(call, &mut value, options)?;
@@ -74,7 +75,7 @@ pub async fn update(call: &mut Call<'_>, mut value: Value, options: &WriteOption
 /// # Errors
 /// 409 for another.
 pub(crate) fn check_uid(call: &Call<'_>, value: &Value, current: &str) -> Result<(), Status> {
-    let given = pipeline::metadata_text(value, "uid");
+    let given = object_meta::metadata_text(value, "uid");
     if given.is_empty() || given == current {
         return Ok(());
     }
@@ -92,7 +93,7 @@ pub(crate) fn check_uid(call: &Call<'_>, value: &Value, current: &str) -> Result
 /// # Errors
 /// 500 for what is no number, as a real API server answers.
 pub(super) fn condition(value: &Value) -> Result<Condition, Status> {
-    match pipeline::metadata_text(value, "resourceVersion") {
+    match object_meta::metadata_text(value, "resourceVersion") {
         "" | "0" => Ok(Condition::Any),
         text => text
             .parse()
@@ -103,7 +104,7 @@ pub(super) fn condition(value: &Value) -> Result<Condition, Status> {
 
 /// Name and namespace in the body must be those of the path.
 pub fn check_identity(call: &Call<'_>, value: &mut Value) -> Result<(), Status> {
-    let metadata = pipeline::metadata(value);
+    let metadata = object_meta::metadata(value);
     let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (name, namespace) = (text("name"), text("namespace"));
     if name.is_empty() {

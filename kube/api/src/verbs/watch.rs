@@ -7,16 +7,16 @@
 use crate::{
     buffers::Account,
     call::Call,
+    context::ServerContext,
     convert,
     rates::too_many,
     registry::Resource,
     respond::Shape,
     selection::Selection,
-    server::Inner,
     shape,
     table::IncludeObject,
     verbs::list,
-    wake::{Registration, Scope},
+    wake::{WatchRegistration, WatchScope},
 };
 use bytes::Bytes;
 use futures::{
@@ -47,7 +47,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 type Work = BoxFuture<'static, Result<(), Status>>;
 
 struct Watch {
-    server: Arc<Inner>,
+    server: Arc<ServerContext>,
     resource: Arc<Resource>,
     version: String,
     namespace: String,
@@ -57,7 +57,7 @@ struct Watch {
     include: IncludeObject,
     /// Events up to here were delivered or did not match.
     cursor: u64,
-    registration: Registration,
+    registration: WatchRegistration,
     /// Whether what comes next is in the log, and not handed over.
     reading_log: bool,
     /// Objects that exist at the start, still to be sent.
@@ -118,7 +118,7 @@ pub fn watch(call: &Call<'_>, shape: Shape) -> Result<BoxStream<'static, Bytes>,
     } else {
         seconds
     };
-    let scope = Scope::of(
+    let scope = WatchScope::of(
         call.resource.namespaced,
         call.store_namespace(),
         selection.fields.metadata_name(),

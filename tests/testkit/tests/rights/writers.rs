@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use kube_api::{
-    admission::{Admission, Operation as Verb, Review},
+    admission::{Admission, AdmissionOperation as Verb, Review},
     identity,
 };
 use kube_store::status::Status;

@@ -11,9 +11,8 @@ mod verdict;
 
 use crate::{
     controllers::{
-        Controller,
+        controller::{Controller, tolerate},
         queue::{Key, Queue},
-        tolerate,
     },
     local::Local,
 };
@@ -26,7 +25,7 @@ use kube_store::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
-use verdict::{FOREGROUND, ORPHAN, Owner, Reference, Verdict};
+use verdict::{FOREGROUND, GarbageVerdict, ORPHAN, Owner, Reference};
 
 /// See the header of this file.
 pub(super) struct GarbageCollector {
@@ -109,7 +108,7 @@ impl GarbageCollector {
             self.patch_metadata(&dependent, &it, json!({"ownerReferences": stays}))
                 .await
         });
-        super::all(writes.collect()).await?;
+        super::controller::all(writes.collect()).await?;
         let finalizers = verdict::finalizers_without(value, ORPHAN);
         self.patch_metadata(key, object, json!({"finalizers": finalizers}))
             .await
@@ -252,13 +251,13 @@ impl Controller for GarbageCollector {
             .map(|(state, reference)| (reference, state))
             .collect();
         match verdict::judge(&value, &owners, &self.dependents_wait(&object.uid)) {
-            Verdict::Keep => {}
-            Verdict::Drop(uids) => {
+            GarbageVerdict::Keep => {}
+            GarbageVerdict::Drop(uids) => {
                 let stays = verdict::references_without(&value, &uids);
                 self.patch_metadata(key, &object, json!({"ownerReferences": stays}))
                     .await?;
             }
-            Verdict::Delete { propagation, unblock } => {
+            GarbageVerdict::Delete { propagation, unblock } => {
                 if unblock {
                     let mut references = verdict::references_without(&value, &[]);
                     references
@@ -293,7 +292,7 @@ fn wrong_namespace_event(object: &Value, namespace: &str, reference: &Reference,
         "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace \
          \"{namespace}\""
     );
-    let seconds = super::seconds(now);
+    let seconds = super::controller::seconds(now);
     let home = if namespace.is_empty() { "default" } else { namespace };
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let mut involved = json!({

@@ -33,7 +33,7 @@ pub(super) enum Owner {
 
 /// What to do with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum GarbageVerdict {
     Keep,
     /// It lives by another owner: remove the references with these uids.
     Drop(Vec<String>),
@@ -83,24 +83,24 @@ pub(super) fn references_without(object: &Value, uids: &[String]) -> Vec<Value> 
 
 /// What becomes of `object`, which is not being deleted, given its owners. `dependents_wait` says for each of its own
 /// dependents whether that one is itself deleted in the foreground.
-pub(super) fn judge(object: &Value, owners: &[(Reference, Owner)], dependents_wait: &[bool]) -> Verdict {
+pub(super) fn judge(object: &Value, owners: &[(Reference, Owner)], dependents_wait: &[bool]) -> GarbageVerdict {
     let uids = |wanted: &[Owner]| -> Vec<String> {
         let those = owners.iter().filter(|(_, it)| wanted.contains(it));
         those.map(|(reference, _)| reference.uid.clone()).collect()
     };
     if owners.is_empty() || owners.iter().any(|(_, it)| *it == Owner::Unknown) {
-        return Verdict::Keep;
+        return GarbageVerdict::Keep;
     }
     if owners.iter().any(|(_, it)| *it == Owner::Alive) {
         let lost = uids(&[Owner::Absent, Owner::Waiting]);
         return if lost.is_empty() {
-            Verdict::Keep
+            GarbageVerdict::Keep
         } else {
-            Verdict::Drop(lost)
+            GarbageVerdict::Drop(lost)
         };
     }
     if owners.iter().any(|(_, it)| *it == Owner::Waiting) && !dependents_wait.is_empty() {
-        return Verdict::Delete {
+        return GarbageVerdict::Delete {
             propagation: "Foreground",
             unblock: dependents_wait.contains(&true),
         };
@@ -110,7 +110,7 @@ pub(super) fn judge(object: &Value, owners: &[(Reference, Owner)], dependents_wa
         it if has_finalizer(it, FOREGROUND) => "Foreground",
         _ => "Background",
     };
-    Verdict::Delete {
+    GarbageVerdict::Delete {
         propagation,
         unblock: false,
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn an_object_goes_when_its_last_owner_is_absent() {
         let it = json!({"metadata": {}});
-        let background = Verdict::Delete {
+        let background = GarbageVerdict::Delete {
             propagation: "Background",
             unblock: false,
         };
@@ -144,7 +144,7 @@ mod tests {
             judge(&it, &[owner("a", Owner::Absent), owner("b", Owner::Absent)], &[false]),
             background
         );
-        assert_eq!(judge(&it, &[], &[]), Verdict::Keep);
+        assert_eq!(judge(&it, &[], &[]), GarbageVerdict::Keep);
     }
 
     #[test]
@@ -155,14 +155,14 @@ mod tests {
             owner("c", Owner::Waiting),
         ];
         let verdict = judge(&json!({}), &owners, &[]);
-        assert_eq!(verdict, Verdict::Drop(vec!["a".into(), "c".into()]));
-        assert_eq!(judge(&json!({}), &owners[1..2], &[]), Verdict::Keep);
+        assert_eq!(verdict, GarbageVerdict::Drop(vec!["a".into(), "c".into()]));
+        assert_eq!(judge(&json!({}), &owners[1..2], &[]), GarbageVerdict::Keep);
     }
 
     #[test]
     fn an_object_whose_owner_is_of_unknown_kind_is_left_alone() {
         let owners = [owner("a", Owner::Absent), owner("b", Owner::Unknown)];
-        assert_eq!(judge(&json!({}), &owners, &[]), Verdict::Keep);
+        assert_eq!(judge(&json!({}), &owners, &[]), GarbageVerdict::Keep);
     }
 
     #[test]
@@ -170,21 +170,21 @@ mod tests {
         let owners = [owner("a", Owner::Waiting)];
         assert_eq!(
             judge(&json!({}), &owners, &[]),
-            Verdict::Delete {
+            GarbageVerdict::Delete {
                 propagation: "Background",
                 unblock: false
             }
         );
         assert_eq!(
             judge(&json!({}), &owners, &[false]),
-            Verdict::Delete {
+            GarbageVerdict::Delete {
                 propagation: "Foreground",
                 unblock: false
             }
         );
         assert_eq!(
             judge(&json!({}), &owners, &[true]),
-            Verdict::Delete {
+            GarbageVerdict::Delete {
                 propagation: "Foreground",
                 unblock: true
             }
@@ -197,7 +197,7 @@ mod tests {
         let verdict = judge(&it, &[owner("a", Owner::Absent)], &[]);
         assert_eq!(
             verdict,
-            Verdict::Delete {
+            GarbageVerdict::Delete {
                 propagation: "Orphan",
                 unblock: false
             }
