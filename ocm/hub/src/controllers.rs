@@ -11,7 +11,7 @@ use std::{
 use addon::template::InManager;
 use kube::Client;
 use ocm_addon_sdk::hub::{self as sdk, Manager};
-use ocm_reconcile::{Caches, Queue, Running};
+use ocm_reconcile::{Caches, Clients, Queue, Running, controller::start_all};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -50,8 +50,8 @@ pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<
             running
         }
         Component::Work => {
-            let starting = work::hub::controllers(client, watches.of_works(), options.works, cancel.clone());
-            vec![later(starting, cancel)]
+            let controllers = work::hub::controllers(&watches.caches, options.works);
+            start_all(controllers, &Clients::hub(client), &cancel)
         }
         Component::Placement => {
             let caches = placement::hub::Caches::start(watches.of_placements(), &client, &cancel);
@@ -174,14 +174,6 @@ impl Watches {
             };
             registration::hub::Caches::start_with(shared, &self.client, &self.cancel)
         })
-    }
-
-    fn of_works(&self) -> work::hub::Shared {
-        work::hub::Shared {
-            works: self.caches.of(),
-            placements: self.caches.of(),
-            decisions: self.caches.of(),
-        }
     }
 
     fn of_placements(&self) -> placement::hub::Shared {

@@ -39,8 +39,8 @@ mod turn;
 use discovery::Discovery;
 use executor::Executors;
 use feedback::RawJson;
-use objects::Objects;
-use plan::Identity;
+use objects::WatchedObjects;
+use plan::AgentIdentity;
 use turn::WorkAgent;
 
 /// How long the objects of a work that vanished from the hub stay: upstream's default.
@@ -119,7 +119,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         workers,
         leaving,
     } = options;
-    let identity = Arc::new(Identity {
+    let identity = Arc::new(AgentIdentity {
         agent_id: if agent_id.is_empty() {
             hub_hash.clone()
         } else {
@@ -169,7 +169,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
 
 /// What stays the same whatever the hub wants.
 struct Side {
-    identity: Arc<Identity>,
+    identity: Arc<AgentIdentity>,
     leaving: CancellationToken,
     hub: Client,
     cluster: Client,
@@ -194,7 +194,7 @@ impl Side {
             old.or(new).map(|it| names.trace_name(&it.name_any()))
         });
         self.traces.subscribe_by_name(&queue);
-        let objects = Objects::new(self.cluster.clone(), queue.clone(), stop.clone());
+        let objects = WatchedObjects::new(self.cluster.clone(), queue.clone(), stop.clone());
         tokio::spawn(tidy(objects.clone(), stop.clone()));
         tokio::spawn(self.look_at_all_when_leaving(queue.clone(), stop.clone()));
         // Before anything is decided: what a work may take off an object depends on who else has it.
@@ -244,7 +244,7 @@ async fn look_when_rights_change(
     executors: Arc<Executors>,
     works: Cache<ManifestWork>,
     queue: Queue,
-    identity: Arc<Identity>,
+    identity: Arc<AgentIdentity>,
     cancel: CancellationToken,
 ) {
     // Answers end at once; looking at every work again for each of many changes is what has to wait.
@@ -260,7 +260,7 @@ async fn look_when_rights_change(
     }
 }
 
-async fn tidy(objects: Objects, cancel: CancellationToken) {
+async fn tidy(objects: WatchedObjects, cancel: CancellationToken) {
     let mut ticks = tokio::time::interval(IDLE_WATCH);
     loop {
         tokio::select! {

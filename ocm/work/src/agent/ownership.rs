@@ -4,10 +4,10 @@
 use ocm_api::work::{AppliedManifestWork, DeleteOption, DeletePropagationPolicy};
 use serde_json::{Value, json};
 
-use super::manifest::Key;
+use super::manifest::ObjectKey;
 
 /// Whether the object goes when the work goes.
-pub fn owned_by_work(option: Option<&DeleteOption>, key: &Key) -> bool {
+pub fn owned_by_work(option: Option<&DeleteOption>, key: &ObjectKey) -> bool {
     let Some(option) = option else { return true };
     match option.propagation_policy {
         DeletePropagationPolicy::Foreground => true,
@@ -126,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    fn key() -> Key {
-        Key {
+    fn key() -> ObjectKey {
+        ObjectKey {
             version: "v1".into(),
             resource: "configmaps".into(),
             namespace: "default".into(),

@@ -25,12 +25,12 @@ use serde_json::Value;
 
 use super::{
     config::{self, Config},
-    executor::{REFUSED_FOR, Refusal},
+    executor::{ExecutorRefusal, REFUSED_FOR},
     feedback::RawJson,
-    manifest::{self, Gvk, Key, Manifest, Resource, Unreadable},
+    manifest::{self, Gvk, Manifest, ObjectKey, Resource, Unreadable},
     ownership::{self, LettingGo},
-    report::{Applied, Found, Looked, report},
-    strategy::{self, Decision, Live, Release, Shared, Subject, Tried, Written},
+    report::{Applied, ObservedManifest, ObservedObject, report},
+    strategy::{self, ApplyDecision, Attempt, LastWrite, Live, ManifestToApply, Release, SharedObject},
 };
 
 /// A grace period this long means that nothing is ever evicted, as upstream.
@@ -41,7 +41,7 @@ const PENDING_AGAIN: Duration = Duration::from_millis(500);
 
 /// What this agent is, the same for every run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct AgentIdentity {
     /// Lower-case hex SHA-256 of the hub's address.
     pub hub_hash: String,
     /// Survives a change of the hub's address.
@@ -51,7 +51,7 @@ pub struct Identity {
     pub raw: RawJson,
 }
 
-impl Identity {
+impl AgentIdentity {
     /// The name of a work's trace.
     pub fn trace_name(&self, work: &str) -> String {
         format!("{}-{work}", self.hub_hash)
@@ -70,7 +70,7 @@ impl Identity {
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub now: Timestamp,
-    pub identity: Arc<Identity>,
+    pub identity: Arc<AgentIdentity>,
     /// Whether the cluster keeps who the agent of a trace is. CRDs of releases from years ago do not have the field.
     pub keeps_agent_id: bool,
     /// The trace's name, which is the key.
@@ -91,18 +91,18 @@ pub struct Item {
     pub manifest: Result<Manifest, Unreadable>,
     /// The resource that serves its kind, or why there is none.
     pub resource: Result<Resource, String>,
-    pub key: Option<Key>,
+    pub key: Option<ObjectKey>,
     pub config: Config,
     pub owned: bool,
     /// The manifest is complete and is left as it is.
     pub complete: bool,
-    pub permitted: Result<(), Refusal>,
+    pub permitted: Result<(), ExecutorRefusal>,
     pub live: Live,
     /// Why the object could not be read.
     pub unreadable: Option<String>,
     pub watched: bool,
-    pub written: Option<Written>,
-    pub tried: Tried,
+    pub written: Option<LastWrite>,
+    pub tried: Attempt,
     /// Another writer keeps undoing us; wait this long before the next repair.
     pub hold: Option<Duration>,
     /// What other works ask of the same object, where that is more than this manifest asks.
@@ -115,7 +115,7 @@ impl Item {
         work: &ManifestWork,
         manifest: Result<Manifest, Unreadable>,
         resource: Result<Resource, String>,
-        key: Option<Key>,
+        key: Option<ObjectKey>,
     ) -> Self {
         let config = key
             .as_ref()
@@ -135,7 +135,7 @@ impl Item {
             unreadable: None,
             watched: false,
             written: None,
-            tried: Tried::default(),
+            tried: Attempt::default(),
             hold: None,
             others: vec![],
         }
@@ -150,7 +150,7 @@ impl Item {
             version: meta.version.clone(),
             kind: meta.kind.clone(),
         };
-        let key = Key {
+        let key = ObjectKey {
             group: meta.group.clone(),
             version: meta.version.clone(),
             resource: meta.resource.clone(),
@@ -193,14 +193,14 @@ pub struct Leaving {
 
 impl Leaving {
     /// Where it is.
-    pub fn key(&self) -> Key {
+    pub fn key(&self) -> ObjectKey {
         key_of_record(&self.record)
     }
 }
 
 /// Where a recorded object is.
-pub fn key_of_record(record: &AppliedManifestResourceMeta) -> Key {
-    Key {
+pub fn key_of_record(record: &AppliedManifestResourceMeta) -> ObjectKey {
+    ObjectKey {
         group: record.group.clone(),
         version: record.version.clone(),
         resource: record.resource.clone(),
@@ -231,7 +231,7 @@ pub enum Phase {
 }
 
 /// What a run is about; a pure function of what was seen.
-pub fn phase(work: Option<&ManifestWork>, trace: Option<&AppliedManifestWork>, identity: &Identity) -> Phase {
+pub fn phase(work: Option<&ManifestWork>, trace: Option<&AppliedManifestWork>, identity: &AgentIdentity) -> Phase {
     let trace_is_going = trace.is_some_and(|it| it.metadata.deletion_timestamp.is_some());
     match (work, trace) {
         (None, None) => Phase::Nothing,
@@ -247,7 +247,7 @@ pub fn phase(work: Option<&ManifestWork>, trace: Option<&AppliedManifestWork>, i
 
 /// A trace that names no agent is of a cluster that does not keep the name, or of an agent from before there were names: the hub's
 /// address has to do then, as it did in their days.
-fn is_ours(trace: &AppliedManifestWork, identity: &Identity) -> bool {
+fn is_ours(trace: &AppliedManifestWork, identity: &AgentIdentity) -> bool {
     let spec = &trace.spec;
     spec.agent_id == identity.agent_id || spec.agent_id.is_empty() && spec.hub_hash == identity.hub_hash
 }
@@ -328,7 +328,7 @@ fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
         let Some(decision) = decide(seen, trace, item) else {
             continue;
         };
-        if let Decision::Write { step, hash } = decision {
+        if let ApplyDecision::Write { step, hash } = decision {
             // Only a repair can be undone once more; what the spec says anew nobody has objected to.
             let repairs = item.written.as_ref().is_some_and(|it| it.hash == hash);
             match item.hold.filter(|_| repairs) {
@@ -394,7 +394,7 @@ fn intend<'s>(plan: &mut Plan, trace: &AppliedManifestWork, steps: impl Iterator
     plan.status(Site::Cluster, trace, &next);
 }
 
-fn record_of(key: &Key, uid: String) -> AppliedManifestResourceMeta {
+fn record_of(key: &ObjectKey, uid: String) -> AppliedManifestResourceMeta {
     AppliedManifestResourceMeta {
         group: key.group.clone(),
         resource: key.resource.clone(),
@@ -439,7 +439,7 @@ fn prepare(plan: &mut Plan, seen: &Seen, work: &ManifestWork) -> bool {
     !plan.is_empty()
 }
 
-fn decide(seen: &Seen, trace: &AppliedManifestWork, item: &Item) -> Option<Decision> {
+fn decide(seen: &Seen, trace: &AppliedManifestWork, item: &Item) -> Option<ApplyDecision> {
     let (Ok(manifest), Ok(resource), Some(key), Ok(()), false) = (
         &item.manifest,
         &item.resource,
@@ -450,7 +450,7 @@ fn decide(seen: &Seen, trace: &AppliedManifestWork, item: &Item) -> Option<Decis
         return None;
     };
     let former = former_manager(seen);
-    Some(strategy::decide(&Subject {
+    Some(strategy::decide(&ManifestToApply {
         manifest: &manifest.object,
         resource,
         key,
@@ -471,14 +471,14 @@ fn former_manager(seen: &Seen) -> String {
 }
 
 /// The hash of what a write to this object would write, to remember it by.
-pub fn hash_of_write(seen: &Seen, key: &Key) -> Option<String> {
+pub fn hash_of_write(seen: &Seen, key: &ObjectKey) -> Option<String> {
     let trace = seen.trace.as_deref()?;
     let item = seen
         .items
         .iter()
         .find(|it| it.key.as_ref().is_some_and(|it| it.same_object(key)))?;
     match decide(seen, trace, item)? {
-        Decision::Write { hash, .. } if !hash.is_empty() => Some(hash),
+        ApplyDecision::Write { hash, .. } if !hash.is_empty() => Some(hash),
         _ => None,
     }
 }
@@ -499,7 +499,7 @@ fn remove(plan: &mut Plan, seen: &Seen, trace: &AppliedManifestWork) -> bool {
             LettingGo::Disown => {
                 let live = it.live.object().expect("only an object that is there has other owners");
                 let former = former_manager(seen);
-                let shared = Shared {
+                let shared = SharedObject {
                     key: &key,
                     live,
                     trace: (&seen.key, uid),
@@ -612,7 +612,7 @@ pub fn conclude(seen: &Seen) -> Plan {
     if let (true, Some(work)) = (reported, &seen.work) {
         let mut next = (**work).clone();
         let old = next.status.take().unwrap_or_default();
-        let looked: Vec<Looked> = seen.items.iter().map(|it| looked(seen, it)).collect();
+        let looked: Vec<ObservedManifest> = seen.items.iter().map(|it| looked(seen, it)).collect();
         next.status = Some(report(
             &old,
             &looked,
@@ -624,7 +624,7 @@ pub fn conclude(seen: &Seen) -> Plan {
         if seen
             .items
             .iter()
-            .any(|it| matches!(it.permitted, Err(Refusal::NotAllowed(_))))
+            .any(|it| matches!(it.permitted, Err(ExecutorRefusal::NotAllowed(_))))
         {
             plan.look_again(REFUSED_FOR);
         }
@@ -648,17 +648,17 @@ pub fn conclude(seen: &Seen) -> Plan {
     plan
 }
 
-fn looked(seen: &Seen, item: &Item) -> Looked {
+fn looked(seen: &Seen, item: &Item) -> ObservedManifest {
     let meta = meta(item);
     let complete = meta.resource.is_empty() || meta.version.is_empty() || meta.name.is_empty();
     let found = match (&item.live, &item.unreadable) {
-        _ if complete => Found::Unknowable,
-        (Live::Present(object), _) => Found::Present((**object).clone()),
-        (Live::Absent, _) => Found::Absent,
-        (Live::Unknown, Some(why)) => Found::Unreadable(why.clone()),
-        (Live::Unknown, None) => Found::Unreadable("it was not looked for yet".to_owned()),
+        _ if complete => ObservedObject::Unknowable,
+        (Live::Present(object), _) => ObservedObject::Present((**object).clone()),
+        (Live::Absent, _) => ObservedObject::Absent,
+        (Live::Unknown, Some(why)) => ObservedObject::Unreadable(why.clone()),
+        (Live::Unknown, None) => ObservedObject::Unreadable("it was not looked for yet".to_owned()),
     };
-    Looked {
+    ObservedManifest {
         meta,
         applied: applied(seen, item),
         found,
@@ -687,11 +687,11 @@ fn applied(seen: &Seen, item: &Item) -> Applied {
         return Applied::No(refusal.message().to_owned());
     }
     match seen.trace.as_deref().and_then(|trace| decide(seen, trace, item)) {
-        Some(Decision::Agrees) => Applied::Yes,
-        Some(Decision::Failed(why)) => Applied::No(why),
-        Some(Decision::BadIgnoreFields(why)) => Applied::BadIgnoreFields(why),
+        Some(ApplyDecision::Agrees) => Applied::Yes,
+        Some(ApplyDecision::Failed(why)) => Applied::No(why),
+        Some(ApplyDecision::BadIgnoreFields(why)) => Applied::BadIgnoreFields(why),
         // Held back because somebody keeps undoing it, or out of rounds.
-        Some(Decision::Write { .. }) | None => Applied::AsBefore,
+        Some(ApplyDecision::Write { .. }) | None => Applied::AsBefore,
     }
 }
 
@@ -716,7 +716,7 @@ pub fn meta(item: &Item) -> ManifestResourceMeta {
 /// still going.
 fn record(seen: &Seen, trace: &AppliedManifestWork) -> AppliedManifestWorkStatus {
     let old = trace.status.clone().unwrap_or_default();
-    let before = |key: &Key| {
+    let before = |key: &ObjectKey| {
         old.applied_resources
             .iter()
             .find(|it| key_of_record(it).same_object(key))
@@ -775,20 +775,20 @@ pub fn is_worth_retrying(seen: &Seen) -> bool {
             && it.tried.failure.as_ref().is_some_and(|it| it.code == Some(409));
         let refused = it.tried.failure.is_some() && !conflict;
         let unresolved = it.manifest.is_ok() && it.resource.is_err();
-        refused || unresolved || it.unreadable.is_some() || matches!(it.permitted, Err(Refusal::Unchecked(_)))
+        refused || unresolved || it.unreadable.is_some() || matches!(it.permitted, Err(ExecutorRefusal::Unchecked(_)))
     });
     failed || seen.blocked.is_some() || seen.leaving.iter().any(|it| it.problem.is_some())
 }
 
 /// Where a step of ours went, if it went to an object of a work.
-pub fn key_of_target(target: &Target) -> Option<Key> {
+pub fn key_of_target(target: &Target) -> Option<ObjectKey> {
     let resource = &target.api_resource;
     if target.site != Site::Cluster
         || resource.group == ocm_api::work::GROUP && resource.plural == AppliedManifestWork::PLURAL
     {
         return None;
     }
-    Some(Key {
+    Some(ObjectKey {
         group: resource.group.clone(),
         version: resource.version.clone(),
         resource: resource.plural.clone(),

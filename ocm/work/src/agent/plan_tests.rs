@@ -6,8 +6,8 @@ use crate::agent::manifest::Gvk;
 
 const NOON: &str = "2026-01-01T12:00:00Z";
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity {
+fn identity() -> Arc<AgentIdentity> {
+    Arc::new(AgentIdentity {
         hub_hash: "hub".into(),
         agent_id: "agent".into(),
         eviction_grace: Duration::from_secs(3600),
@@ -83,7 +83,7 @@ fn item(ordinal: usize, name: &str, live: Live) -> Item {
             plural: "configmaps".into(),
             namespaced: true,
         }),
-        key: Some(Key {
+        key: Some(ObjectKey {
             version: "v1".into(),
             resource: "configmaps".into(),
             namespace: "default".into(),
@@ -98,7 +98,7 @@ fn item(ordinal: usize, name: &str, live: Live) -> Item {
         unreadable: None,
         watched: true,
         written: None,
-        tried: Tried::default(),
+        tried: Attempt::default(),
         hold: None,
         others: vec![],
     }
@@ -194,7 +194,7 @@ fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
         plural: "namespaces".into(),
         namespaced: false,
     });
-    namespace.key = Some(Key {
+    namespace.key = Some(ObjectKey {
         version: "v1".into(),
         resource: "namespaces".into(),
         name: "default".into(),
@@ -295,7 +295,7 @@ fn a_manifest_of_unknown_kind_stops_neither_the_others_nor_pruning() {
 #[test]
 fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
-    let refusal = Refusal::NotAllowed("not allowed".into());
+    let refusal = ExecutorRefusal::NotAllowed("not allowed".into());
     it.items = vec![
         Item {
             permitted: Err(refusal),
@@ -488,7 +488,7 @@ fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
     );
     it.trace = since("2026-01-01T11:00:00Z");
     check(&it, "cluster: delete AppliedManifestWork hub-web");
-    it.identity = Arc::new(Identity {
+    it.identity = Arc::new(AgentIdentity {
         eviction_grace: NEVER,
         ..(*identity()).clone()
     });
@@ -497,7 +497,7 @@ fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
         "cluster: patch AppliedManifestWork hub-web status\n\
          note: its work is gone from the hub; eviction is off, so its objects stay",
     );
-    it.identity = Arc::new(Identity {
+    it.identity = Arc::new(AgentIdentity {
         agent_id: "another".into(),
         ..(*identity()).clone()
     });
@@ -542,7 +542,7 @@ fn a_fight_with_another_writer_is_slowed_down_and_said() {
     it.items = vec![item(0, "a", Live::Absent)];
     let hash = hash_of_write(&it, it.items[0].key.as_ref().unwrap()).unwrap();
     let written = |hash: &str| {
-        Some(Written {
+        Some(LastWrite {
             hash: hash.to_owned(),
             resource_version: "1".to_owned(),
         })
@@ -578,7 +578,7 @@ fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
     intended.as_object_mut().unwrap().remove("uid");
     assert_eq!(patch["status"]["appliedResources"], json!([intended]));
     // A try that failed leaves the record as it is, so that trying again does not write it again.
-    let failure = strategy::Failure {
+    let failure = strategy::WriteFailure {
         code: Some(422),
         message: "no".into(),
     };
@@ -586,7 +586,7 @@ fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
         json!({"status": {"appliedResources": [record("a", "uid-a"), intended]}}),
     ));
     it.items[1].live = Live::Absent;
-    it.items[1].tried = Tried {
+    it.items[1].tried = Attempt {
         failure: Some(failure),
         failures: 1,
         plain: false,

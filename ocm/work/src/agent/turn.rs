@@ -32,12 +32,12 @@ use super::{
     agreement,
     config::{self, Config},
     discovery::Discovery,
-    executor::{Executors, Refusal, Wish},
-    manifest::{self, Key},
-    objects::Objects,
+    executor::{ExecutorRefusal, Executors, PermissionRequest},
+    manifest::{self, ObjectKey},
+    objects::WatchedObjects,
     ownership,
-    plan::{self, Identity, Item, Leaving, Phase, Seen},
-    strategy::{self, Failure, Live, Release, Tried, Written},
+    plan::{self, AgentIdentity, Item, Leaving, Phase, Seen},
+    strategy::{self, Attempt, LastWrite, Live, Release, WriteFailure},
 };
 
 /// More than any path through a run needs; a guard against two rules that undo each other.
@@ -58,7 +58,7 @@ const RESYNC: Duration = Duration::from_secs(30 * 60);
 
 /// The reconciler of works on one cluster.
 pub(crate) struct WorkAgent {
-    pub identity: Arc<Identity>,
+    pub identity: Arc<AgentIdentity>,
     /// Cancelled when the hub has said that it deletes the cluster.
     pub leaving: CancellationToken,
     /// The cluster's namespace on the hub.
@@ -66,7 +66,7 @@ pub(crate) struct WorkAgent {
     pub cluster: Client,
     pub works: Cache<ManifestWork>,
     pub traces: Cache<AppliedManifestWork>,
-    pub objects: Objects,
+    pub objects: WatchedObjects,
     pub discovery: Discovery,
     pub executors: Arc<Executors>,
     pub retries: Mutex<HashMap<String, u32>>,
@@ -75,19 +75,19 @@ pub(crate) struct WorkAgent {
 }
 
 /// What one run has learned by trying.
-struct Tries {
+struct Attempts {
     since: Instant,
-    by_key: HashMap<Key, Tried>,
+    by_key: HashMap<ObjectKey, Attempt>,
     /// Objects whose state must be read before the next decision.
-    unsure: HashSet<Key>,
+    unsure: HashSet<ObjectKey>,
     /// Objects that were not to be patched.
-    unpatchable: HashSet<Key>,
+    unpatchable: HashSet<ObjectKey>,
     /// Objects that the executor of the work could not write as the agent would have.
-    refused: HashMap<Key, Refusal>,
+    refused: HashMap<ObjectKey, ExecutorRefusal>,
     /// Shared objects on record that could not be let go of as they should be.
-    releases: HashMap<Key, Release>,
+    releases: HashMap<ObjectKey, Release>,
     /// Objects on record that could not be removed.
-    problems: HashMap<Key, String>,
+    problems: HashMap<ObjectKey, String>,
     /// Work and trace that went with our last write, though a cache may still show them.
     gone: HashSet<String>,
     blocked: Option<String>,
@@ -95,7 +95,7 @@ struct Tries {
     errors: Vec<String>,
 }
 
-impl Tries {
+impl Attempts {
     fn new() -> Self {
         Self {
             since: Instant::now(),
@@ -119,7 +119,7 @@ impl Reconciler for WorkAgent {
     type Seen = Seen;
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        Ok(self.look(key, &mut Tries::new()).await)
+        Ok(self.look(key, &mut Attempts::new()).await)
     }
 
     fn plan(seen: &Seen) -> Plan {
@@ -131,7 +131,7 @@ impl Reconciler for WorkAgent {
     }
 
     async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<Duration>, RunError> {
-        let mut tries = Tries::new();
+        let mut tries = Attempts::new();
         let mut seen = self.look(key, &mut tries).await;
         let mut page = plan::plan(&seen);
         for _ in 0..ROUNDS_MAX {
@@ -196,17 +196,17 @@ impl WorkAgent {
     }
 
     /// When the hub deletes the cluster, nothing of its that is gone comes back. What earlier hubs have asked for is not its to end.
-    fn identity_for(&self, key: &str) -> Arc<Identity> {
+    fn identity_for(&self, key: &str) -> Arc<AgentIdentity> {
         if !self.leaving.is_cancelled() || self.identity.work_name(key).is_none() {
             return self.identity.clone();
         }
-        Arc::new(Identity {
+        Arc::new(AgentIdentity {
             eviction_grace: Duration::ZERO,
             ..(*self.identity).clone()
         })
     }
 
-    async fn look(&self, key: &str, tries: &mut Tries) -> Seen {
+    async fn look(&self, key: &str, tries: &mut Attempts) -> Seen {
         let is_there = |uid: Option<&String>| uid.is_none_or(|it| !tries.gone.contains(it));
         let work = self
             .identity
@@ -231,7 +231,7 @@ impl WorkAgent {
             (Some(_), Phase::Renewing | Phase::Leaving | Phase::Finishing) => recorded().cloned().collect(),
             _ => vec![],
         };
-        let mut followed: BTreeSet<Key> = items.iter().filter_map(|it| it.key.clone()).collect();
+        let mut followed: BTreeSet<ObjectKey> = items.iter().filter_map(|it| it.key.clone()).collect();
         for record in recorded().map(plan::key_of_record) {
             if !followed.iter().any(|it| it.same_object(&record)) {
                 followed.insert(record);
@@ -253,7 +253,7 @@ impl WorkAgent {
             .as_ref()
             .and_then(|it| it.metadata.uid.clone())
             .unwrap_or_default();
-        let on_record: HashSet<Key> = recorded().map(plan::key_of_record).collect();
+        let on_record: HashSet<ObjectKey> = recorded().map(plan::key_of_record).collect();
         // Nothing is prepared for a complete work; looking is all that is done for it.
         let looks = prepared || phase == Phase::Complete;
         self.look_at_items(key, &mut items, tries, looks, &on_record).await;
@@ -290,7 +290,7 @@ impl WorkAgent {
                 Err(it) => Err(it.why.clone()),
             };
             let key = match (&manifest, &resource) {
-                (Ok(manifest), Ok(resource)) => Some(Key {
+                (Ok(manifest), Ok(resource)) => Some(ObjectKey {
                     group: resource.gvk.group.clone(),
                     version: resource.gvk.version.clone(),
                     resource: resource.plural.clone(),
@@ -326,13 +326,13 @@ impl WorkAgent {
     }
 
     /// Asks whether the executor may do what the manifests ask for, where the work names one.
-    async fn permit(&self, work: &ManifestWork, items: &mut [Item], refused: &HashMap<Key, Refusal>) {
+    async fn permit(&self, work: &ManifestWork, items: &mut [Item], refused: &HashMap<ObjectKey, ExecutorRefusal>) {
         let Some(executor) = &work.spec.executor else { return };
         let answers = {
             let wishes = items
                 .iter()
                 .filter_map(|it| match (&it.manifest, &it.key, it.complete) {
-                    (Ok(manifest), Some(key), false) => Some(Wish {
+                    (Ok(manifest), Some(key), false) => Some(PermissionRequest {
                         gvk: &manifest.gvk,
                         key,
                         owned: it.owned,
@@ -353,7 +353,7 @@ impl WorkAgent {
     }
 
     /// Takes in which writes of a plan are not to be made, because the executor that the work names could not make them.
-    async fn refuses(&self, seen: &Seen, page: &Plan, tries: &mut Tries) -> bool {
+    async fn refuses(&self, seen: &Seen, page: &Plan, tries: &mut Attempts) -> bool {
         let Some(executor) = seen.work.as_ref().and_then(|it| it.spec.executor.as_ref()) else {
             return false;
         };
@@ -375,9 +375,9 @@ impl WorkAgent {
         &self,
         work: &str,
         items: &mut [Item],
-        tries: &mut Tries,
+        tries: &mut Attempts,
         looks: bool,
-        on_record: &HashSet<Key>,
+        on_record: &HashSet<ObjectKey>,
     ) {
         for item in items.iter_mut() {
             let Some(key) = &item.key else { continue };
@@ -434,7 +434,7 @@ impl WorkAgent {
         work: &str,
         trace_uid: &str,
         live: &Value,
-        key: &Key,
+        key: &ObjectKey,
         own: Option<Value>,
     ) -> Vec<Value> {
         let not_ours = ownership::not_of(live, trace_uid);
@@ -449,7 +449,7 @@ impl WorkAgent {
         claims
     }
 
-    async fn claims_of(&self, trace_name: &str, key: &Key, live: &Value) -> Vec<Value> {
+    async fn claims_of(&self, trace_name: &str, key: &ObjectKey, live: &Value) -> Vec<Value> {
         let trace = self.traces.named(trace_name);
         let work = self
             .identity
@@ -492,7 +492,7 @@ impl WorkAgent {
         (trace_name, trace_uid): (&str, &str),
         work: Option<&ManifestWork>,
         record: AppliedManifestResourceMeta,
-        tries: &Tries,
+        tries: &Attempts,
     ) -> Leaving {
         let key = plan::key_of_record(&record);
         let mut problem = tries.problems.get(&key).cloned();
@@ -525,7 +525,7 @@ impl WorkAgent {
     }
 
     /// Takes in what became of a step, so that the next look sees it without asking.
-    async fn absorb(&self, seen: &Seen, step: &Step, result: Result<Done, StepError>, tries: &mut Tries) {
+    async fn absorb(&self, seen: &Seen, step: &Step, result: Result<Done, StepError>, tries: &mut Attempts) {
         let Some(target) = step.target() else { return };
         if target.site == Site::Hub {
             match result {
@@ -541,7 +541,7 @@ impl WorkAgent {
         }
     }
 
-    fn absorb_work(&self, done: Done, tries: &mut Tries) {
+    fn absorb_work(&self, done: Done, tries: &mut Attempts) {
         let Done::Object(object) = done else { return };
         if is_gone(&object) {
             tries.gone.extend(object.metadata.uid.clone());
@@ -550,7 +550,7 @@ impl WorkAgent {
         }
     }
 
-    async fn absorb_trace(&self, step: &Step, result: Result<Done, StepError>, tries: &mut Tries) {
+    async fn absorb_trace(&self, step: &Step, result: Result<Done, StepError>, tries: &mut Attempts) {
         match result {
             Ok(Done::Object(object)) if is_gone(&object) => tries.gone.extend(object.metadata.uid.clone()),
             Ok(Done::Object(object)) => {
@@ -572,7 +572,7 @@ impl WorkAgent {
                     Err(error) => tries.errors.push(text_of(error)),
                 }
             }
-            Ok(Done::Told) => {}
+            Ok(Done::Told | Done::Performed) => {}
             // A trace that cannot be made is told on the work: its name may be too long for the cluster.
             Err(error) if matches!(step, Step::Create { .. }) && error.code().is_some() => {
                 tries.blocked = Some(sentence(&error));
@@ -599,7 +599,14 @@ impl WorkAgent {
         }
     }
 
-    fn absorb_object(&self, seen: &Seen, step: &Step, key: Key, result: Result<Done, StepError>, tries: &mut Tries) {
+    fn absorb_object(
+        &self,
+        seen: &Seen,
+        step: &Step,
+        key: ObjectKey,
+        result: Result<Done, StepError>,
+        tries: &mut Attempts,
+    ) {
         let is_leaving = seen.leaving.iter().any(|it| it.key().same_object(&key));
         match result {
             Ok(Done::Object(object)) => {
@@ -615,7 +622,7 @@ impl WorkAgent {
                 if let (Some(hash), Some(version)) =
                     (plan::hash_of_write(seen, &key), &object.metadata.resource_version)
                 {
-                    let written = Written {
+                    let written = LastWrite {
                         hash,
                         resource_version: version.clone(),
                     };
@@ -630,7 +637,7 @@ impl WorkAgent {
             Ok(Done::AlreadyExists) => {
                 tries.unsure.insert(key);
             }
-            Ok(Done::Told) => {}
+            Ok(Done::Told | Done::Performed) => {}
             Err(error) => {
                 let code = error.code();
                 let message = sentence(&error);
@@ -676,7 +683,7 @@ impl WorkAgent {
                         tries.unpatchable.insert(key.clone());
                     }
                 } else if !raced || matches!(step, Step::Create { .. }) {
-                    tried.failure = Some(Failure { code, message });
+                    tried.failure = Some(WriteFailure { code, message });
                 }
                 tries.unsure.insert(key);
             }
@@ -685,13 +692,13 @@ impl WorkAgent {
 }
 
 /// Whether the manifest of this object has the strategy `Update`, whose writes may be made in more than one way.
-fn updates(seen: &Seen, key: &Key) -> bool {
+fn updates(seen: &Seen, key: &ObjectKey) -> bool {
     let item = seen.items.iter().find(|it| it.key.as_ref() == Some(key));
     item.is_some_and(|it| it.config.update() == UpdateStrategyType::Update)
 }
 
 /// The objects of works that a plan writes.
-fn keys_of(page: &Plan) -> impl Iterator<Item = Key> {
+fn keys_of(page: &Plan) -> impl Iterator<Item = ObjectKey> {
     let targets = page.stages.iter().flatten().filter_map(Step::target);
     targets.filter_map(plan::key_of_target)
 }

@@ -4,11 +4,10 @@ pub mod admission;
 pub mod completed;
 pub mod replica_set;
 
-use ocm_reconcile::{Clients, Queue, Running, spawn};
-use tokio_util::sync::CancellationToken;
+use ocm_reconcile::{Caches, Controller};
 
 use completed::CompletedWorks;
-pub use replica_set::Shared;
+use replica_set::{status::ReplicaSetStatus, works::ReplicaSetWorks};
 
 /// What an administrator can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,27 +43,15 @@ impl Options {
     }
 }
 
-/// Starts the hub's controllers for works on the hub's caches, when those have arrived. They stop with `cancel`.
-pub async fn controllers(
-    hub: kube::Client,
-    shared: Shared,
-    options: Options,
-    cancel: CancellationToken,
-) -> Vec<Running> {
-    let mut running = Vec::new();
+/// The hub's controllers for works, over the caches of the process.
+pub fn controllers(caches: &Caches, options: Options) -> Vec<Controller> {
+    let mut controllers = Vec::new();
     if options.clean_up_completed {
-        let queue = Queue::new();
-        shared.works.subscribe(&queue, |_, new| {
-            new.filter(|it| completed::concerns(it))
-                .map(ocm_reconcile::cache::key_of)
-        });
-        let reconciler = CompletedWorks {
-            works: shared.works.clone(),
-        };
-        running.push(spawn(reconciler, Clients::hub(hub.clone()), queue, 5, cancel.clone()));
+        controllers.push(Controller::new(CompletedWorks::new(caches)));
     }
     if options.manifest_work_replica_set {
-        running.extend(replica_set::controllers(hub, shared, cancel).await);
+        controllers.push(Controller::new(ReplicaSetWorks::new(caches)));
+        controllers.push(Controller::new(ReplicaSetStatus::new(caches)));
     }
-    running
+    controllers
 }

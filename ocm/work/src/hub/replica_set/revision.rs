@@ -4,7 +4,10 @@
 //! in which the works were told. What is told again gets the next number, so that "the template before" is always the newest
 //! one that differs from what the set says, also after having gone back.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Once},
+};
 
 use k8s_openapi::{
     api::apps::v1::ControllerRevision,
@@ -13,17 +16,38 @@ use k8s_openapi::{
         runtime::RawExtension,
     },
 };
-use kube::ResourceExt;
+use kube::{ResourceExt, runtime::watcher};
 use ocm_api::{
     annotations, labels,
     work::{ManifestWorkReplicaSet, ManifestWorkSpec},
 };
-use ocm_reconcile::{Plan, Site};
+use ocm_reconcile::{Cache, Caches, Plan, Site, cache::Watching};
+use tracing::warn;
 
 use super::{fingerprint::Fingerprint, names};
 
 /// How many templates are kept.
 const KEPT: usize = 2;
+
+/// The templates that sets had. Upstream's role for this part knows nothing of them; all but going back works without.
+pub fn watch(caches: &Caches) -> Cache<ControllerRevision> {
+    caches.watching(Watching {
+        selection: watcher::Config::default().labels(labels::MANIFEST_WORK_REPLICA_SET),
+        forbidden_at_first: true,
+        ..Watching::default()
+    })
+}
+
+/// Says once that nobody may look at them.
+pub fn tell_that_none_are_kept() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        warn!(
+            "there is no right to list ControllerRevisions, so the templates that sets had are not kept and roll-back \
+             is held up; list, watch, create, patch and delete are wanted"
+        );
+    });
+}
 
 /// What the works of a set shall say.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use placement::rollout::{self, Existing};
 /// What the summary counts of a work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Flags {
+pub struct WorkConditions {
     pub applied: bool,
     pub available: bool,
     pub progressing: bool,
@@ -46,9 +46,9 @@ fn is(condition: Option<&Condition>, status: Status) -> bool {
 }
 
 /// What the summary counts.
-pub fn flags(work: &ManifestWork) -> Flags {
+pub fn flags(work: &ManifestWork) -> WorkConditions {
     let is_true = |r#type: &str| is(fresh(work, r#type), Status::True);
-    Flags {
+    WorkConditions {
         applied: is_true(types::APPLIED),
         available: is_true(types::AVAILABLE),
         progressing: is_true(types::PROGRESSING),
