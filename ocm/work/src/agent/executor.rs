@@ -122,7 +122,8 @@ pub fn grants_rights(key: &ObjectKey) -> bool {
         )
 }
 
-/// What the API server says of who may not speak for somebody else, in the older words and in those of constrained impersonation.
+/// What the API server says of who may not speak for somebody else, in the older words and in those of constrained
+/// impersonation.
 const CANNOT_IMPERSONATE: &str = "cannot impersonate";
 
 /// Why an API server did not let the executor make the object. Upstream says of every refusal that it is an escalation.
@@ -185,7 +186,8 @@ impl Executors {
         request: PermissionRequest<'_>,
     ) -> Result<(), ExecutorRefusal> {
         let subject = subject(executor)?;
-        // Whether it would be an escalation depends on what is in it, which no other manifest of this name has to share.
+        // Whether it would be an escalation depends on what is in it, which no other manifest of this name has to
+        // share.
         if grants_rights(request.key) {
             return self.ask(&subject, &request).await;
         }
@@ -244,8 +246,9 @@ impl Executors {
 
     /// Whether the executor itself could make this write of something that grants rights.
     ///
-    /// [`permit`](Self::permit) asks about the manifest as if there were no object yet. A write into one that is there keeps what
-    /// the manifest does not name, such as the rules of a role that only gets a label, and the API server judges what comes of it.
+    /// [`permit`](Self::permit) asks about the manifest as if there were no object yet. A write into one that is there
+    /// keeps what the manifest does not name, such as the rules of a role that only gets a label, and the API server
+    /// judges what comes of it.
     pub async fn permit_write(
         &self,
         executor: &ManifestWorkExecutor,
@@ -269,16 +272,16 @@ impl Executors {
         }
         match self.try_as(&subject(executor)?, key, &write).await? {
             Ok(()) => Ok(()),
-            // The write itself will be refused for the same reason, and another be decided: of a state that is old by now, or of
-            // what is no typed object.
+            // The write itself will be refused for the same reason, and another be decided: of a state that is old by
+            // now, or of what is no typed object.
             Err(kube::Error::Api(status)) if status.code == 409 && matches!(write, Write::Replace(_)) => Ok(()),
             Err(kube::Error::Api(status)) if strategy::is_untyped(&status.message) => Ok(()),
             Err(error) => Err(ExecutorRefusal::Unchecked(error.to_string())),
         }
     }
 
-    /// A dry run as the executor: the API server itself says whether it would be an escalation. What else it says is for the
-    /// caller to judge.
+    /// A dry run as the executor: the API server itself says whether it would be an escalation. What else it says is
+    /// for the caller to judge.
     async fn try_as(
         &self,
         subject: &Subject,

@@ -152,8 +152,9 @@ pub fn parse(ordinal: usize, raw: &Value) -> Result<Manifest, Unreadable> {
     })
 }
 
-/// Why a manifest cannot be addressed: what it names goes into the paths of requests. In the words of client-go, with which upstream
-/// refuses it, and one more reason: no kind that we know has control characters in its names, and they tear apart what is logged.
+/// Why a manifest cannot be addressed: what it names goes into the paths of requests. In the words of client-go, with
+/// which upstream refuses it, and one more reason: no kind that we know has control characters in its names, and they
+/// tear apart what is logged.
 fn refusal(gvk: &Gvk, namespace: &str, name: &str) -> Option<String> {
     let texts = [
         ("group", gvk.group.as_str()),

@@ -1,6 +1,6 @@
-//! The objects that works care about, kept current by one watch per resource in use, shared among all works.
-//! A watch shows every object of its resource; only those that some work follows are kept, so memory grows with the works
-//! and not with the cluster.
+//! The objects that works care about, kept current by one watch per resource in use, shared among all works. A watch
+//! shows every object of its resource; only those that some work follows are kept, so memory grows with the works and
+//! not with the cluster.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -177,6 +177,7 @@ impl Version {
 }
 
 /// The right to write into objects that other works have, too; it ends when it is dropped.
+#[derive(Debug)]
 pub struct Turn {
     _held: Vec<tokio::sync::OwnedMutexGuard<()>>,
 }
@@ -255,8 +256,9 @@ impl WatchedObjects {
         others.map(|it| it.work.to_string()).collect()
     }
 
-    /// Waits until no other work is about to write into those of these objects that others have, too: what one writes into a shared
-    /// object depends on what is there, and a hundred at once would refuse each other. Whether there was anything to wait for.
+    /// Waits until no other work is about to write into those of these objects that others have, too: what one writes
+    /// into a shared object depends on what is there, and a hundred at once would refuse each other. Whether there was
+    /// anything to wait for.
     pub async fn take_turn(&self, work: &str, keys: impl Iterator<Item = ObjectKey>) -> (Turn, bool) {
         // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
         let ids: BTreeSet<Id> = keys.map(|it| Id::from(&it)).collect();
@@ -352,8 +354,8 @@ impl WatchedObjects {
         }
     }
 
-    /// Remembers what the cluster answered to a read or a write of this work. Others that follow the object are told: for them it is
-    /// as if a stranger had written, and the watch will bring nothing that is not known by then.
+    /// Remembers what the cluster answered to a read or a write of this work. Others that follow the object are told:
+    /// for them it is as if a stranger had written, and the watch will bring nothing that is not known by then.
     pub fn learn(&self, work: &str, key: &ObjectKey, object: Option<Value>) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
@@ -418,7 +420,8 @@ impl WatchedObjects {
         state.entries.get_mut(&Id::from(key))?.follower(work)?.written.clone()
     }
 
-    /// Remembers a write. Writing the same content again means that somebody undid it; with other content the count starts anew.
+    /// Remembers a write. Writing the same content again means that somebody undid it; with other content the count
+    /// starts anew.
     pub fn wrote(&self, work: &str, key: &ObjectKey, written: LastWrite, content: bool) {
         let mut state = self.state.lock();
         let entry = state.entries.get_mut(&Id::from(key));

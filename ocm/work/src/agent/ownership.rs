@@ -56,7 +56,8 @@ pub fn is_owned_by(live: &Value, trace_uid: &str) -> bool {
     references(live).iter().any(|it| it["uid"] == trace_uid)
 }
 
-/// The owner references with ours in them, or nothing when they are right already. A reference to an earlier trace of the same name is replaced.
+/// The owner references with ours in them, or nothing when they are right already. A reference to an earlier trace of
+/// the same name is replaced.
 pub fn with_owner(live: &Value, trace_name: &str, trace_uid: &str) -> Option<Vec<Value>> {
     let wanted = reference(trace_name, trace_uid);
     let mut next = references(live).to_vec();
@@ -68,8 +69,8 @@ pub fn with_owner(live: &Value, trace_name: &str, trace_uid: &str) -> Option<Vec
     Some(next)
 }
 
-/// What of an object's metadata is not for one work to take away, as a part of an object: the references to other owners, and
-/// finalizers, which their controllers take off.
+/// What of an object's metadata is not for one work to take away, as a part of an object: the references to other
+/// owners, and finalizers, which their controllers take off.
 pub fn not_of(live: &Value, trace_uid: &str) -> Value {
     let others: Vec<&Value> = references(live).iter().filter(|it| it["uid"] != trace_uid).collect();
     json!({"metadata": {"ownerReferences": others, "finalizers": live["metadata"]["finalizers"]}})

@@ -1,6 +1,7 @@
-//! The status of a work: the conditions of each manifest, what of the old status they inherit, and the conditions of the whole.
-//! Upstream: ocm pkg/work/spoke/controllers/{manifestcontroller,statuscontroller}. There two controllers write this status and
-//! meet in conflicts; here it has one author.
+//! The status of a work: the conditions of each manifest, what of the old status they inherit, and the conditions of
+//! the whole.
+//! Upstream: ocm pkg/work/spoke/controllers/{manifestcontroller,statuscontroller}. There two controllers write this
+//! status and meet in conflicts; here it has one author.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +117,8 @@ fn manifest(
         for wanted in rules::evaluate(&looked.conditions, &gvk, object, generation) {
             condition::set(&mut next.conditions, wanted, now);
         }
-        // Only an object that is there can prove a rule gone: a finished Job that Kubernetes has removed stays finished.
+        // Only an object that is there can prove a rule gone: a finished Job that Kubernetes has removed stays
+        // finished.
         next.conditions.retain(|it| !is_stale_rule(it, generation));
     }
     next

@@ -1,9 +1,10 @@
 //! What to write for one manifest, by its update strategy. Pure: live object in, steps out.
-//! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs a
-//! table of kinds to know what may be compared. Here it is a forced server-side apply, so that a field of another hand stays, a
-//! field the manifest dropped goes, and the API server needs no table. The manager is upstream's, `work-agent`, for all works; what
-//! other works ask of the same object is repeated, because it would be taken away like what was dropped.
-//! `docs/decisions/0009-work-update-is-apply.md` and `0023-one-field-manager.md` tell what that changes for whom.
+//! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs
+//! a table of kinds to know what may be compared. Here it is a forced server-side apply, so that a field of another
+//! hand stays, a field the manifest dropped goes, and the API server needs no table. The manager is upstream's,
+//! `work-agent`, for all works; what other works ask of the same object is repeated, because it would be taken away
+//! like what was dropped. `docs/decisions/0009-work-update-is-apply.md` and `0023-one-field-manager.md` tell what that
+//! changes for whom.
 
 use std::sync::Arc;
 
@@ -54,8 +55,8 @@ pub struct LastWrite {
 pub struct Attempt {
     /// The answer of the API server, when it said no.
     pub failure: Option<WriteFailure>,
-    /// Whether it is written the plain way, whole: because the API server could not read the manifest as typed fields, or because
-    /// the agent may not patch what it may create and update.
+    /// Whether it is written the plain way, whole: because the API server could not read the manifest as typed fields,
+    /// or because the agent may not patch what it may create and update.
     pub plain: bool,
     /// How many writes failed.
     pub failures: u32,
@@ -234,14 +235,14 @@ fn update(subject: &ManifestToApply<'_>) -> ApplyDecision {
     )
 }
 
-/// Makes a body that of an object which others have a part in. Whether it was made of what the object says, so that it must not be
-/// written into another state of it.
+/// Makes a body that of an object which others have a part in. Whether it was made of what the object says, so that it
+/// must not be written into another state of it.
 fn respect_others(subject: &ManifestToApply<'_>, body: &mut Value, manager: &str) -> bool {
     let Some(live) = subject.live.object() else {
         return false;
     };
-    // Finalizers are set when an object is made. One that is gone since was taken off by the controller that it is of, and putting
-    // it back would be a fight with that.
+    // Finalizers are set when an object is made. One that is gone since was taken off by the controller that it is of,
+    // and putting it back would be a fight with that.
     metadata_mut(body).remove("finalizers");
     let not_ours = ownership::not_of(live, subject.trace.1);
     let claims: Vec<&Value> = subject.others.iter().chain([&not_ours]).collect();
@@ -261,8 +262,8 @@ fn guard(body: &mut Value, live: &Live) {
     }
 }
 
-/// Gives up what an earlier release applied under a manager of the work's own. What `work-agent` has applied since stays; what the
-/// manifest had dropped by then goes.
+/// Gives up what an earlier release applied under a manager of the work's own. What `work-agent` has applied since
+/// stays; what the manifest had dropped by then goes.
 fn release_former(subject: &ManifestToApply<'_>, live: &Value) -> Option<Step> {
     agreement::was_applied_by(live, subject.former)
         .then(|| release(subject.key, live, subject.former, nothing_of(live)))
@@ -288,8 +289,8 @@ fn nothing_of(live: &Value) -> Value {
     json!({"apiVersion": live["apiVersion"], "kind": live["kind"]})
 }
 
-/// How a work lets go of an object that others have, too. What the API server refuses is tried in the next way: a work can always be
-/// deleted.
+/// How a work lets go of an object that others have, too. What the API server refuses is tried in the next way: a work
+/// can always be deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
     /// What nobody else asks for is taken back.
@@ -365,7 +366,8 @@ pub fn claim(manifest: &Value, owner: Option<(&str, &str)>) -> Value {
     claim
 }
 
-/// Whether an object has more of the agent's fields than this one manifest asks for: others asked for them, or it did before.
+/// Whether an object has more of the agent's fields than this one manifest asks for: others asked for them, or it did
+/// before.
 pub fn has_more(live: &Value, config: &Config, trace_uid: &str, manifest: &Value) -> bool {
     let not_ours = ownership::not_of(live, trace_uid);
     let claims = [&claim(manifest, Some(("", trace_uid))), &not_ours];
@@ -487,8 +489,8 @@ fn remove_marked(subject: &ManifestToApply<'_>, live: &Value) -> Option<Step> {
     })
 }
 
-/// What `Update` and `CreateOnly` write: the manifest with exactly our owner reference, and with the corrections that some
-/// kinds need.
+/// What `Update` and `CreateOnly` write: the manifest with exactly our owner reference, and with the corrections that
+/// some kinds need.
 fn body(subject: &ManifestToApply<'_>) -> Result<Value, String> {
     let mut body = addressed(subject);
     let metadata = metadata_mut(&mut body);
@@ -524,8 +526,8 @@ fn addressed(subject: &ManifestToApply<'_>) -> Value {
     manifest
 }
 
-/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes does not
-/// know, or two list items under one key. A work that a Go agent can apply must not fail here.
+/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes
+/// does not know, or two list items under one key. A work that a Go agent can apply must not fail here.
 pub fn is_untyped(message: &str) -> bool {
     [
         "failed to create typed patch object",
@@ -540,8 +542,8 @@ fn is_storage_class(gvk: &Gvk) -> bool {
     gvk.group == "storage.k8s.io" && gvk.kind == "StorageClass"
 }
 
-/// Which class is the default is for the cluster to say once the class is there. Its word is repeated rather than left out:
-/// what an apply leaves out and had set before is removed.
+/// Which class is the default is for the cluster to say once the class is there. Its word is repeated rather than left
+/// out: what an apply leaves out and had set before is removed.
 fn keep_default_class(body: &mut Value, live: Option<&Value>) {
     const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
     let said = live.and_then(|it| it["metadata"]["annotations"].get(DEFAULT));

@@ -1,5 +1,6 @@
 //! Removes works that are complete and asked to be removed some time after.
-//! Reads: works. Writes: nothing but their deletion. Never: works of a ManifestWorkReplicaSet, which would make them anew.
+//! Reads: works. Writes: nothing but their deletion. Never: works of a ManifestWorkReplicaSet, which would make them
+//! anew.
 //! Upstream: ocm pkg/work/hub/controllers/manifestworkgarbagecollection, gate `CleanUpCompletedManifestWork`.
 
 use std::{sync::Arc, time::Duration};

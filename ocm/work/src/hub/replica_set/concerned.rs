@@ -7,9 +7,13 @@ use ocm_api::{
     labels,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
-use ocm_reconcile::{Cache, cache::key_of};
+use ocm_reconcile::{Cache, Queue, cache::key_of};
 
-use super::{names, rollout_status::RolloutStatuses};
+use super::{
+    names,
+    rollout_status::RolloutStatuses,
+    works_by_set::{WorkChange, WorksBySet},
+};
 
 /// The set that changed, unless it still wants the same: reports on it are changes, too.
 pub fn itself(old: Option<&ManifestWorkReplicaSet>, new: Option<&ManifestWorkReplicaSet>) -> Option<String> {
@@ -31,54 +35,69 @@ fn is_same_spec(old: &ManifestWorkReplicaSet, new: &ManifestWorkReplicaSet) -> b
 }
 
 /// The set that met a work which is not its own.
-pub fn in_whose_way(met: &RolloutStatuses, old: Option<&ManifestWork>, new: Option<&ManifestWork>) -> Option<String> {
-    let of = |work: Option<&ManifestWork>| work.and_then(|it| met.in_the_way_of(it));
-    of(new).or_else(|| of(old))
+pub fn in_whose_way(
+    met: &RolloutStatuses,
+) -> impl Fn(Option<&ManifestWork>, Option<&ManifestWork>) -> Option<String> + Send + Sync + use<> {
+    let met = met.clone();
+    move |old, new| {
+        let of = |work: Option<&ManifestWork>| work.and_then(|it| met.in_the_way_of(it));
+        of(new).or_else(|| of(old))
+    }
 }
 
 /// The sets of a placement that chooses another number of clusters, comes or goes.
-pub fn of_placement(
+pub fn by_placement(
     sets: &Cache<ManifestWorkReplicaSet>,
-    old: Option<&Placement>,
-    new: Option<&Placement>,
-) -> Vec<String> {
+) -> impl Fn(Option<&Placement>, Option<&Placement>) -> Vec<String> + Send + Sync + use<> {
+    let sets = sets.clone();
     let counted = |it: &Placement| {
-        let status = it.status.as_ref();
-        let is_leaving = it.metadata.deletion_timestamp.is_some();
-        (
-            status.map(|it| (it.number_of_selected_clusters, it.decision_groups.len())),
-            is_leaving,
-        )
+        let counts = it
+            .status
+            .as_ref()
+            .map(|it| (it.number_of_selected_clusters, it.decision_groups.len()));
+        (counts, it.metadata.deletion_timestamp.is_some())
     };
-    match (old, new) {
+    move |old, new| match (old, new) {
         (Some(old), Some(new)) if counted(old) == counted(new) => Vec::new(),
         (old, new) => {
             let changed = new
                 .or(old)
                 .and_then(|it| Some((it.namespace(), it.metadata.name.as_deref()?)));
             changed
-                .map(|(namespace, name)| that_refer_to(sets, namespace, name))
+                .map(|(namespace, name)| that_refer_to(&sets, namespace, name))
                 .unwrap_or_default()
         }
     }
 }
 
 /// The sets of the placement of a decision that changed.
-pub fn of_decision(
+pub fn by_decision(
     sets: &Cache<ManifestWorkReplicaSet>,
-    old: Option<&PlacementDecision>,
-    new: Option<&PlacementDecision>,
-) -> Vec<String> {
-    match (old, new) {
+) -> impl Fn(Option<&PlacementDecision>, Option<&PlacementDecision>) -> Vec<String> + Send + Sync + use<> {
+    let sets = sets.clone();
+    move |old, new| match (old, new) {
         (Some(old), Some(new)) if old.status == new.status && old.metadata.labels == new.metadata.labels => Vec::new(),
         (old, new) => {
             let changed = new
                 .or(old)
                 .and_then(|it| Some((it.namespace(), it.labels().get(labels::PLACEMENT)?)));
             changed
-                .map(|(namespace, name)| that_refer_to(sets, namespace, name))
+                .map(|(namespace, name)| that_refer_to(&sets, namespace, name))
                 .unwrap_or_default()
         }
+    }
+}
+
+/// The set of a work that may not be as the set wants it, or for which another cluster may have waited.
+pub fn by_work(works: &WorksBySet, statuses: &RolloutStatuses) -> impl FnOnce(&Queue) + Send + use<> {
+    let (works, statuses) = (works.clone(), statuses.clone());
+    move |queue| {
+        let queue = queue.clone();
+        works.listen(move |key, change| {
+            if change == WorkChange::Content || change == WorkChange::Rollout && statuses.waits(key) {
+                queue.add(key);
+            }
+        });
     }
 }
 
@@ -89,7 +108,7 @@ fn that_refer_to(sets: &Cache<ManifestWorkReplicaSet>, namespace: Option<String>
 }
 
 /// The set of a template that is gone: somebody removed it, or it was of a set before of the same name.
-pub fn of_revision(old: Option<&ControllerRevision>, new: Option<&ControllerRevision>) -> Option<String> {
+pub fn by_revision(old: Option<&ControllerRevision>, new: Option<&ControllerRevision>) -> Option<String> {
     match (old, new) {
         (Some(old), None) => names::key_of_label(old.labels().get(labels::MANIFEST_WORK_REPLICA_SET)?),
         _ => None,

@@ -1,8 +1,9 @@
 //! What a ManifestWorkReplicaSet wants, against what there is: plain functions of what was seen.
 //!
 //! Every cluster has one work of a set, whatever number of its placements choose it: that of the first placement in the
-//! order of the spec. Upstream makes one for each placement, loses sight of all but one of them, and makes new ones for ever;
-//! and while a change reaches one placement before the other, its two works would undo each other's on the cluster.
+//! order of the spec. Upstream makes one for each placement, loses sight of all but one of them, and makes new ones for
+//! ever; and while a change reaches one placement before the other, its two works would undo each other's on the
+//! cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +23,7 @@ use placement::rollout::{Existing, Group, Rollout, Status, admit, groups};
 use super::{
     fingerprint::Fingerprint,
     names,
-    revision::{self, Is, Template},
+    revision::{self, Template, TemplateInUse},
     rounds::EarlierRounds,
     works_by_set::Member,
 };
@@ -127,7 +128,7 @@ impl<'s> DesiredState<'s> {
             .collect();
         let template = revision::template(set, seen.revisions.as_deref());
         // Who wants to go back does not want the template to go any further while nobody knows what was before.
-        let is_stuck = template.is == Is::Unkept;
+        let is_stuck = template.is == TemplateInUse::Unkept;
         let mut desired = Self {
             set,
             template,

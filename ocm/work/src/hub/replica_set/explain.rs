@@ -9,7 +9,7 @@ use placement::rollout::{Status, Turn};
 use super::{
     desired_state::{DesiredPlacement, DesiredState, PlacementProblem, Seen},
     names,
-    revision::Is,
+    revision::TemplateInUse,
 };
 
 /// A cluster of a set, and what is to be said of it.
@@ -44,16 +44,16 @@ pub fn sentences(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<String> {
     }
     let desired = DesiredState::of(set, seen);
     match desired.template.is {
-        Is::Present => {}
-        Is::Before(_) => said.push(format!(
+        TemplateInUse::Present => {}
+        TemplateInUse::Before(_) => said.push(format!(
             "Its works are as its template was before, because it has the annotation {}=true.",
             annotations::ROLL_BACK
         )),
-        Is::Unknown => said.push(format!(
+        TemplateInUse::Unknown => said.push(format!(
             "It has the annotation {}=true, and there is no template before this one.",
             annotations::ROLL_BACK
         )),
-        Is::Unkept => said.push(format!(
+        TemplateInUse::Unkept => said.push(format!(
             "It has the annotation {}=true, and the templates before this one are not known: there is no right to list \
              ControllerRevisions. Nothing changes meanwhile.",
             annotations::ROLL_BACK

@@ -1,8 +1,8 @@
 //! The templates that a ManifestWorkReplicaSet had: the one its works have now, and the one before, to go back to.
 //!
-//! They are kept as Kubernetes keeps those of a DaemonSet: ControllerRevisions that belong to the set, numbered in the order
-//! in which the works were told. What is told again gets the next number, so that "the template before" is always the newest
-//! one that differs from what the set says, also after having gone back.
+//! They are kept as Kubernetes keeps those of a DaemonSet: ControllerRevisions that belong to the set, numbered in the
+//! order in which the works were told. What is told again gets the next number, so that "the template before" is always
+//! the newest one that differs from what the set says, also after having gone back.
 
 use std::{
     borrow::Cow,
@@ -57,12 +57,12 @@ pub struct Template<'s> {
     /// Its fingerprint.
     pub fingerprint: Fingerprint,
     /// Which of the set's templates it is.
-    pub is: Is,
+    pub is: TemplateInUse,
 }
 
 /// Which of the set's templates the works have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
+pub enum TemplateInUse {
     /// What the set says.
     Present,
     /// What it said before, as an annotation wants it.
@@ -79,22 +79,22 @@ pub fn template<'s>(set: &'s ManifestWorkReplicaSet, revisions: Option<&[Arc<Con
     let mut template = Template {
         spec: Cow::Borrowed(spec),
         fingerprint: Fingerprint::of(spec),
-        is: Is::Present,
+        is: TemplateInUse::Present,
     };
     if !names::says(set, annotations::ROLL_BACK) {
         return template;
     }
     let Some(revisions) = revisions else {
-        template.is = Is::Unkept;
+        template.is = TemplateInUse::Unkept;
         return template;
     };
-    template.is = Is::Unknown;
+    template.is = TemplateInUse::Unknown;
     let present = name(set, template.fingerprint);
     for before in of(set, revisions).into_iter().filter(|it| it.name_any() != present) {
         if let Ok(spec) = serde_json::from_value::<ManifestWorkSpec>(before.data.0.clone()) {
             template.fingerprint = Fingerprint::of(&spec);
             template.spec = Cow::Owned(spec);
-            template.is = Is::Before(number(before));
+            template.is = TemplateInUse::Before(number(before));
             break;
         }
     }

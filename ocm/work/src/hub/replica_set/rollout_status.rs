@@ -13,7 +13,7 @@ use super::{
     desired_state::{DesiredState, PlacementProblem, Seen},
     fingerprint::Fingerprint,
     names,
-    revision::Is,
+    revision::TemplateInUse,
 };
 
 /// How a look at the clusters of a set went.
@@ -26,7 +26,7 @@ pub struct RolloutStatus {
     /// What the works shall say.
     pub spec: Fingerprint,
     /// Which of the set's templates that is.
-    pub is: Is,
+    pub is: TemplateInUse,
     /// The placements, in the order of the spec, each once.
     pub places: Vec<PlacementRolloutStatus>,
     /// How many clusters there are.

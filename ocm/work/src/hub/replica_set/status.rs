@@ -4,37 +4,35 @@
 //! Writes: its status, ten times a second at most, however many works change. Never: a work.
 //! Upstream: ocm `manifestworkreplicasetcontroller`, status reconciler.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use ocm_api::{conditions::manifest_work_replica_set as types, work::ManifestWorkReplicaSet};
+use ocm_api::{
+    conditions::manifest_work_replica_set as types,
+    work::{GROUP as WORK, ManifestWorkReplicaSet},
+};
 use ocm_reconcile::{
     Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait, cache::split_key,
     rbac::Right,
 };
-use parking_lot::Mutex;
 
 use super::{
     names,
+    pace::Pace,
     rollout_status::{RolloutStatus, RolloutStatuses},
-    status_of_set::status,
+    status_of_set::before_and_after,
     works_by_set::{WorkCounts, WorksBySet},
 };
 
-/// The shortest time between two reports on one set. Watchers of a set see a moving number; a thousand writes of it would
-/// show them nothing more.
-const PACE: Duration = Duration::from_millis(100);
+const SET: &str = ManifestWorkReplicaSet::KIND;
+const WHY: &str = "How far sets of works are.";
 
 /// The reconciler.
 pub struct ReplicaSetStatus {
     sets: Cache<ManifestWorkReplicaSet>,
     by_set: WorksBySet,
     rollouts: RolloutStatuses,
-    last: Mutex<HashMap<String, Instant>>,
+    pace: Pace,
 }
 
 /// What a report is made from.
@@ -60,7 +58,7 @@ impl ReplicaSetStatus {
             sets: caches.of(),
             by_set: WorksBySet::beside(caches),
             rollouts: RolloutStatuses::beside(caches),
-            last: Mutex::default(),
+            pace: Pace::default(),
         }
     }
 }
@@ -70,43 +68,32 @@ impl Reconciler for ReplicaSetStatus {
     const NAME: &'static str = "manifest-work-replica-set-status";
     const WORKERS: usize = 4;
     const STATUS: &'static [StatusField] = &[
-        StatusField::condition(ManifestWorkReplicaSet::KIND, types::PLACEMENT_VERIFIED),
-        StatusField::condition(ManifestWorkReplicaSet::KIND, types::MANIFEST_WORK_APPLIED),
-        StatusField::condition(ManifestWorkReplicaSet::KIND, types::PLACEMENT_ROLLED_OUT),
-        StatusField::new(ManifestWorkReplicaSet::KIND, "summary"),
-        StatusField::new(ManifestWorkReplicaSet::KIND, "placementsSummary"),
+        StatusField::condition(SET, types::PLACEMENT_VERIFIED),
+        StatusField::condition(SET, types::MANIFEST_WORK_APPLIED),
+        StatusField::condition(SET, types::PLACEMENT_ROLLED_OUT),
+        StatusField::new(SET, "summary"),
+        StatusField::new(SET, "placementsSummary"),
     ];
-    const RIGHTS: &'static [Right] = &[Right::new(
-        ManifestWorkReplicaSet::GROUP,
-        "manifestworkreplicasets/status",
-        "patch",
-        "How far sets of works are.",
-    )];
+    const RIGHTS: &'static [Right] = &[Right::new(WORK, "manifestworkreplicasets/status", "patch", WHY)];
     type Seen = Seen;
 
     fn watches(&self, watches: &mut Watches) {
         let (by_set, rollouts) = (self.by_set.clone(), self.rollouts.clone());
         watches
             .root(&self.sets)
-            .signal("the works of a set", move |queue| {
-                let queue = queue.clone();
-                by_set.listen(move |key, _| queue.add(key));
-            })
-            .signal("what the last look at its clusters has found", move |queue| {
-                rollouts.subscribe(queue)
-            });
+            .signal("the works of a set", move |queue| by_set.subscribe(queue))
+            .signal("the last look at its clusters", move |queue| rollouts.subscribe(queue));
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (namespace, name) = split_key(key);
-        let last = self.last.lock().get(key).copied();
         let mut seen = Seen {
             key: key.to_owned(),
             now: Timestamp::now(),
             set: self.sets.get(namespace, name),
             rollout: self.rollouts.get(key),
             counts: Vec::new(),
-            hold: last.map_or(Duration::ZERO, |it| PACE.saturating_sub(it.elapsed())),
+            hold: self.pace.hold(key),
         };
         if let (Some(set), Some(rollout), true) = (&seen.set, &seen.rollout, seen.hold.is_zero()) {
             let label = names::label_value(set);
@@ -134,27 +121,18 @@ impl Reconciler for ReplicaSetStatus {
             plan.look_again(seen.hold);
             return plan;
         }
-        // The template is no part of a status, and may be large.
-        let old = ManifestWorkReplicaSet {
-            metadata: set.metadata.clone(),
-            spec: Default::default(),
-            status: set.status.clone(),
-        };
-        let new = ManifestWorkReplicaSet {
-            status: Some(status(set, rollout, &seen.counts, seen.now)),
-            ..old.clone()
-        };
+        let (old, new) = before_and_after(set, rollout, &seen.counts, seen.now);
         plan.status(Site::Hub, &old, &new);
         plan
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
         let Some(set) = &seen.set else {
-            self.last.lock().remove(&seen.key);
+            self.pace.forget(&seen.key);
             return;
         };
         if outcome.stages.iter().any(|it| !it.is_empty()) {
-            self.last.lock().insert(seen.key.clone(), Instant::now());
+            self.pace.reported(&seen.key);
         }
         // Otherwise the next report would meet the resourceVersion of this one.
         let name = set.metadata.name.as_deref().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! What the status of a ManifestWorkReplicaSet says: plain functions of how its works are.
 //!
-//! Conditions, reasons and the words of `availableDecisionGroups` are upstream's (ocm `manifestworkreplicasetcontroller`, status
-//! reconciler). We add the generation that a condition is about, a message where something is wrong, and the two numbers that
-//! upstream's API has and nobody writes: `desiredTotal`, how many clusters there are, and `updated`, how many works say what
-//! they shall.
+//! Conditions, reasons and the words of `availableDecisionGroups` are upstream's (ocm
+//! `manifestworkreplicasetcontroller`, status reconciler). We add the generation that a condition is about, a message
+//! where something is wrong, and the two numbers that upstream's API has and nobody writes: `desiredTotal`, how many
+//! clusters there are, and `updated`, how many works say what they shall.
 
 use jiff::Timestamp;
 use ocm_api::{
@@ -13,7 +13,29 @@ use ocm_api::{
     work::{ManifestWorkReplicaSet, ManifestWorkReplicaSetStatus, ManifestWorkReplicaSetSummary, PlacementSummary},
 };
 
-use super::{desired_state::PlacementProblem, revision::Is, rollout_status::RolloutStatus, works_by_set::WorkCounts};
+use super::{
+    desired_state::PlacementProblem, revision::TemplateInUse, rollout_status::RolloutStatus, works_by_set::WorkCounts,
+};
+
+/// The set as it is and with the status that it is to have: without its template, which is no part of that and may be
+/// large.
+pub fn before_and_after(
+    set: &ManifestWorkReplicaSet,
+    rollout: &RolloutStatus,
+    counts: &[WorkCounts],
+    now: Timestamp,
+) -> (ManifestWorkReplicaSet, ManifestWorkReplicaSet) {
+    let old = ManifestWorkReplicaSet {
+        metadata: set.metadata.clone(),
+        spec: Default::default(),
+        status: set.status.clone(),
+    };
+    let new = ManifestWorkReplicaSet {
+        status: Some(status(set, rollout, counts, now)),
+        ..old.clone()
+    };
+    (old, new)
+}
 
 /// The whole status, given the works of each placement.
 pub fn status(
@@ -145,15 +167,15 @@ fn rolled_out(rollout: &RolloutStatus, all: &WorkCounts) -> ConditionUpdate {
     let is_missing = rollout.places.iter().any(|it| it.problem.is_some());
     let is_done = usize::try_from(all.succeeded) == Ok(rollout.clusters) && !rollout.waits && !is_missing;
     let back = match rollout.is {
-        Is::Present => String::new(),
-        Is::Before(_) => format!("rolled back to the template before, as {} says", annotations::ROLL_BACK),
-        Is::Unknown => format!("{} has nothing to go back to", annotations::ROLL_BACK),
-        Is::Unkept => format!(
+        TemplateInUse::Present => String::new(),
+        TemplateInUse::Before(_) => format!("rolled back to the template before, as {} says", annotations::ROLL_BACK),
+        TemplateInUse::Unknown => format!("{} has nothing to go back to", annotations::ROLL_BACK),
+        TemplateInUse::Unkept => format!(
             "{} is held up, and nothing changes: the hub has no right to keep ControllerRevisions",
             annotations::ROLL_BACK
         ),
     };
-    let is_paused = rollout.is_paused && rollout.is != Is::Unkept;
+    let is_paused = rollout.is_paused && rollout.is != TemplateInUse::Unkept;
     let message = match (is_paused && !is_done, back.is_empty()) {
         (false, _) => back,
         (true, true) => format!("paused, as {} says", annotations::ROLLOUT_PAUSED),

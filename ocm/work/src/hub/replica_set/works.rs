@@ -1,8 +1,8 @@
 //! Every cluster that the placements of a ManifestWorkReplicaSet choose has its work, when it is its turn.
 //!
 //! Reads: ManifestWorkReplicaSets, their works, Placements, PlacementDecisions, ControllerRevisions.
-//! Writes: the works, the ControllerRevisions and the finalizer of the set. Never: a status; a work that does not have the
-//! set's label, also if it has the name of ours; more clusters under way than the strategy allows.
+//! Writes: the works, the ControllerRevisions and the finalizer of the set. Never: a status; a work that does not have
+//! the set's label, also if it has the name of ours; more clusters under way than the strategy allows.
 //! Upstream: ocm `manifestworkreplicasetcontroller`, finalize and deploy reconcilers; [`super`] says where we differ.
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use ocm_api::{
     cluster::{Placement, PlacementDecision},
     finalizers,
-    work::{ManifestWork, ManifestWorkReplicaSet},
+    work::{GROUP as WORK, ManifestWork, ManifestWorkReplicaSet},
 };
 use ocm_reconcile::{
     Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, Watches, async_trait, cache::split_key, rbac::Right,
@@ -22,7 +22,7 @@ use super::{
     names, revision,
     rollout_status::{RolloutStatus, RolloutStatuses},
     rounds,
-    works_by_set::{WorkChange, WorksBySet},
+    works_by_set::WorksBySet,
     writes,
 };
 
@@ -59,52 +59,21 @@ impl Reconciler for ReplicaSetWorks {
     const WORKERS: usize = 4;
     const AT_ONCE: usize = 64;
     const RIGHTS: &'static [Right] = &[
-        Right::new(
-            ManifestWork::GROUP,
-            "manifestworks",
-            "create delete patch",
-            "Works of sets,",
-        ),
-        Right::new(
-            ManifestWork::GROUP,
-            "manifestworkreplicasets",
-            "patch",
-            "held by a finalizer,",
-        ),
-        Right::new(
-            "apps",
-            "controllerrevisions",
-            "create delete patch",
-            "and what they said before.",
-        ),
+        Right::new(WORK, "manifestworks", "create delete patch", "Works of sets,"),
+        Right::new(WORK, "manifestworkreplicasets", "patch", "held by a finalizer,"),
+        Right::new("apps", "controllerrevisions", "create delete patch", "and templates."),
     ];
     type Seen = Seen;
 
     fn watches(&self, watches: &mut Watches) {
-        let (of_placement, of_decision) = (self.sets.clone(), self.sets.clone());
-        let (met, waiting, by_set) = (self.statuses.clone(), self.statuses.clone(), self.by_set.clone());
         watches
             .wakes(&self.sets, concerned::itself)
-            .wakes(&self.works, move |old, new| concerned::in_whose_way(&met, old, new))
-            .wakes(&self.placements, move |old, new| {
-                concerned::of_placement(&of_placement, old, new)
-            })
-            .wakes(&self.decisions, move |old, new| {
-                concerned::of_decision(&of_decision, old, new)
-            })
-            .wakes(&self.revisions, concerned::of_revision)
+            .wakes(&self.works, concerned::in_whose_way(&self.statuses))
+            .wakes(&self.placements, concerned::by_placement(&self.sets))
+            .wakes(&self.decisions, concerned::by_decision(&self.sets))
+            .wakes(&self.revisions, concerned::by_revision)
             .if_allowed(&self.revisions)
-            .signal(
-                "a work that is not as its set wants it, or lets the next one begin",
-                move |queue| {
-                    let queue = queue.clone();
-                    by_set.listen(move |key, change| {
-                        if change == WorkChange::Content || change == WorkChange::Rollout && waiting.waits(key) {
-                            queue.add(key);
-                        }
-                    });
-                },
-            );
+            .signal("the works of a set", concerned::by_work(&self.by_set, &self.statuses));
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
@@ -117,9 +86,9 @@ impl Reconciler for ReplicaSetWorks {
         };
         if let Some(set) = seen.set.as_deref() {
             let decisions = self.decisions.list_in(namespace);
-            let chosen =
-                |name: &String| PlacementWithDecisions::of(self.placements.get(namespace, name), &decisions, name);
-            seen.placements = set.spec.placement_refs.iter().map(|it| chosen(&it.name)).collect();
+            let names = set.spec.placement_refs.iter().map(|it| it.name.as_str());
+            let chosen = names.map(|it| PlacementWithDecisions::of(self.placements.get(namespace, it), &decisions, it));
+            seen.placements = chosen.collect();
             seen.members = self.by_set.members(&names::label_value(set));
             seen.revisions = self.revisions.is_synced().then(|| self.revisions.list_in(namespace));
             seen.strangers = self

@@ -1,5 +1,5 @@
-//! The works of every ManifestWorkReplicaSet, by set, with counters: what a change of one work costs does not depend on how
-//! many others there are.
+//! The works of every ManifestWorkReplicaSet, by set, with counters: what a change of one work costs does not depend on
+//! how many others there are.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{labels, work::ManifestWork};
-use ocm_reconcile::{Cache, Caches};
+use ocm_reconcile::{Cache, Caches, Queue};
 use parking_lot::{Mutex, RwLock};
 use placement::rollout::{Existing, Status};
 
@@ -162,6 +162,12 @@ impl WorksBySet {
         self.listeners.write().push(Box::new(listener));
     }
 
+    /// Adds to `queue` the key of each set of which a work changes.
+    pub fn subscribe(&self, queue: &Queue) {
+        let queue = queue.clone();
+        self.listen(move |key, _| queue.add(key));
+    }
+
     fn changed(&self, old: Option<&Arc<ManifestWork>>, new: Option<&Arc<ManifestWork>>, now: Timestamp) {
         let set = |work: &Arc<ManifestWork>| names::label_of(work).map(str::to_owned);
         let (before, after) = (old.and_then(set), new.and_then(set));
@@ -203,8 +209,8 @@ impl WorksBySet {
         sets.get(label).and_then(of).unwrap_or_default()
     }
 
-    /// A server that was given `wanted` has `answered`: whoever says the one says the other from now on. Otherwise a server
-    /// that knows less fields than we do, or fills some in, would be given the same thing for ever.
+    /// A server that was given `wanted` has `answered`: whoever says the one says the other from now on. Otherwise a
+    /// server that knows less fields than we do, or fills some in, would be given the same thing for ever.
     pub fn answered(&self, label: &str, wanted: Fingerprint, answered: Fingerprint) {
         if wanted == answered {
             return;

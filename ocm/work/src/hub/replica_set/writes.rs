@@ -1,7 +1,7 @@
 //! Which works of a ManifestWorkReplicaSet are made, changed and removed in one round of a run: plain functions.
 //!
-//! A round is a bounded number of writes, so that no number of clusters makes a plan large. A plan that wants to be looked at
-//! again at once has more to write.
+//! A round is a bounded number of writes, so that no number of clusters makes a plan large. A plan that wants to be
+//! looked at again at once has more to write.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,8 +24,8 @@ use super::{
     works_by_set::Member,
 };
 
-/// Writes of one round. Enough to keep [`AT_ONCE`](ocm_reconcile::Reconciler::AT_ONCE) of them under way, few enough that the
-/// objects of a plan are no matter.
+/// Writes of one round. Enough to keep [`AT_ONCE`](ocm_reconcile::Reconciler::AT_ONCE) of them under way, few enough
+/// that the objects of a plan are no matter.
 pub(super) const ROUND: usize = 256;
 
 /// The works that are wanted and those that nobody asks for any more.
@@ -249,8 +249,8 @@ impl<'s> Round<'s> {
         }
     }
 
-    /// Without a resourceVersion, for the agent writes its status all the time, and what is patched here is ours alone; but
-    /// with the uid, as another work of the name would be somebody else's.
+    /// Without a resourceVersion, for the agent writes its status all the time, and what is patched here is ours alone;
+    /// but with the uid, as another work of the name would be somebody else's.
     fn patch(&mut self, kept: &Member, spec: Option<Value>, metadata: Option<Value>) {
         let mut patch: BTreeMap<&str, Value> = BTreeMap::new();
         let mut metadata = metadata.unwrap_or_else(|| json!({}));

@@ -70,8 +70,8 @@ fn parsed<K: DeserializeOwned>(object: &DynamicObject) -> Option<K> {
     serde_json::from_value(serde_json::to_value(object).ok()?).ok()
 }
 
-/// Whether a server that answered something else than it was given would answer the same again: what was made new says so at
-/// once; what was changed, when the change changed nothing, for otherwise somebody else may have been at it.
+/// Whether a server that answered something else than it was given would answer the same again: what was made new says
+/// so at once; what was changed, when the change changed nothing, for otherwise somebody else may have been at it.
 fn is_final(step: &Step, answered: Fingerprint, seen: &Seen) -> bool {
     match step {
         Step::Create { .. } => true,
