@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use webhooks::reviews;
-use work::hub::admission::Rules;
+use work::hub::admission::AdmissionOptions;
 
 use crate::{api, read::Values};
 
@@ -37,7 +37,7 @@ pub async fn registration(values: Values) -> Result<()> {
 
 /// `work webhook-server`.
 pub async fn work(values: Values) -> Result<()> {
-    let rules = Rules {
+    let rules = AdmissionOptions {
         manifests_bytes_max: usize::try_from(values.number("manifestLimit")).unwrap_or_default(),
         nil_executor_is_checked: values.gate("NilExecutorValidating"),
         replica_sets_are_taken: values.gate("ManifestWorkReplicaSet"),

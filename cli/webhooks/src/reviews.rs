@@ -58,7 +58,7 @@ pub fn of_clusters(hub: Client, default_sets: bool) -> Arc<dyn Pages> {
 }
 
 /// What `work webhook-server` answers: who may write works.
-pub fn of_works(hub: Client, rules: of_works::Rules) -> Arc<dyn Pages> {
+pub fn of_works(hub: Client, rules: of_works::AdmissionOptions) -> Arc<dyn Pages> {
     let rules = Rules::Works(rules);
     Arc::new(Reviews { hub, rules })
 }
@@ -129,7 +129,7 @@ struct Reviews {
 
 enum Rules {
     Clusters { default_sets: bool },
-    Works(of_works::Rules),
+    Works(of_works::AdmissionOptions),
 }
 
 /// Why a write is not let in.
@@ -232,9 +232,9 @@ impl Reviews {
             }
             (Rules::Works(rules), path) => {
                 let operation = if is_update {
-                    of_works::Operation::Update
+                    of_works::WorkOperation::Update
                 } else {
-                    of_works::Operation::Create
+                    of_works::WorkOperation::Create
                 };
                 let check = if path == VALIDATE_WORK {
                     of_works::check_finalizers(user, &subject.groups, object, old)?;

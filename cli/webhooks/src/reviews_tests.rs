@@ -88,7 +88,7 @@ fn by_agent(object: &Value, old: &Value, subresource: &str) -> Value {
 #[tokio::test]
 async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
     let clusters = reviews(Rules::Clusters { default_sets: true });
-    let works = reviews(Rules::Works(of_works::Rules::default()));
+    let works = reviews(Rules::Works(of_works::AdmissionOptions::default()));
     let said = |status: &str| {
         json!({
             "type": "HubAcceptedManagedCluster", "status": status, "reason": "R", "message": "",
@@ -245,7 +245,7 @@ async fn what_cannot_be_asked_about_is_refused_as_upstream_refuses_it() {
     let prefix = "managedclusters/accept.cluster.open-cluster-management.io \"c\" is forbidden: ";
     assert!(said.starts_with(prefix) && said.len() > prefix.len(), "{said}");
 
-    let of_works = reviews(Rules::Works(of_works::Rules::default()));
+    let of_works = reviews(Rules::Works(of_works::AdmissionOptions::default()));
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}}});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
     let work = json!({
@@ -264,7 +264,7 @@ async fn what_cannot_be_asked_about_is_refused_as_upstream_refuses_it() {
 
 #[tokio::test]
 async fn a_work_that_cannot_be_applied_is_refused_in_upstreams_words() {
-    let reviews = reviews(Rules::Works(of_works::Rules::default()));
+    let reviews = reviews(Rules::Works(of_works::AdmissionOptions::default()));
     let work = json!({"metadata": {"namespace": "c", "name": "w"}, "spec": {"workload": {"manifests": []}}});
     let answer = reviews
         .answer(asked("POST", VALIDATE_WORK, reviewed(&work, None)))

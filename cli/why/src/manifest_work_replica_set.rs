@@ -1,6 +1,6 @@
 //! What a ManifestWorkReplicaSet waits for: the hub's own rules, asked about what is on the hub now.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use client::connect::Target;
@@ -13,10 +13,9 @@ use ocm_api::{
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
 use work::hub::replica_set::{
-    desired_state::{Chosen, Seen, of_placement},
-    explain,
-    fleet::Member,
-    names,
+    desired_state::{PlacementWithDecisions, Seen},
+    explain, names,
+    works_by_set::Member,
 };
 
 /// Sentences about the whole set, then one about each cluster that is not done, or about this one.
@@ -49,11 +48,7 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Seen> {
     let mut seen = Seen {
         now: Timestamp::now(),
         set: set.map(Arc::new),
-        placements: Vec::new(),
-        members: Vec::new(),
-        revisions: None,
-        strangers: BTreeSet::new(),
-        failed: BTreeSet::new(),
+        ..Seen::default()
     };
     let Some(set) = seen.set.clone() else {
         return Ok(seen);
@@ -67,10 +62,9 @@ async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Seen> {
         let placement = placements.get_opt(&it.name).await;
         let placement =
             placement.map_err(|error| hub.explain(&format!("could not get placement {}", it.name), &error))?;
-        seen.placements.push(Chosen {
-            placement: placement.map(Arc::new),
-            decisions: of_placement(&decisions, &it.name),
-        });
+        let placement = placement.map(Arc::new);
+        seen.placements
+            .push(PlacementWithDecisions::of(placement, &decisions, &it.name));
     }
     if names::refusal(&set).is_none() {
         let its = format!("{}={}", labels::MANIFEST_WORK_REPLICA_SET, names::label_value(&set));

@@ -11,7 +11,7 @@ use ocm_addon_sdk::{
     deploy::AddOnWorks,
     hub::{self as sdk, Manager},
 };
-use ocm_reconcile::{Caches, Clients, Queue, Running, controller::start_all};
+use ocm_reconcile::{Caches, Clients, Controller, Queue, Running, controller::start_all};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -38,78 +38,62 @@ impl Component {
     pub const ALL: [Self; 4] = [Self::Registration, Self::Work, Self::Placement, Self::AddOns];
 }
 
-/// Starts what belongs to a part: each controller when the watches that it reads have arrived.
-pub fn start(watches: &Watches, component: Component, options: &Options) -> Vec<Running> {
-    let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
+/// The caches of a hub: one watch per kind, whoever reads it. Each starts when the first controller asks for it.
+pub fn caches(client: Client, cancel: CancellationToken) -> Caches {
+    Caches::new(client, cancel).shaped(work::hub::replica_set::sharing::shape())
+}
+
+/// The controllers of a part. Add-ons have more, which come and go with the add-ons that run in the process: those of
+/// [`ocm_addon_sdk::hub::Manager`].
+pub fn controllers(caches: &Caches, component: Component, options: &Options) -> Vec<Controller> {
     match component {
         Component::Registration => {
-            let mut controllers = addon::hub::of_clusters(&watches.caches);
-            controllers.extend(registration::hub::controllers(&watches.caches, options.registration.clone()));
-            start_all(controllers, &Clients::hub(client), &cancel)
+            let mut controllers = registration::hub::controllers(caches, options.registration.clone());
+            controllers.extend(addon::hub::of_clusters(caches));
+            controllers
         }
-        Component::Work => {
-            let starting = work::hub::controllers(client, watches.of_works(), options.works, cancel.clone());
-            vec![later(starting, cancel)]
-        }
-        Component::Placement => {
-            let controllers = placement::hub::controllers(&watches.caches);
-            start_all(controllers, &Clients::hub(client), &cancel)
-        }
-        Component::AddOns => add_ons(watches, options),
+        Component::Work => work::hub::controllers(caches, options.works),
+        Component::Placement => placement::hub::controllers(caches),
+        Component::AddOns => addon::hub::controllers(caches),
     }
 }
 
-/// What starts when it can, as one.
-fn later(starting: impl Future<Output = Vec<Running>> + Send + 'static, cancel: CancellationToken) -> Running {
+/// Starts what belongs to a part: each controller when the watches that it reads have arrived. They end with the caches.
+pub fn start(client: &Client, caches: &Caches, component: Component, options: &Options) -> Vec<Running> {
+    let clients = Clients::hub(client.clone());
+    let mut running = start_all(controllers(caches, component, options), &clients, caches.cancel_token());
+    if component == Component::AddOns {
+        running.push(add_ons(client.clone(), caches.clone(), options.clone()));
+    }
+    running
+}
+
+/// The manager of the add-ons of this process, and what adds those that are made of templates to it, as one: the manager asks the
+/// hub first who it is, and nobody else waits for the answer.
+fn add_ons(client: Client, caches: Caches, options: Options) -> Running {
     let queue = Queue::awaiting();
-    let latch = queue.clone();
+    let begun = queue.clone();
     let finished = tokio::spawn(async move {
-        let started = tokio::select! {
-            () = cancel.cancelled() => Vec::new(),
-            started = starting => started,
+        let Some(manager) = manager(&client, &caches, &options).await else {
+            return begun.begin();
         };
-        for it in &started {
-            it.queue.begun().await;
-        }
-        latch.begin();
-        for it in started {
-            // It can only have panicked, which was told.
-            let _ = it.finished.await;
-        }
+        let templates = Arc::new(InManager::new(manager.clone()));
+        let templates = addon::hub::of_templates(&caches, templates);
+        let templates = templates.start(Clients::hub(client), caches.cancel_token().clone());
+        manager.begun().await;
+        templates.queue.begun().await;
+        begun.begin();
+        manager.finished().await;
+        // It can only have panicked, which was told.
+        let _ = templates.finished.await;
     });
     Running { queue, finished }
 }
 
-fn add_ons(watches: &Watches, options: &Options) -> Vec<Running> {
-    let (client, cancel) = (watches.client.clone(), watches.cancel.clone());
-    let caches = watches.caches.clone();
-    let clients = Clients::hub(client.clone());
-    let mut running = start_all(addon::hub::controllers(&caches), &clients, &cancel);
-    // What runs add-ons asks the hub first who it is; the others do not wait for the answer.
-    let (watched, options, ends) = (watches.caches.clone(), options.clone(), cancel.clone());
-    let starting = async move {
-        let Some(manager) = manager(&client, &watched, &options, &ends).await else {
-            return Vec::new();
-        };
-        let templates = Arc::new(InManager::new(manager.clone()));
-        let templates = addon::hub::of_templates(&caches, templates).start(clients, ends);
-        manager.begun().await;
-        let finished = tokio::spawn(async move { manager.finished().await });
-        vec![
-            templates,
-            Running {
-                queue: Queue::new(),
-                finished,
-            },
-        ]
-    };
-    running.push(later(starting, cancel));
-    running
-}
-
 /// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None` when
 /// the hub stops before it has said who it is.
-async fn manager(client: &Client, caches: &Caches, options: &Options, cancel: &CancellationToken) -> Option<Manager> {
+async fn manager(client: &Client, caches: &Caches, options: &Options) -> Option<Manager> {
+    let cancel = caches.cancel_token();
     // The process has all works anyway.
     AddOnWorks::among_all(caches);
     let of_sdk = match &options.authorities {
@@ -136,34 +120,45 @@ async fn manager(client: &Client, caches: &Caches, options: &Options, cancel: &C
     Some(manager)
 }
 
-/// One watch per kind, whoever reads it. Each starts when the first part asks for it.
-pub struct Watches {
-    client: Client,
-    cancel: CancellationToken,
-    caches: Caches,
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
 
-impl Watches {
-    /// None yet. Those that are started end with `cancel`.
-    pub fn new(client: Client, cancel: CancellationToken) -> Self {
-        let caches = Caches::new(client.clone(), cancel.clone());
-        Self {
-            client,
-            cancel,
-            caches: caches.shaped(work::hub::replica_set::sharing::shape()),
+    use ocm_reconcile::StatusField;
+
+    use super::*;
+
+    fn all() -> Vec<Controller> {
+        let caches = Caches::unfed();
+        let options = Options::default();
+        Component::ALL
+            .into_iter()
+            .flat_map(|it| controllers(&caches, it, &options))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn every_controller_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = all().iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), all().len());
+    }
+
+    #[tokio::test]
+    async fn a_status_field_has_one_author_or_says_why_not() {
+        let mut authors: BTreeMap<String, Vec<(&str, StatusField)>> = BTreeMap::new();
+        let controllers = all();
+        for controller in &controllers {
+            for field in controller.status {
+                authors
+                    .entry(field.to_string())
+                    .or_default()
+                    .push((controller.name, *field));
+            }
         }
-    }
-
-    /// All of them.
-    pub fn caches(&self) -> &Caches {
-        &self.caches
-    }
-
-    fn of_works(&self) -> work::hub::Shared {
-        work::hub::Shared {
-            works: self.caches.of(),
-            placements: self.caches.of(),
-            decisions: self.caches.of(),
+        assert!(authors.len() > 10, "{authors:?}");
+        for (field, authors) in authors {
+            let explained = authors.iter().all(|(_, it)| !it.shared.is_empty());
+            assert!(authors.len() == 1 || explained, "{field} is written by {authors:?}");
         }
     }
 }

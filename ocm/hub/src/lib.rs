@@ -32,7 +32,7 @@ pub struct Options {
     pub authorities: Option<String>,
 }
 
-pub use controllers::{Component, Watches};
+pub use controllers::Component;
 
 /// A hub that runs.
 pub struct Hub {
@@ -44,12 +44,11 @@ pub struct Hub {
 /// Puts in place what the hub needs on its API server, and starts the controllers. They end with `cancel`.
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
     prepare(&client).await?;
-    let watches = Watches::new(client, cancel);
-    let parts = Component::ALL.map(|it| controllers::start(&watches, it, &options));
+    let caches = controllers::caches(client.clone(), cancel);
+    let parts = Component::ALL.map(|it| controllers::start(&client, &caches, it, &options));
     let running: Vec<Running> = parts.into_iter().flatten().collect();
     // Its kinds are all there, and a hub that is started works.
     join_all(running.iter().map(|it| it.queue.begun())).await;
-    let caches = watches.caches().clone();
     Ok(Hub { caches, running })
 }
 
@@ -62,8 +61,8 @@ pub async fn prepare(client: &Client) -> Result<(), InstallError> {
 /// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody puts there; what waits
 /// for a kind says so in [`ocm_reconcile::awaited`].
 pub async fn run_component(client: Client, component: Component, options: &Options, cancel: CancellationToken) {
-    let watches = Watches::new(client, cancel);
-    let running = controllers::start(&watches, component, options);
+    let caches = controllers::caches(client.clone(), cancel);
+    let running = controllers::start(&client, &caches, component, options);
     join_all(running.into_iter().map(|it| it.finished)).await;
 }
 

@@ -8,8 +8,8 @@ use ocm_api::{
     work::{ManifestCondition, ManifestWork},
 };
 
-/// The sentences for `drover why manifestwork NAMESPACE/NAME`. `cluster_available` is what the ManagedCluster says, or nothing
-/// when there is no such cluster.
+/// The sentences for `drover why manifestwork NAMESPACE/NAME`. `cluster_available` is what the ManagedCluster says, or
+/// nothing when there is no such cluster.
 pub fn sentences(work: &ManifestWork, cluster_available: Option<condition::Status>, now: Timestamp) -> Vec<String> {
     let mut said = Vec::new();
     let cluster = work.metadata.namespace.as_deref().unwrap_or_default();

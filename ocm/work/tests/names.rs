@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use work::agent::{
-    manifest::{self, Key},
-    objects::Objects,
+    manifest::{self, ObjectKey},
+    objects::WatchedObjects,
     strategy,
 };
 use world::{World, config_map};
@@ -109,9 +109,9 @@ fn recording() -> (Client, Arc<Mutex<Vec<String>>>) {
 }
 
 /// Reads and writes the object as the agent does, and tells the paths.
-async fn paths_of(key: &Key) -> Vec<String> {
+async fn paths_of(key: &ObjectKey) -> Vec<String> {
     let (client, paths) = recording();
-    let objects = Objects::new(client.clone(), Queue::new(), CancellationToken::new());
+    let objects = WatchedObjects::new(client.clone(), Queue::new(), CancellationToken::new());
     objects.fetch("web", key).await.ok();
     let target = || strategy::target(key, "ConfigMap");
     let object =
@@ -207,7 +207,7 @@ proptest! {
         let raw = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
         let is_read = manifest::parse(0, &raw).is_ok();
         prop_assume!(!name.is_empty() && !namespace.is_empty());
-        let key = Key { version: "v1".into(), resource: "configmaps".into(), namespace: namespace.clone(), name: name.clone(), ..Key::default() };
+        let key = ObjectKey { version: "v1".into(), resource: "configmaps".into(), namespace: namespace.clone(), name: name.clone(), ..ObjectKey::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let paths = runtime.block_on(paths_of(&key));
         prop_assert_eq!(paths.len(), 5, "{:?}", paths);

@@ -11,11 +11,11 @@ use ocm_api::{
     condition, labels,
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
-use ocm_reconcile::{Cache, Running, cache::Watching};
+use ocm_reconcile::{Cache, Caches, Clients, Running, controller::start_all};
 use serde_json::{Value, json};
 use testkit::{World, wait};
 use tokio_util::sync::CancellationToken;
-use work::hub::{Options, Shared, controllers, replica_set::sharing::shape};
+use work::hub::{Options, controllers, replica_set::sharing::shape};
 
 struct Hub {
     world: World,
@@ -48,18 +48,10 @@ impl Hub {
     async fn run(&mut self) {
         self.cancel = CancellationToken::new();
         let client = self.world.hub.client();
-        self.works = Cache::start_shaped(
-            Api::all(client.clone()),
-            Watching::default(),
-            self.cancel.clone(),
-            shape(),
-        );
-        let shared = Shared {
-            works: self.works.clone(),
-            placements: Cache::start(Api::all(client.clone()), self.cancel.clone()),
-            decisions: Cache::start(Api::all(client.clone()), self.cancel.clone()),
-        };
-        self.running = controllers(client, shared, Options::default(), self.cancel.clone()).await;
+        let caches = Caches::new(client.clone(), self.cancel.clone()).shaped(shape());
+        self.works = caches.of();
+        let controllers = controllers(&caches, Options::default());
+        self.running = start_all(controllers, &Clients::hub(client), &self.cancel);
     }
 
     async fn restart(&mut self) {

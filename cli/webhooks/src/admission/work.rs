@@ -4,7 +4,7 @@ use kube_api::admission::{Admission, AdmissionOperation as Verb, Review};
 use kube_store::status::Status;
 use ocm_reconcile::access;
 use serde_json::Value;
-use work::hub::admission::{self, Operation, Rules};
+use work::hub::admission::{self, AdmissionOptions, WorkOperation};
 
 use super::{asked_of, refusal};
 
@@ -18,12 +18,12 @@ const REPLICA_SET_WEBHOOK: &str = "manifestworkreplicasetvalidators.admission.wo
 
 /// The rules.
 pub struct Work {
-    rules: Rules,
+    rules: AdmissionOptions,
 }
 
 impl Work {
     /// The same inside the server.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: AdmissionOptions) -> Self {
         Self { rules }
     }
 }
@@ -40,8 +40,8 @@ impl Admission for Work {
     fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<String>, Status> {
         let operation = match review.operation {
             _ if !review.subresource.is_empty() => return Ok(vec![]),
-            Verb::Create => Operation::Create,
-            Verb::Update => Operation::Update,
+            Verb::Create => WorkOperation::Create,
+            Verb::Update => WorkOperation::Update,
             Verb::Delete => return Ok(vec![]),
         };
         let may = |asked: &access::Attributes| (review.may)(&asked_of(asked));

@@ -14,10 +14,7 @@ use super::{
     },
     warnings,
 };
-use crate::table::{
-    cells,
-    duration::since,
-};
+use crate::table::{cells, duration::since};
 use jiff::Timestamp;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};

@@ -29,7 +29,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether the object says what the manifest says, metadata included. `status` is the cluster's to write and is not compared.
+/// Whether the object says what the manifest says, metadata included. `status` is the cluster's to write and is not
+/// compared.
 pub fn agrees(live: &Value, manifest: &Value) -> bool {
     let Some(fields) = manifest.as_object() else {
         return false;
@@ -108,8 +109,8 @@ pub fn appliers(live: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|it| it["manager"].as_str())
 }
 
-/// Puts into `body` what this manager has applied to the object and these claims still ask for: what an apply leaves out is
-/// taken away, whoever asked for it under this manager.
+/// Puts into `body` what this manager has applied to the object and these claims still ask for: what an apply leaves
+/// out is taken away, whoever asked for it under this manager.
 pub fn keep(body: &mut Value, live: &Value, manager: &str, claims: &[&Value]) {
     for entry in entries(live, manager) {
         graft(body, live, &entry["fieldsV1"], claims);

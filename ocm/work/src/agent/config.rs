@@ -3,7 +3,7 @@
 
 use ocm_api::work::{ConditionRule, FeedbackRule, ManifestConfigOption, UpdateStrategy, UpdateStrategyType};
 
-use super::manifest::Key;
+use super::manifest::ObjectKey;
 
 /// What a work says about one object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ impl Config {
 }
 
 /// Joins the entries that match: of each part the first entry that has it counts.
-pub fn find(configs: &[ManifestConfigOption], key: &Key) -> Config {
+pub fn find(configs: &[ManifestConfigOption], key: &ObjectKey) -> Config {
     let mut config = Config::default();
     let mut strategy = None;
     for entry in configs {
@@ -82,8 +82,8 @@ mod tests {
         }
     }
 
-    fn key(name: &str) -> Key {
-        Key {
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
             group: "apps".into(),
             version: "v1".into(),
             resource: "deployments".into(),
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(
             find(
                 &configs,
-                &Key {
+                &ObjectKey {
                     group: String::new(),
                     ..key("web")
                 }

@@ -1,5 +1,5 @@
-//! Which resource serves a kind, asked of the cluster one group version at a time and remembered.
-//! Upstream keeps a whole RESTMapper; a work names its versions exactly, so one small list per version in use is enough.
+//! Which resource serves a kind, asked of the cluster one group version at a time and remembered. Upstream keeps a
+//! whole RESTMapper; a work names its versions exactly, so one small list per version in use is enough.
 
 use std::{
     collections::HashMap,
@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use super::manifest::{Gvk, Resource};
 
-/// How soon a group version that lacks a kind may be asked for again. A custom kind is served moments after its definition
-/// was applied, and the question is cheap.
+/// How soon a group version that lacks a kind may be asked for again. A custom kind is served moments after its
+/// definition was applied, and the question is cheap.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Why a kind has no resource.

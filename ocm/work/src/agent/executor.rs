@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     grants::Grants,
-    manifest::{Gvk, Key, api_version},
+    manifest::{Gvk, ObjectKey, api_version},
     strategy,
 };
 
@@ -34,27 +34,27 @@ pub const REFUSED_FOR: Duration = Duration::from_secs(60);
 
 /// Why a manifest may not be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ExecutorRefusal {
     /// The executor lacks a right; it may be granted later.
     NotAllowed(String),
     /// The work does not name an executor we can check, or the check failed.
     Unchecked(String),
 }
 
-impl Refusal {
+impl ExecutorRefusal {
     /// What the manifest's condition says.
     pub fn message(&self) -> &str {
         match self {
-            Refusal::NotAllowed(text) | Refusal::Unchecked(text) => text,
+            ExecutorRefusal::NotAllowed(text) | ExecutorRefusal::Unchecked(text) => text,
         }
     }
 }
 
 /// What one manifest needs of an executor.
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub struct PermissionRequest<'a> {
     pub gvk: &'a Gvk,
-    pub key: &'a Key,
+    pub key: &'a ObjectKey,
     /// Whether the object goes with the work, so that the right to delete is needed too.
     pub owned: bool,
     /// The manifest, for the escalation check.
@@ -81,11 +81,13 @@ pub fn verbs(owned: bool) -> &'static [&'static str] {
 }
 
 /// The executor as the API server of the cluster sees it.
-pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
+pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, ExecutorRefusal> {
     // Only this type exists today; upstream's message for another one is kept for the day there is one.
     let ManifestWorkExecutorSubjectType::ServiceAccount = executor.subject.r#type;
     let Some(account) = &executor.subject.service_account else {
-        return Err(Refusal::Unchecked("the executor service account is nil".to_owned()));
+        return Err(ExecutorRefusal::Unchecked(
+            "the executor service account is nil".to_owned(),
+        ));
     };
     // A colon would make it another account, and what else is no name tears a header apart.
     let is_name = |it: &str| {
@@ -95,7 +97,7 @@ pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
                 .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it))
     };
     if !is_name(&account.namespace) || !is_name(&account.name) {
-        return Err(Refusal::Unchecked(format!(
+        return Err(ExecutorRefusal::Unchecked(format!(
             "the executor service account {:?} in namespace {:?} is no name of one",
             account.name, account.namespace
         )));
@@ -112,7 +114,7 @@ pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, Refusal> {
 }
 
 /// Whether a manifest could grant rights, so that the executor must hold them itself.
-pub fn grants_rights(key: &Key) -> bool {
+pub fn grants_rights(key: &ObjectKey) -> bool {
     key.group == "rbac.authorization.k8s.io"
         && matches!(
             key.resource.as_str(),
@@ -120,7 +122,8 @@ pub fn grants_rights(key: &Key) -> bool {
         )
 }
 
-/// What the API server says of who may not speak for somebody else, in the older words and in those of constrained impersonation.
+/// What the API server says of who may not speak for somebody else, in the older words and in those of constrained
+/// impersonation.
 const CANNOT_IMPERSONATE: &str = "cannot impersonate";
 
 /// Why an API server did not let the executor make the object. Upstream says of every refusal that it is an escalation.
@@ -133,8 +136,8 @@ fn reason(refusal: &str) -> String {
 }
 
 /// Upstream's sentence for a denial, with its reason if there is more to say.
-pub fn not_allowed(key: &Key, reason: Option<&str>) -> Refusal {
-    let Key {
+pub fn not_allowed(key: &ObjectKey, reason: Option<&str>) -> ExecutorRefusal {
+    let ObjectKey {
         group,
         resource,
         namespace,
@@ -142,15 +145,15 @@ pub fn not_allowed(key: &Key, reason: Option<&str>) -> Refusal {
         ..
     } = key;
     let reason = reason.map(|it| format!(", error: {it}")).unwrap_or_default();
-    Refusal::NotAllowed(format!(
+    ExecutorRefusal::NotAllowed(format!(
         "not allowed to apply the resource {group} {resource}, {namespace} {name}{reason}, will try again in 1m0s"
     ))
 }
 
-type Question = (String, Key, bool, Option<i64>);
+type Question = (String, ObjectKey, bool, Option<i64>);
 
 /// An answer, when it was given, and how often the rights had changed before it was asked for.
-type Answer = (Instant, u64, Result<(), Refusal>);
+type Answer = (Instant, u64, Result<(), ExecutorRefusal>);
 
 /// Asks the cluster, and remembers the answers until rights change, and not for long.
 pub struct Executors {
@@ -177,9 +180,14 @@ impl Executors {
     }
 
     /// Whether the executor may apply this manifest.
-    pub async fn permit(&self, executor: &ManifestWorkExecutor, request: Wish<'_>) -> Result<(), Refusal> {
+    pub async fn permit(
+        &self,
+        executor: &ManifestWorkExecutor,
+        request: PermissionRequest<'_>,
+    ) -> Result<(), ExecutorRefusal> {
         let subject = subject(executor)?;
-        // Whether it would be an escalation depends on what is in it, which no other manifest of this name has to share.
+        // Whether it would be an escalation depends on what is in it, which no other manifest of this name has to
+        // share.
         if grants_rights(request.key) {
             return self.ask(&subject, &request).await;
         }
@@ -200,13 +208,13 @@ impl Executors {
         let answer = self.ask(&subject, &request).await;
         let mut answers = self.answers.lock();
         answers.retain(|_, it| stands(it));
-        if !matches!(answer, Err(Refusal::Unchecked(_))) {
+        if !matches!(answer, Err(ExecutorRefusal::Unchecked(_))) {
             answers.insert(question, (Instant::now(), epoch, answer.clone()));
         }
         answer
     }
 
-    async fn ask(&self, subject: &Subject, request: &Wish<'_>) -> Result<(), Refusal> {
+    async fn ask(&self, subject: &Subject, request: &PermissionRequest<'_>) -> Result<(), ExecutorRefusal> {
         let key = request.key;
         let questions = verbs(request.owned).iter().map(|verb| async move {
             let attributes = Attributes {
@@ -221,7 +229,7 @@ impl Executors {
         });
         let answers = try_join_all(questions)
             .await
-            .map_err(|error| Refusal::Unchecked(error.to_string()))?;
+            .map_err(|error| ExecutorRefusal::Unchecked(error.to_string()))?;
         if !answers.into_iter().all(|it| it) {
             return Err(not_allowed(key, None));
         }
@@ -232,15 +240,21 @@ impl Executors {
             Ok(()) => Ok(()),
             // The write will be one into what is there: see `permit_write`.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(Refusal::Unchecked(error.to_string())),
+            Err(error) => Err(ExecutorRefusal::Unchecked(error.to_string())),
         }
     }
 
     /// Whether the executor itself could make this write of something that grants rights.
     ///
-    /// [`permit`](Self::permit) asks about the manifest as if there were no object yet. A write into one that is there keeps what
-    /// the manifest does not name, such as the rules of a role that only gets a label, and the API server judges what comes of it.
-    pub async fn permit_write(&self, executor: &ManifestWorkExecutor, key: &Key, step: &Step) -> Result<(), Refusal> {
+    /// [`permit`](Self::permit) asks about the manifest as if there were no object yet. A write into one that is there
+    /// keeps what the manifest does not name, such as the rules of a role that only gets a label, and the API server
+    /// judges what comes of it.
+    pub async fn permit_write(
+        &self,
+        executor: &ManifestWorkExecutor,
+        key: &ObjectKey,
+        step: &Step,
+    ) -> Result<(), ExecutorRefusal> {
         let write = match step {
             Step::Apply {
                 object, field_manager, ..
@@ -258,23 +272,23 @@ impl Executors {
         }
         match self.try_as(&subject(executor)?, key, &write).await? {
             Ok(()) => Ok(()),
-            // The write itself will be refused for the same reason, and another be decided: of a state that is old by now, or of
-            // what is no typed object.
+            // The write itself will be refused for the same reason, and another be decided: of a state that is old by
+            // now, or of what is no typed object.
             Err(kube::Error::Api(status)) if status.code == 409 && matches!(write, Write::Replace(_)) => Ok(()),
             Err(kube::Error::Api(status)) if strategy::is_untyped(&status.message) => Ok(()),
-            Err(error) => Err(Refusal::Unchecked(error.to_string())),
+            Err(error) => Err(ExecutorRefusal::Unchecked(error.to_string())),
         }
     }
 
-    /// A dry run as the executor: the API server itself says whether it would be an escalation. What else it says is for the
-    /// caller to judge.
+    /// A dry run as the executor: the API server itself says whether it would be an escalation. What else it says is
+    /// for the caller to judge.
     async fn try_as(
         &self,
         subject: &Subject,
-        key: &Key,
+        key: &ObjectKey,
         write: &Write<'_>,
-    ) -> Result<Result<(), kube::Error>, Refusal> {
-        let unchecked = |it: String| Refusal::Unchecked(it);
+    ) -> Result<Result<(), kube::Error>, ExecutorRefusal> {
+        let unchecked = |it: String| ExecutorRefusal::Unchecked(it);
         let bytes = |it: &Value| serde_json::to_vec(it).map_err(|it| unchecked(it.to_string()));
         let collection = Request::new(collection_path(key));
         let name = segment::encoded(&key.name);
@@ -309,13 +323,13 @@ impl Executors {
     pub async fn permit_all(
         &self,
         executor: &ManifestWorkExecutor,
-        requests: Vec<Wish<'_>>,
-    ) -> Vec<Result<(), Refusal>> {
+        requests: Vec<PermissionRequest<'_>>,
+    ) -> Vec<Result<(), ExecutorRefusal>> {
         join_all(requests.into_iter().map(|it| self.permit(executor, it))).await
     }
 }
 
-fn collection_path(key: &Key) -> String {
+fn collection_path(key: &ObjectKey) -> String {
     let root = if key.group.is_empty() { "/api" } else { "/apis" };
     let version = api_version(&key.group, &key.version);
     let (version, resource) = (segment::encoded_api_version(&version), segment::encoded(&key.resource));
@@ -331,8 +345,8 @@ mod tests {
 
     use super::*;
 
-    fn key(group: &str, resource: &str) -> Key {
-        Key {
+    fn key(group: &str, resource: &str) -> ObjectKey {
+        ObjectKey {
             group: group.into(),
             version: "v1".into(),
             resource: resource.into(),
@@ -401,7 +415,7 @@ mod tests {
             "/apis/apps/v1/namespaces/default/deployments"
         );
         assert_eq!(
-            collection_path(&Key {
+            collection_path(&ObjectKey {
                 namespace: String::new(),
                 ..key("", "nodes")
             }),

@@ -1,6 +1,6 @@
-//! Sees when the rights on the cluster change, so that what was said about an executor counts no longer than it is true.
-//! Upstream (`ExecutorValidatingCaches`) looks who is named in what changed; here every change ends every answer, which is also
-//! right for groups, aggregated roles and bindings that are gone.
+//! Sees when the rights on the cluster change, so that what was said about an executor counts no longer than it is
+//! true. Upstream (`ExecutorValidatingCaches`) looks who is named in what changed; here every change ends every answer,
+//! which is also right for groups, aggregated roles and bindings that are gone.
 
 use std::{
     fmt::Debug,
@@ -29,7 +29,8 @@ use tracing::warn;
 /// How long an answer stands at most where changes are seen: an API server may have authorizers beside RBAC.
 const HOLDS_WATCHED: Duration = Duration::from_secs(60);
 
-/// The same where they cannot be seen. Events make us look often; asking five questions each time would be most of the traffic.
+/// The same where they cannot be seen. Events make us look often; asking five questions each time would be most of the
+/// traffic.
 const HOLDS_UNWATCHED: Duration = Duration::from_secs(5);
 
 /// Roles and bindings, as far as it matters when they change.

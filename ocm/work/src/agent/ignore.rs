@@ -1,4 +1,5 @@
-//! Fields of a manifest that are left to others when it is applied server-side, and the hash that tells whether the rest changed.
+//! Fields of a manifest that are left to others when it is applied server-side, and the hash that tells whether the
+//! rest changed.
 //! Upstream: ocm pkg/work/spoke/apply/server_side_apply.go.
 
 use std::collections::HashSet;
@@ -70,8 +71,8 @@ pub fn carries(live: &Value, hash: &str) -> bool {
     live["metadata"]["annotations"][CONFIG_SPEC_HASH] == hash
 }
 
-/// The text behind the last dot is the key to delete, everything before it says where. Mistakes are ignored, as upstream;
-/// what goes beyond our own bounds is not, or the field would be taken for ignored.
+/// The text behind the last dot is the key to delete, everything before it says where. Mistakes are ignored, as
+/// upstream; what goes beyond our own bounds is not, or the field would be taken for ignored.
 fn remove_json_path(object: &mut Value, path: &str) -> Result<(), Fault> {
     let path = path.trim().trim_start_matches('{').trim_end_matches('}');
     let Some((parent, key)) = path.rsplit_once('.') else {
@@ -135,8 +136,8 @@ fn remove_pointer(object: &mut Value, pointer: &str) -> Result<(), String> {
     }
 }
 
-/// A value as Go's `%v` prints it. The hash must be the one a Go agent left on the object: a different one would apply the
-/// manifest once more and overwrite what `OnSpokeChange` protects.
+/// A value as Go's `%v` prints it. The hash must be the one a Go agent left on the object: a different one would apply
+/// the manifest once more and overwrite what `OnSpokeChange` protects.
 fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

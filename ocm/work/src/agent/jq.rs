@@ -9,8 +9,8 @@ use super::jsonpath::PATH_BYTES_MAX;
 /// How deep parentheses and `select` may be in each other. Reading and walking need stack for each.
 const DEPTH_MAX: usize = 32;
 
-/// How many bytes the addresses may take that an expression makes on its way. `..` makes one for each value of an object,
-/// which needs some megabytes for the largest; `..` after `..` makes each again and again.
+/// How many bytes the addresses may take that an expression makes on its way. `..` makes one for each value of an
+/// object, which needs some megabytes for the largest; `..` after `..` makes each again and again.
 const ADDRESS_BYTES_MAX: usize = 64 << 20;
 
 type Address = Vec<Place>;

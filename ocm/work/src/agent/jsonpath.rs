@@ -1,4 +1,5 @@
-//! The JSONPath dialect of Kubernetes, as far as it names values: `.a.b[0]`, `['a']`, `[*]`, slices, unions, `..`, filters.
+//! The JSONPath dialect of Kubernetes, as far as it names values: `.a.b[0]`, `['a']`, `[*]`, slices, unions, `..`,
+//! filters.
 //! Upstream: client-go util/jsonpath with missing keys allowed. We differ in one thing: `{range}` and text belong to
 //! printing, not to naming, and are refused when the path is read.
 //!
@@ -12,8 +13,8 @@ pub const PATH_BYTES_MAX: usize = 4096;
 /// How deep filters may be in filters. Reading and walking need stack for each.
 const FILTER_DEPTH_MAX: usize = 32;
 
-/// How many values a path may look at. The largest object has fewer; `..` after `..` and filters in filters look at each
-/// again and again, and find it as often.
+/// How many values a path may look at. The largest object has fewer; `..` after `..` and filters in filters look at
+/// each again and again, and find it as often.
 const VALUES_MAX: usize = 1_000_000;
 
 /// Why a path names nothing.

@@ -56,7 +56,7 @@ pub struct Resource {
 
 /// One object on the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct ObjectKey {
     pub group: String,
     pub version: String,
     pub resource: String,
@@ -64,15 +64,15 @@ pub struct Key {
     pub name: String,
 }
 
-impl Key {
+impl ObjectKey {
     /// Whether both name one object, whatever the version they were reached by.
-    pub fn same_object(&self, other: &Key) -> bool {
+    pub fn same_object(&self, other: &ObjectKey) -> bool {
         (&self.group, &self.resource, &self.namespace, &self.name)
             == (&other.group, &other.resource, &other.namespace, &other.name)
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.resource)?;
         if !self.group.is_empty() {
@@ -152,8 +152,9 @@ pub fn parse(ordinal: usize, raw: &Value) -> Result<Manifest, Unreadable> {
     })
 }
 
-/// Why a manifest cannot be addressed: what it names goes into the paths of requests. In the words of client-go, with which upstream
-/// refuses it, and one more reason: no kind that we know has control characters in its names, and they tear apart what is logged.
+/// Why a manifest cannot be addressed: what it names goes into the paths of requests. In the words of client-go, with
+/// which upstream refuses it, and one more reason: no kind that we know has control characters in its names, and they
+/// tear apart what is logged.
 fn refusal(gvk: &Gvk, namespace: &str, name: &str) -> Option<String> {
     let texts = [
         ("group", gvk.group.as_str()),

@@ -1,5 +1,5 @@
-//! MD5, for one thing only: the hash that upstream writes on objects applied with ignored fields. Nothing here is a secret,
-//! and our TLS provider rightly has no MD5 to offer.
+//! MD5, for one thing only: the hash that upstream writes on objects applied with ignored fields. Nothing here is a
+//! secret, and our TLS provider rightly has no MD5 to offer.
 
 const SHIFTS: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
 

@@ -1,4 +1,12 @@
 //! The agent half: what a hub asks for is put on the cluster, kept there, reported on and removed again.
+//!
+//! ```text
+//! ManifestWork (hub) --+
+//! AppliedManifestWork -+--> observation --Seen--> manifest_works: phase --+--> applying: strategy, agreement, ignore
+//! objects -------------+    claims, executor                              +--> removing: ownership
+//!    ^                                                                    +--> statuses: report, feedback, rules
+//!    +------------- writes, one round after the other (round, attempts, written) ----------+
+//! ```
 
 use std::{
     collections::HashMap,
@@ -6,19 +14,24 @@ use std::{
     time::Duration,
 };
 
-use kube::{Api, Client, ResourceExt};
+use kube::Client;
 use ocm_api::{
     namespaces::WORK_FIELD_MANAGER,
     work::{AppliedManifestWork, ManifestWork, manifests},
 };
-use ocm_reconcile::{Cache, Clients, Queue, cache::Watching};
+use ocm_reconcile::{Cache, Caches, Clients, Controller, Queue, Reconciler, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span};
 
 pub mod agreement;
+mod applying;
+mod attempts;
+mod claims;
 pub mod config;
+mod declared;
 pub mod discovery;
 pub mod executor;
 pub mod feedback;
@@ -27,30 +40,34 @@ pub mod ignore;
 pub mod jq;
 pub mod jsonpath;
 pub mod manifest;
+mod manifest_works;
 mod md5;
+mod memory;
 pub mod objects;
+mod observation;
 pub mod ownership;
-pub mod plan;
+mod phase;
+mod records;
+mod removing;
 pub mod report;
+mod round;
 pub mod rules;
+mod schedule;
+mod seen;
+mod signals;
+mod statuses;
 pub mod strategy;
-mod turn;
+mod written;
 
 use discovery::Discovery;
 use executor::Executors;
 use feedback::RawJson;
-use objects::Objects;
-use plan::Identity;
-use turn::WorkAgent;
+use manifest_works::ManifestWorks;
+use objects::WatchedObjects;
+use seen::AgentIdentity;
 
 /// How long the objects of a work that vanished from the hub stay: upstream's default.
 pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);
-
-/// A watch that nobody needs is kept for this long, in case the next work needs it again.
-const IDLE_WATCH: Duration = Duration::from_secs(120);
-
-/// How often all works with an executor are looked at again at most because rights have changed.
-const RIGHTS_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the agent half needs.
 #[derive(Clone)]
@@ -71,8 +88,8 @@ pub struct WorkAgentOptions {
     pub raw_feedback: RawJson,
     /// How many works are looked at at the same time.
     pub workers: usize,
-    /// Cancelled when the hub has said that it deletes the cluster. What its works have applied is then removed as soon as they are
-    /// gone, or the hub refuses to show them: nobody will ever say more about them.
+    /// Cancelled when the hub has said that it deletes the cluster. What its works have applied is then removed as soon
+    /// as they are gone, or the hub refuses to show them: nobody will ever say more about them.
     pub leaving: CancellationToken,
 }
 
@@ -119,7 +136,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         workers,
         leaving,
     } = options;
-    let identity = Arc::new(Identity {
+    let identity = Arc::new(AgentIdentity {
         agent_id: if agent_id.is_empty() {
             hub_hash.clone()
         } else {
@@ -130,9 +147,11 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
         raw: raw_feedback,
     });
     let stop = cancel.child_token();
-    let api = Api::namespaced(hub.clone(), &cluster_name);
-    let works: Cache<ManifestWork> = Cache::start_shaped(api, Watching::default(), stop.clone(), manifests::pack);
-    let traces: Cache<AppliedManifestWork> = Cache::start(Api::all(cluster.clone()), stop.clone());
+    // Whoever stops waiting for the agent stops it.
+    let _stops = stop.clone().drop_guard();
+    let of_hub = Caches::new(hub.clone(), stop.clone()).shaped(manifests::pack);
+    let works: Cache<ManifestWork> = of_hub.in_namespace(&cluster_name, Watching::default());
+    let traces: Cache<AppliedManifestWork> = Caches::new(cluster.clone(), stop.clone()).of();
     let side = Side {
         identity,
         leaving,
@@ -169,7 +188,7 @@ async fn serve(options: WorkAgentOptions, cancel: CancellationToken) {
 
 /// What stays the same whatever the hub wants.
 struct Side {
-    identity: Arc<Identity>,
+    identity: Arc<AgentIdentity>,
     leaving: CancellationToken,
     hub: Client,
     cluster: Client,
@@ -188,84 +207,26 @@ impl Side {
 
     /// Carries these works out until cancelled, then waits for the runs under way.
     async fn carry_out(&self, works: Cache<ManifestWork>, stop: CancellationToken) {
-        let queue = Queue::new();
-        let names = self.identity.clone();
-        works.subscribe(&queue, move |old, new| {
-            old.or(new).map(|it| names.trace_name(&it.name_any()))
-        });
-        self.traces.subscribe_by_name(&queue);
-        let objects = Objects::new(self.cluster.clone(), queue.clone(), stop.clone());
-        tokio::spawn(tidy(objects.clone(), stop.clone()));
-        tokio::spawn(self.look_at_all_when_leaving(queue.clone(), stop.clone()));
-        // Before anything is decided: what a work may take off an object depends on who else has it.
-        for trace in self.traces.list() {
-            let records = trace.status.iter().flat_map(|it| &it.applied_resources);
-            objects.follow(&trace.name_any(), records.map(plan::key_of_record).collect());
-        }
-        let executors = Arc::new(Executors::new(self.cluster.clone(), stop.clone()));
-        tokio::spawn(look_when_rights_change(
-            executors.clone(),
-            works.clone(),
-            queue.clone(),
-            self.identity.clone(),
-            stop.clone(),
-        ));
-        let agent = WorkAgent {
+        let queue = Queue::awaiting();
+        let slots = self.workers.clamp(1, ManifestWorks::WORKERS);
+        let agent = ManifestWorks {
             identity: self.identity.clone(),
             leaving: self.leaving.clone(),
+            stop: stop.clone(),
             namespace: self.cluster_name.clone(),
             cluster: self.cluster.clone(),
             works,
             traces: self.traces.clone(),
-            objects,
+            objects: WatchedObjects::new(self.cluster.clone(), queue.clone(), stop.clone()),
             discovery: Discovery::new(self.cluster.clone()),
-            executors,
+            executors: Arc::new(Executors::new(self.cluster.clone(), stop.clone())),
             retries: Mutex::new(HashMap::new()),
             keeps_agent_id: AtomicBool::new(true),
+            slots: Arc::new(Semaphore::new(slots)),
         };
         let clients = Clients::both(self.hub.clone(), self.cluster.clone()).writing_as(WORK_FIELD_MANAGER);
-        ocm_reconcile::run(Arc::new(agent), clients, queue, self.workers, stop).await;
-    }
-
-    /// A work may be gone before it is known why.
-    fn look_at_all_when_leaving(&self, queue: Queue, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
-        let (leaving, traces) = (self.leaving.clone(), self.traces.clone());
-        async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = leaving.cancelled() => traces.list().iter().for_each(|it| queue.add(it.name_any())),
-            }
-        }
-    }
-}
-
-/// Works whose executor may have got or lost a right are looked at anew.
-async fn look_when_rights_change(
-    executors: Arc<Executors>,
-    works: Cache<ManifestWork>,
-    queue: Queue,
-    identity: Arc<Identity>,
-    cancel: CancellationToken,
-) {
-    // Answers end at once; looking at every work again for each of many changes is what has to wait.
-    let mut rounds = tokio::time::interval(RIGHTS_AGAIN);
-    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = async { rounds.tick().await; executors.changed().await } => {}
-        }
-        let with_executor = works.list().into_iter().filter(|it| it.spec.executor.is_some());
-        with_executor.for_each(|it| queue.add(identity.trace_name(&it.name_any())));
-    }
-}
-
-async fn tidy(objects: Objects, cancel: CancellationToken) {
-    let mut ticks = tokio::time::interval(IDLE_WATCH);
-    loop {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            _ = ticks.tick() => objects.rest(IDLE_WATCH),
-        }
+        let running = Controller::with_queue(agent, queue).start(clients, stop);
+        // It can only have panicked, which was told.
+        let _ = running.finished.await;
     }
 }

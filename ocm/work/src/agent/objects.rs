@@ -1,6 +1,6 @@
-//! The objects that works care about, kept current by one watch per resource in use, shared among all works.
-//! A watch shows every object of its resource; only those that some work follows are kept, so memory grows with the works
-//! and not with the cluster.
+//! The objects that works care about, kept current by one watch per resource in use, shared among all works. A watch
+//! shows every object of its resource; only those that some work follows are kept, so memory grows with the works and
+//! not with the cluster.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
 use super::{
-    manifest::{Key, api_version},
-    strategy::{Live, Written},
+    manifest::{ObjectKey, api_version},
+    strategy::{LastWrite, Live},
 };
 
 /// Another writer that keeps undoing us is answered at once this often; after that we wait longer each time.
@@ -45,8 +45,8 @@ pub struct Id {
     name: String,
 }
 
-impl From<&Key> for Id {
-    fn from(key: &Key) -> Self {
+impl From<&ObjectKey> for Id {
+    fn from(key: &ObjectKey) -> Self {
         Self {
             group: key.group.clone(),
             resource: key.resource.clone(),
@@ -64,17 +64,17 @@ struct State {
     watches: HashMap<Served, Watch>,
     entries: HashMap<Id, Entry>,
     /// What each work follows. In order, and no more room than they take: there are many, of a few objects each.
-    followed: HashMap<String, Box<[Key]>>,
+    followed: HashMap<String, Box<[ObjectKey]>>,
     /// Where the agent may create and update, and not patch.
-    unpatchable: HashSet<Place>,
+    unpatchable: HashSet<RightsScope>,
     /// Whose turn it is to write into what more than one work has; only while somebody writes or waits.
     turns: HashMap<Id, Weak<tokio::sync::Mutex<()>>>,
 }
 
 /// Group, plural and namespace: rights are mostly the same within it.
-type Place = (String, String, String);
+type RightsScope = (String, String, String);
 
-fn place(key: &Key) -> Place {
+fn place(key: &ObjectKey) -> RightsScope {
     (key.group.clone(), key.resource.clone(), key.namespace.clone())
 }
 
@@ -102,7 +102,7 @@ struct Entry {
 struct Follower {
     work: Box<str>,
     /// What it wrote last.
-    written: Option<Written>,
+    written: Option<LastWrite>,
     /// How often it has undone what another writer did, and when last.
     repairs: Option<(u32, Instant)>,
 }
@@ -177,20 +177,21 @@ impl Version {
 }
 
 /// The right to write into objects that other works have, too; it ends when it is dropped.
+#[derive(Debug)]
 pub struct Turn {
     _held: Vec<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 /// Shared by all works of one agent. Cloning shares it.
 #[derive(Clone)]
-pub struct Objects {
+pub struct WatchedObjects {
     client: Client,
     queue: Queue,
     cancel: CancellationToken,
     state: Arc<Mutex<State>>,
 }
 
-impl Objects {
+impl WatchedObjects {
     /// Follows nothing yet. Works whose objects change are added to `queue`.
     pub fn new(client: Client, queue: Queue, cancel: CancellationToken) -> Self {
         Self {
@@ -202,7 +203,7 @@ impl Objects {
     }
 
     /// From now on the work follows exactly these objects.
-    pub fn follow(&self, work: &str, keys: BTreeSet<Key>) {
+    pub fn follow(&self, work: &str, keys: BTreeSet<ObjectKey>) {
         let mut state = self.state.lock();
         if state.followed.get(work).is_some_and(|it| it.iter().eq(&keys))
             || (keys.is_empty() && !state.followed.contains_key(work))
@@ -248,16 +249,17 @@ impl Objects {
     }
 
     /// The works that follow an object, this one aside.
-    pub fn other_followers(&self, work: &str, key: &Key) -> Vec<String> {
+    pub fn other_followers(&self, work: &str, key: &ObjectKey) -> Vec<String> {
         let state = self.state.lock();
         let followers = state.entries.get(&Id::from(key)).map(|it| it.followers.iter());
         let others = followers.into_iter().flatten().filter(|it| *it.work != *work);
         others.map(|it| it.work.to_string()).collect()
     }
 
-    /// Waits until no other work is about to write into those of these objects that others have, too: what one writes into a shared
-    /// object depends on what is there, and a hundred at once would refuse each other. Whether there was anything to wait for.
-    pub async fn take_turn(&self, work: &str, keys: impl Iterator<Item = Key>) -> (Turn, bool) {
+    /// Waits until no other work is about to write into those of these objects that others have, too: what one writes
+    /// into a shared object depends on what is there, and a hundred at once would refuse each other. Whether there was
+    /// anything to wait for.
+    pub async fn take_turn(&self, work: &str, keys: impl Iterator<Item = ObjectKey>) -> (Turn, bool) {
         // Everybody takes them in the same order, so that nobody waits for somebody who waits for them.
         let ids: BTreeSet<Id> = keys.map(|it| Id::from(&it)).collect();
         let locks: Vec<_> = ids.into_iter().filter_map(|it| self.turn_of(work, it)).collect();
@@ -308,7 +310,7 @@ impl Objects {
     }
 
     /// What is known of an object. Without a current watch only what was learned since `since` counts.
-    pub fn look(&self, key: &Key, since: Instant) -> Live {
+    pub fn look(&self, key: &ObjectKey, since: Instant) -> Live {
         let known = {
             let state = self.state.lock();
             let Some(entry) = state.entries.get(&Id::from(key)) else {
@@ -324,7 +326,7 @@ impl Objects {
     }
 
     /// Whether changes of the object come to us by themselves.
-    pub fn is_watched(&self, key: &Key) -> bool {
+    pub fn is_watched(&self, key: &ObjectKey) -> bool {
         let state = self.state.lock();
         let Some(entry) = state.entries.get(&Id::from(key)) else {
             return false;
@@ -333,7 +335,7 @@ impl Objects {
     }
 
     /// Reads an object from the cluster for a work and remembers it.
-    pub async fn fetch(&self, work: &str, key: &Key) -> Result<Live, kube::Error> {
+    pub async fn fetch(&self, work: &str, key: &ObjectKey) -> Result<Live, kube::Error> {
         let found = self
             .api(key)
             .get_opt(&segment::encoded(&key.name))
@@ -343,7 +345,7 @@ impl Objects {
         Ok(found.map_or(Live::Absent, |it| Live::Present(Arc::new(it))))
     }
 
-    fn api(&self, key: &Key) -> Api<DynamicObject> {
+    fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
         let resource = api_resource(&key.group, &key.version, &key.resource);
         if key.namespace.is_empty() {
             Api::all_with(self.client.clone(), &resource)
@@ -352,9 +354,9 @@ impl Objects {
         }
     }
 
-    /// Remembers what the cluster answered to a read or a write of this work. Others that follow the object are told: for them it is
-    /// as if a stranger had written, and the watch will bring nothing that is not known by then.
-    pub fn learn(&self, work: &str, key: &Key, object: Option<Value>) {
+    /// Remembers what the cluster answered to a read or a write of this work. Others that follow the object are told:
+    /// for them it is as if a stranger had written, and the watch will bring nothing that is not known by then.
+    pub fn learn(&self, work: &str, key: &ObjectKey, object: Option<Value>) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(&Id::from(key)) else {
             return;
@@ -390,13 +392,13 @@ impl Objects {
     }
 
     /// Whether objects like this one are written whole, because patching them was refused and that was not.
-    pub fn must_be_whole(&self, key: &Key) -> bool {
+    pub fn must_be_whole(&self, key: &ObjectKey) -> bool {
         let state = self.state.lock();
         !state.unpatchable.is_empty() && state.unpatchable.contains(&place(key))
     }
 
     /// Remembers whether objects like this one are to be written whole, so that not every pass begins with a refusal.
-    pub fn set_must_be_whole(&self, key: &Key, must: bool) {
+    pub fn set_must_be_whole(&self, key: &ObjectKey, must: bool) {
         let mut state = self.state.lock();
         if must {
             state.unpatchable.insert(place(key));
@@ -406,20 +408,21 @@ impl Objects {
     }
 
     /// What is known about the object no longer holds.
-    pub fn unlearn(&self, key: &Key) {
+    pub fn unlearn(&self, key: &ObjectKey) {
         if let Some(entry) = self.state.lock().entries.get_mut(&Id::from(key)) {
             entry.live = Known::Unknown;
         }
     }
 
     /// What this work wrote last.
-    pub fn written(&self, work: &str, key: &Key) -> Option<Written> {
+    pub fn written(&self, work: &str, key: &ObjectKey) -> Option<LastWrite> {
         let mut state = self.state.lock();
         state.entries.get_mut(&Id::from(key))?.follower(work)?.written.clone()
     }
 
-    /// Remembers a write. Writing the same content again means that somebody undid it; with other content the count starts anew.
-    pub fn wrote(&self, work: &str, key: &Key, written: Written, content: bool) {
+    /// Remembers a write. Writing the same content again means that somebody undid it; with other content the count
+    /// starts anew.
+    pub fn wrote(&self, work: &str, key: &ObjectKey, written: LastWrite, content: bool) {
         let mut state = self.state.lock();
         let entry = state.entries.get_mut(&Id::from(key));
         let Some(follower) = entry.and_then(|it| it.follower(work)) else {
@@ -438,7 +441,7 @@ impl Objects {
     }
 
     /// How long to leave an object as another writer made it, because undoing it did not last.
-    pub fn hold(&self, work: &str, key: &Key) -> Option<Duration> {
+    pub fn hold(&self, work: &str, key: &ObjectKey) -> Option<Duration> {
         let mut state = self.state.lock();
         let (count, last) = state.entries.get_mut(&Id::from(key))?.follower(work)?.repairs?;
         let wait = Duration::from_secs(1).saturating_mul(1 << count.checked_sub(REPAIRS_AT_ONCE)?.min(9));

@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn key(name: &str) -> Key {
-    Key {
+fn key(name: &str) -> ObjectKey {
+    ObjectKey {
         version: "v1".into(),
         resource: "configmaps".into(),
         namespace: "default".into(),
@@ -25,14 +25,14 @@ fn object(name: &str, uid: &str, version: &str) -> DynamicObject {
 }
 
 /// An API that answers nothing, so that only what a test says happens.
-fn objects() -> Objects {
+fn objects() -> WatchedObjects {
     let never = tower::service_fn(|_: http::Request<kube::client::Body>| {
         std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
     });
-    Objects::new(Client::new(never, "default"), Queue::new(), CancellationToken::new())
+    WatchedObjects::new(Client::new(never, "default"), Queue::new(), CancellationToken::new())
 }
 
-fn follow(objects: &Objects, work: &str, names: &[&str]) {
+fn follow(objects: &WatchedObjects, work: &str, names: &[&str]) {
     objects.follow(work, names.iter().map(|it| key(it)).collect());
 }
 
@@ -153,7 +153,7 @@ async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
         objects.wrote(
             "w",
             &key("a"),
-            Written {
+            LastWrite {
                 hash: hash.into(),
                 resource_version: version.to_string(),
             },

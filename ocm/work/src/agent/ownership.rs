@@ -4,10 +4,10 @@
 use ocm_api::work::{AppliedManifestWork, DeleteOption, DeletePropagationPolicy};
 use serde_json::{Value, json};
 
-use super::manifest::Key;
+use super::manifest::ObjectKey;
 
 /// Whether the object goes when the work goes.
-pub fn owned_by_work(option: Option<&DeleteOption>, key: &Key) -> bool {
+pub fn owned_by_work(option: Option<&DeleteOption>, key: &ObjectKey) -> bool {
     let Some(option) = option else { return true };
     match option.propagation_policy {
         DeletePropagationPolicy::Foreground => true,
@@ -56,7 +56,8 @@ pub fn is_owned_by(live: &Value, trace_uid: &str) -> bool {
     references(live).iter().any(|it| it["uid"] == trace_uid)
 }
 
-/// The owner references with ours in them, or nothing when they are right already. A reference to an earlier trace of the same name is replaced.
+/// The owner references with ours in them, or nothing when they are right already. A reference to an earlier trace of
+/// the same name is replaced.
 pub fn with_owner(live: &Value, trace_name: &str, trace_uid: &str) -> Option<Vec<Value>> {
     let wanted = reference(trace_name, trace_uid);
     let mut next = references(live).to_vec();
@@ -68,8 +69,8 @@ pub fn with_owner(live: &Value, trace_name: &str, trace_uid: &str) -> Option<Vec
     Some(next)
 }
 
-/// What of an object's metadata is not for one work to take away, as a part of an object: the references to other owners, and
-/// finalizers, which their controllers take off.
+/// What of an object's metadata is not for one work to take away, as a part of an object: the references to other
+/// owners, and finalizers, which their controllers take off.
 pub fn not_of(live: &Value, trace_uid: &str) -> Value {
     let others: Vec<&Value> = references(live).iter().filter(|it| it["uid"] != trace_uid).collect();
     json!({"metadata": {"ownerReferences": others, "finalizers": live["metadata"]["finalizers"]}})
@@ -126,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    fn key() -> Key {
-        Key {
+    fn key() -> ObjectKey {
+        ObjectKey {
             version: "v1".into(),
             resource: "configmaps".into(),
             namespace: "default".into(),

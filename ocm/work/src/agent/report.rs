@@ -1,6 +1,7 @@
-//! The status of a work: the conditions of each manifest, what of the old status they inherit, and the conditions of the whole.
-//! Upstream: ocm pkg/work/spoke/controllers/{manifestcontroller,statuscontroller}. There two controllers write this status and
-//! meet in conflicts; here it has one author.
+//! The status of a work: the conditions of each manifest, what of the old status they inherit, and the conditions of
+//! the whole.
+//! Upstream: ocm pkg/work/spoke/controllers/{manifestcontroller,statuscontroller}. There two controllers write this
+//! status and meet in conflicts; here it has one author.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub enum Applied {
 
 /// What was found on the cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum ObservedObject {
     /// The manifest does not say what to look for.
     Unknowable,
     Absent,
@@ -47,10 +48,10 @@ pub enum Found {
 
 /// One manifest, looked at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Looked {
+pub struct ObservedManifest {
     pub meta: ManifestResourceMeta,
     pub applied: Applied,
-    pub found: Found,
+    pub found: ObservedObject,
     pub feedback: Vec<FeedbackRule>,
     pub conditions: Vec<ConditionRule>,
 }
@@ -58,7 +59,7 @@ pub struct Looked {
 /// The status of the work, from what was seen and what the status was.
 pub fn report(
     old: &ManifestWorkStatus,
-    looked: &[Looked],
+    looked: &[ObservedManifest],
     generation: Option<i64>,
     raw: RawJson,
     now: Timestamp,
@@ -86,7 +87,7 @@ pub fn report(
 
 fn manifest(
     old: &[ManifestCondition],
-    looked: &Looked,
+    looked: &ObservedManifest,
     generation: Option<i64>,
     raw: RawJson,
     now: Timestamp,
@@ -105,7 +106,7 @@ fn manifest(
         condition::set(&mut next.conditions, applied.at_generation(generation), now);
     }
     condition::set(&mut next.conditions, available(&looked.found), now);
-    if let Found::Present(object) = &looked.found {
+    if let ObservedObject::Present(object) = &looked.found {
         let meta = &looked.meta;
         let gvk = Gvk {
             group: meta.group.clone(),
@@ -116,7 +117,8 @@ fn manifest(
         for wanted in rules::evaluate(&looked.conditions, &gvk, object, generation) {
             condition::set(&mut next.conditions, wanted, now);
         }
-        // Only an object that is there can prove a rule gone: a finished Job that Kubernetes has removed stays finished.
+        // Only an object that is there can prove a rule gone: a finished Job that Kubernetes has removed stays
+        // finished.
         next.conditions.retain(|it| !is_stale_rule(it, generation));
     }
     next
@@ -155,28 +157,28 @@ fn applied_of_manifest(applied: &Applied) -> Option<ConditionUpdate> {
     })
 }
 
-fn available(found: &Found) -> ConditionUpdate {
+fn available(found: &ObservedObject) -> ConditionUpdate {
     use manifest_reason as r;
     match found {
-        Found::Unknowable => wanted(
+        ObservedObject::Unknowable => wanted(
             types::AVAILABLE,
             Status::Unknown,
             r::INCOMPLETE_RESOURCE_META,
             "Resource meta is incomplete",
         ),
-        Found::Absent => wanted(
+        ObservedObject::Absent => wanted(
             types::AVAILABLE,
             false,
             r::RESOURCE_NOT_AVAILABLE,
             "Resource is not available",
         ),
-        Found::Unreadable(why) => wanted(
+        ObservedObject::Unreadable(why) => wanted(
             types::AVAILABLE,
             Status::Unknown,
             r::FETCHING_RESOURCE_FAILED,
             format!("Failed to fetch resource: {why}"),
         ),
-        Found::Present(_) => wanted(types::AVAILABLE, true, r::RESOURCE_AVAILABLE, "Resource is available"),
+        ObservedObject::Present(_) => wanted(types::AVAILABLE, true, r::RESOURCE_AVAILABLE, "Resource is available"),
     }
 }
 

@@ -6,7 +6,7 @@ fn at(hour: u8) -> Timestamp {
     format!("2026-01-01T{hour:02}:00:00Z").parse().unwrap()
 }
 
-fn looked(ordinal: i32, name: &str, applied: Applied, found: Found) -> Looked {
+fn looked(ordinal: i32, name: &str, applied: Applied, found: ObservedObject) -> ObservedManifest {
     let meta = ManifestResourceMeta {
         ordinal,
         version: "v1".into(),
@@ -16,7 +16,7 @@ fn looked(ordinal: i32, name: &str, applied: Applied, found: Found) -> Looked {
         namespace: "default".into(),
         ..Default::default()
     };
-    Looked {
+    ObservedManifest {
         meta,
         applied,
         found,
@@ -25,8 +25,8 @@ fn looked(ordinal: i32, name: &str, applied: Applied, found: Found) -> Looked {
     }
 }
 
-fn present() -> Found {
-    Found::Present(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}))
+fn present() -> ObservedObject {
+    ObservedObject::Present(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}))
 }
 
 fn show(conditions: &[Condition]) -> String {
@@ -45,7 +45,7 @@ fn show(conditions: &[Condition]) -> String {
     conditions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn status(old: &ManifestWorkStatus, looked: &[Looked], generation: i64, hour: u8) -> ManifestWorkStatus {
+fn status(old: &ManifestWorkStatus, looked: &[ObservedManifest], generation: i64, hour: u8) -> ManifestWorkStatus {
     report(old, looked, Some(generation), RawJson::Refused, at(hour))
 }
 
@@ -76,7 +76,7 @@ fn nothing_changes_when_nothing_changed() {
 fn one_failed_manifest_fails_the_work_and_not_the_others() {
     let both = [
         looked(0, "a", Applied::Yes, present()),
-        looked(1, "b", Applied::No("boom".into()), Found::Absent),
+        looked(1, "b", Applied::No("boom".into()), ObservedObject::Absent),
     ];
     let new = status(&Default::default(), &both, 1, 12);
     assert_eq!(
@@ -129,11 +129,11 @@ fn a_manifest_that_moved_keeps_its_conditions() {
 fn an_object_that_cannot_be_looked_for_is_unknown() {
     let table = [
         (
-            Found::Unknowable,
+            ObservedObject::Unknowable,
             "Available=Unknown ResourcesStatusUnknown \"1 of 1 resources have unknown status\"",
         ),
         (
-            Found::Unreadable("no".into()),
+            ObservedObject::Unreadable("no".into()),
             "Available=Unknown ResourcesStatusUnknown \"1 of 1 resources have unknown status\"",
         ),
     ];
@@ -157,7 +157,7 @@ fn rule_conditions_are_aggregated_and_go_with_their_rules() {
         message: String::new(),
         message_expression: String::new(),
     };
-    let with = |ordinal, name, value: &str| Looked {
+    let with = |ordinal, name, value: &str| ObservedManifest {
         conditions: vec![
             rule("Ready", "object.data.a == '1'"),
             rule("Progressing", "object.data.a == '1'"),
@@ -166,7 +166,7 @@ fn rule_conditions_are_aggregated_and_go_with_their_rules() {
             ordinal,
             name,
             Applied::Yes,
-            Found::Present(json!({"data": {"a": value}})),
+            ObservedObject::Present(json!({"data": {"a": value}})),
         )
     };
     let first = status(&Default::default(), &[with(0, "a", "1"), with(1, "b", "2")], 1, 12);
@@ -188,7 +188,7 @@ fn rule_conditions_are_aggregated_and_go_with_their_rules() {
 
 #[test]
 fn what_is_finished_and_gone_stays_finished_whatever_is_edited() {
-    let with = |found| Looked {
+    let with = |found| ObservedManifest {
         conditions: vec![ConditionRule {
             condition: "Complete".into(),
             r#type: ocm_api::work::ConditionRuleType::CEL,
@@ -199,7 +199,7 @@ fn what_is_finished_and_gone_stays_finished_whatever_is_edited() {
         ..looked(0, "a", Applied::AsBefore, found)
     };
     let first = status(&Default::default(), &[with(present())], 1, 12);
-    for found in [Found::Absent, Found::Unreadable("no".into())] {
+    for found in [ObservedObject::Absent, ObservedObject::Unreadable("no".into())] {
         let second = status(&first, &[with(found)], 2, 13);
         let complete = |of: &[Condition]| condition::is_true(of, "Complete");
         assert!(complete(&second.resource_status.manifests[0].conditions));
@@ -227,9 +227,14 @@ fn feedback_that_changed_renews_the_time_of_its_condition() {
             ..Default::default()
         }],
     };
-    let with = |value: &str| Looked {
+    let with = |value: &str| ObservedManifest {
         feedback: vec![rule.clone()],
-        ..looked(0, "a", Applied::Yes, Found::Present(json!({"data": {"a": value}})))
+        ..looked(
+            0,
+            "a",
+            Applied::Yes,
+            ObservedObject::Present(json!({"data": {"a": value}})),
+        )
     };
     let first = status(&Default::default(), &[with("1")], 1, 12);
     let second = status(&first, &[with("2")], 1, 13);
@@ -240,8 +245,8 @@ fn feedback_that_changed_renews_the_time_of_its_condition() {
             .0
     };
     assert_eq!((synced(&first), synced(&second)), (at(12), at(13)));
-    let gone = Looked {
-        found: Found::Absent,
+    let gone = ObservedManifest {
+        found: ObservedObject::Absent,
         ..with("2")
     };
     let third = status(&second, &[gone], 1, 14);

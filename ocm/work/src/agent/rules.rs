@@ -70,8 +70,8 @@ fn one(rule: &ConditionRule, gvk: &Gvk, object: &Value, budget: &mut Budget) -> 
     }
 }
 
-/// Result and message of the built-in rule, if there is one for this kind and condition. Upstream's are expressions in CEL,
-/// which fail where a field is missing.
+/// Result and message of the built-in rule, if there is one for this kind and condition. Upstream's are expressions in
+/// CEL, which fail where a field is missing.
 fn well_known(rule: &ConditionRule, gvk: &Gvk, object: &Value) -> Option<Result<(bool, String), String>> {
     if rule.condition != COMPLETE {
         return None;

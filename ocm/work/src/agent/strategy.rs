@@ -1,9 +1,10 @@
 //! What to write for one manifest, by its update strategy. Pure: live object in, steps out.
-//! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs a
-//! table of kinds to know what may be compared. Here it is a forced server-side apply, so that a field of another hand stays, a
-//! field the manifest dropped goes, and the API server needs no table. The manager is upstream's, `work-agent`, for all works; what
-//! other works ask of the same object is repeated, because it would be taken away like what was dropped.
-//! `docs/decisions/0009-work-update-is-apply.md` and `0023-one-field-manager.md` tell what that changes for whom.
+//! Upstream: ocm pkg/work/spoke/apply. We differ in `Update`: there it is a PUT that resets what others set, and needs
+//! a table of kinds to know what may be compared. Here it is a forced server-side apply, so that a field of another
+//! hand stays, a field the manifest dropped goes, and the API server needs no table. The manager is upstream's,
+//! `work-agent`, for all works; what other works ask of the same object is repeated, because it would be taken away
+//! like what was dropped. `docs/decisions/0009-work-update-is-apply.md` and `0023-one-field-manager.md` tell what that
+//! changes for whom.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::{
     agreement,
     config::Config,
     ignore,
-    manifest::{Gvk, Key, Resource, metadata_mut},
+    manifest::{Gvk, ObjectKey, Resource, metadata_mut},
     md5, ownership,
 };
 
@@ -44,18 +45,18 @@ impl Live {
 /// What we wrote last, and what it became: the API server may write a value differently, and then only this tells that
 /// nothing is left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct LastWrite {
     pub hash: String,
     pub resource_version: String,
 }
 
 /// How the last try in this run went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tried {
+pub struct Attempt {
     /// The answer of the API server, when it said no.
-    pub failure: Option<Failure>,
-    /// Whether it is written the plain way, whole: because the API server could not read the manifest as typed fields, or because
-    /// the agent may not patch what it may create and update.
+    pub failure: Option<WriteFailure>,
+    /// Whether it is written the plain way, whole: because the API server could not read the manifest as typed fields,
+    /// or because the agent may not patch what it may create and update.
     pub plain: bool,
     /// How many writes failed.
     pub failures: u32,
@@ -63,16 +64,16 @@ pub struct Tried {
 
 /// An answer that was no.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct WriteFailure {
     pub code: Option<u16>,
     pub message: String,
 }
 
 /// Everything the steps for one manifest follow from.
-pub struct Subject<'a> {
+pub struct ManifestToApply<'a> {
     pub manifest: &'a Value,
     pub resource: &'a Resource,
-    pub key: &'a Key,
+    pub key: &'a ObjectKey,
     pub config: &'a Config,
     /// Whether the object goes with the work.
     pub owned: bool,
@@ -83,13 +84,13 @@ pub struct Subject<'a> {
     /// What other works ask of the same object, where that is more than this one asks.
     pub others: &'a [Value],
     pub live: &'a Live,
-    pub written: Option<&'a Written>,
-    pub tried: &'a Tried,
+    pub written: Option<&'a LastWrite>,
+    pub tried: &'a Attempt,
 }
 
 /// What to do about one manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub enum ApplyDecision {
     /// The object says what the work says.
     Agrees,
     /// One write; look again afterwards. The hash is what it will have been a write of.
@@ -141,8 +142,8 @@ pub fn former_manager(hub_hash: &str, work: &str) -> String {
 }
 
 /// Where the object is, for a step.
-pub fn target(key: &Key, kind: &str) -> Target {
-    let Key {
+pub fn target(key: &ObjectKey, kind: &str) -> Target {
+    let ObjectKey {
         group,
         version,
         resource,
@@ -164,31 +165,31 @@ pub fn target(key: &Key, kind: &str) -> Target {
 }
 
 /// Decides about one manifest.
-pub fn decide(subject: &Subject<'_>) -> Decision {
+pub fn decide(subject: &ManifestToApply<'_>) -> ApplyDecision {
     if subject.resource.namespaced && subject.key.namespace.is_empty() {
-        return Decision::Failed("an empty namespace may not be set during creation".to_owned());
+        return ApplyDecision::Failed("an empty namespace may not be set during creation".to_owned());
     }
     if let Some(failure) = subject.tried.failure.as_ref() {
         if let Some(step) = start_over(subject, failure) {
-            return Decision::Write {
+            return ApplyDecision::Write {
                 step: Box::new(step),
                 hash: String::new(),
             };
         }
-        return Decision::Failed(failure.message.clone());
+        return ApplyDecision::Failed(failure.message.clone());
     }
     match subject.config.update() {
-        UpdateStrategyType::ReadOnly => Decision::Agrees,
+        UpdateStrategyType::ReadOnly => ApplyDecision::Agrees,
         UpdateStrategyType::CreateOnly => create_only(subject),
         UpdateStrategyType::ServerSideApply => server_side_apply(subject),
         UpdateStrategyType::Update => update(subject),
     }
 }
 
-fn update(subject: &Subject<'_>) -> Decision {
+fn update(subject: &ManifestToApply<'_>) -> ApplyDecision {
     let mut body = match body(subject) {
         Ok(body) => body,
-        Err(why) => return Decision::Failed(why),
+        Err(why) => return ApplyDecision::Failed(why),
     };
     let is_guarded = respect_others(subject, &mut body, WORK_FIELD_MANAGER);
     let hash = hash(&body);
@@ -234,14 +235,14 @@ fn update(subject: &Subject<'_>) -> Decision {
     )
 }
 
-/// Makes a body that of an object which others have a part in. Whether it was made of what the object says, so that it must not be
-/// written into another state of it.
-fn respect_others(subject: &Subject<'_>, body: &mut Value, manager: &str) -> bool {
+/// Makes a body that of an object which others have a part in. Whether it was made of what the object says, so that it
+/// must not be written into another state of it.
+fn respect_others(subject: &ManifestToApply<'_>, body: &mut Value, manager: &str) -> bool {
     let Some(live) = subject.live.object() else {
         return false;
     };
-    // Finalizers are set when an object is made. One that is gone since was taken off by the controller that it is of, and putting
-    // it back would be a fight with that.
+    // Finalizers are set when an object is made. One that is gone since was taken off by the controller that it is of,
+    // and putting it back would be a fight with that.
     metadata_mut(body).remove("finalizers");
     let not_ours = ownership::not_of(live, subject.trace.1);
     let claims: Vec<&Value> = subject.others.iter().chain([&not_ours]).collect();
@@ -261,15 +262,15 @@ fn guard(body: &mut Value, live: &Live) {
     }
 }
 
-/// Gives up what an earlier release applied under a manager of the work's own. What `work-agent` has applied since stays; what the
-/// manifest had dropped by then goes.
-fn release_former(subject: &Subject<'_>, live: &Value) -> Option<Step> {
+/// Gives up what an earlier release applied under a manager of the work's own. What `work-agent` has applied since
+/// stays; what the manifest had dropped by then goes.
+fn release_former(subject: &ManifestToApply<'_>, live: &Value) -> Option<Step> {
     agreement::was_applied_by(live, subject.former)
         .then(|| release(subject.key, live, subject.former, nothing_of(live)))
 }
 
 /// An apply that leaves of this manager's fields only those in `object`.
-fn release(key: &Key, live: &Value, manager: &str, mut object: Value) -> Step {
+fn release(key: &ObjectKey, live: &Value, manager: &str, mut object: Value) -> Step {
     let metadata = metadata_mut(&mut object);
     for field in ["name", "namespace", "uid", "resourceVersion"] {
         if let Some(value) = live["metadata"].get(field) {
@@ -288,8 +289,8 @@ fn nothing_of(live: &Value) -> Value {
     json!({"apiVersion": live["apiVersion"], "kind": live["kind"]})
 }
 
-/// How a work lets go of an object that others have, too. What the API server refuses is tried in the next way: a work can always be
-/// deleted.
+/// How a work lets go of an object that others have, too. What the API server refuses is tried in the next way: a work
+/// can always be deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
     /// What nobody else asks for is taken back.
@@ -312,8 +313,8 @@ impl Release {
 }
 
 /// An object that a work lets go of and others have, too.
-pub struct Shared<'a> {
-    pub key: &'a Key,
+pub struct SharedObject<'a> {
+    pub key: &'a ObjectKey,
     pub live: &'a Value,
     /// Name and uid of the AppliedManifestWork.
     pub trace: (&'a str, &'a str),
@@ -323,8 +324,8 @@ pub struct Shared<'a> {
 }
 
 /// What to write next into it. The owner reference goes together with what nobody else asks for.
-pub fn let_go_of_shared(shared: &Shared<'_>, how: Release) -> Option<Step> {
-    let Shared { key, live, .. } = *shared;
+pub fn let_go_of_shared(shared: &SharedObject<'_>, how: Release) -> Option<Step> {
+    let SharedObject { key, live, .. } = *shared;
     let [former, manager] = shared.managers;
     let (name, uid) = shared.trace;
     if how == Release::Whole && !agreement::was_applied_by(live, KEPT_MANAGER) {
@@ -365,17 +366,18 @@ pub fn claim(manifest: &Value, owner: Option<(&str, &str)>) -> Value {
     claim
 }
 
-/// Whether an object has more of the agent's fields than this one manifest asks for: others asked for them, or it did before.
+/// Whether an object has more of the agent's fields than this one manifest asks for: others asked for them, or it did
+/// before.
 pub fn has_more(live: &Value, config: &Config, trace_uid: &str, manifest: &Value) -> bool {
     let not_ours = ownership::not_of(live, trace_uid);
     let claims = [&claim(manifest, Some(("", trace_uid))), &not_ours];
     agreement::is_unclaimed(live, manager(config), &claims)
 }
 
-fn create_only(subject: &Subject<'_>) -> Decision {
+fn create_only(subject: &ManifestToApply<'_>) -> ApplyDecision {
     match (subject.live.object(), body(subject)) {
         (Some(live), _) => own(subject, live, ""),
-        (None, Err(why)) => Decision::Failed(why),
+        (None, Err(why)) => ApplyDecision::Failed(why),
         (None, Ok(body)) => {
             let hash = hash(&body);
             write(
@@ -389,7 +391,7 @@ fn create_only(subject: &Subject<'_>) -> Decision {
     }
 }
 
-fn server_side_apply(subject: &Subject<'_>) -> Decision {
+fn server_side_apply(subject: &ManifestToApply<'_>) -> ApplyDecision {
     let settings = subject.config.strategy.server_side_apply.clone().unwrap_or_default();
     let manager = manager(subject.config);
     let mut manifest = addressed(subject);
@@ -407,7 +409,7 @@ fn server_side_apply(subject: &Subject<'_>) -> Decision {
     if !settings.ignore_fields.is_empty() {
         let ignoring = match ignore::ignoring(&manifest, &settings.ignore_fields) {
             Ok(ignoring) => ignoring,
-            Err(why) => return Decision::BadIgnoreFields(why),
+            Err(why) => return ApplyDecision::BadIgnoreFields(why),
         };
         return match live {
             None => apply(ignoring.whole, ignoring.hash),
@@ -436,7 +438,7 @@ fn server_side_apply(subject: &Subject<'_>) -> Decision {
 }
 
 /// Puts our owner reference on an object, or takes it off, where the write itself did not.
-fn own(subject: &Subject<'_>, live: &Value, hash: &str) -> Decision {
+fn own(subject: &ManifestToApply<'_>, live: &Value, hash: &str) -> ApplyDecision {
     let (name, uid) = subject.trace;
     let references = if subject.owned {
         ownership::with_owner(live, name, uid)
@@ -444,7 +446,7 @@ fn own(subject: &Subject<'_>, live: &Value, hash: &str) -> Decision {
         ownership::without_owner(live, name)
     };
     match references {
-        None => Decision::Agrees,
+        None => ApplyDecision::Agrees,
         Some(references) => write(
             set_owners(subject.key, &subject.resource.gvk.kind, live, references),
             hash.to_owned(),
@@ -453,7 +455,7 @@ fn own(subject: &Subject<'_>, live: &Value, hash: &str) -> Decision {
 }
 
 /// Writes the list of owner references, guarded because a list is always written whole.
-pub fn set_owners(key: &Key, kind: &str, live: &Value, references: Vec<Value>) -> Step {
+pub fn set_owners(key: &ObjectKey, kind: &str, live: &Value, references: Vec<Value>) -> Step {
     let metadata = &live["metadata"];
     Step::MergePatch {
         target: target(key, kind),
@@ -467,7 +469,7 @@ pub fn set_owners(key: &Key, kind: &str, live: &Value, references: Vec<Value>) -
 }
 
 /// Removes labels and annotations that the manifest marks with a trailing dash.
-fn remove_marked(subject: &Subject<'_>, live: &Value) -> Option<Step> {
+fn remove_marked(subject: &ManifestToApply<'_>, live: &Value) -> Option<Step> {
     let mut metadata = Map::new();
     for part in ["labels", "annotations"] {
         let marked = subject.manifest["metadata"][part].as_object().into_iter().flatten();
@@ -487,9 +489,9 @@ fn remove_marked(subject: &Subject<'_>, live: &Value) -> Option<Step> {
     })
 }
 
-/// What `Update` and `CreateOnly` write: the manifest with exactly our owner reference, and with the corrections that some
-/// kinds need.
-fn body(subject: &Subject<'_>) -> Result<Value, String> {
+/// What `Update` and `CreateOnly` write: the manifest with exactly our owner reference, and with the corrections that
+/// some kinds need.
+fn body(subject: &ManifestToApply<'_>) -> Result<Value, String> {
     let mut body = addressed(subject);
     let metadata = metadata_mut(&mut body);
     metadata.remove("ownerReferences");
@@ -516,7 +518,7 @@ fn body(subject: &Subject<'_>) -> Result<Value, String> {
 }
 
 /// The manifest where it belongs: an object of a kind without namespaces has none.
-fn addressed(subject: &Subject<'_>) -> Value {
+fn addressed(subject: &ManifestToApply<'_>) -> Value {
     let mut manifest = subject.manifest.clone();
     if !subject.resource.namespaced {
         metadata_mut(&mut manifest).remove("namespace");
@@ -524,8 +526,8 @@ fn addressed(subject: &Subject<'_>) -> Value {
     manifest
 }
 
-/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes does not
-/// know, or two list items under one key. A work that a Go agent can apply must not fail here.
+/// Server-side apply insists on the schema where a plain write is forgiving: fields that this version of Kubernetes
+/// does not know, or two list items under one key. A work that a Go agent can apply must not fail here.
 pub fn is_untyped(message: &str) -> bool {
     [
         "failed to create typed patch object",
@@ -540,8 +542,8 @@ fn is_storage_class(gvk: &Gvk) -> bool {
     gvk.group == "storage.k8s.io" && gvk.kind == "StorageClass"
 }
 
-/// Which class is the default is for the cluster to say once the class is there. Its word is repeated rather than left out:
-/// what an apply leaves out and had set before is removed.
+/// Which class is the default is for the cluster to say once the class is there. Its word is repeated rather than left
+/// out: what an apply leaves out and had set before is removed.
 fn keep_default_class(body: &mut Value, live: Option<&Value>) {
     const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
     let said = live.and_then(|it| it["metadata"]["annotations"].get(DEFAULT));
@@ -619,7 +621,7 @@ fn must_be_replaced(gvk: &Gvk, live: &Value, body: &Value) -> bool {
 }
 
 /// After a refusal that only a new object can get around: delete it, so that the next look creates it.
-fn start_over(subject: &Subject<'_>, failure: &Failure) -> Option<Step> {
+fn start_over(subject: &ManifestToApply<'_>, failure: &WriteFailure) -> Option<Step> {
     let live = subject.live.object()?;
     let gvk = &subject.resource.gvk;
     let replaceable = matches!(
@@ -631,7 +633,7 @@ fn start_over(subject: &Subject<'_>, failure: &Failure) -> Option<Step> {
         .then(|| delete(subject, live))
 }
 
-fn delete(subject: &Subject<'_>, live: &Value) -> Step {
+fn delete(subject: &ManifestToApply<'_>, live: &Value) -> Step {
     Step::Delete {
         target: target(subject.key, &subject.resource.gvk.kind),
         uid: live["metadata"]["uid"].as_str().map(str::to_owned),
@@ -678,8 +680,8 @@ fn lay_over(base: &mut Value, over: &Value) {
     }
 }
 
-fn write(step: Step, hash: String) -> Decision {
-    Decision::Write {
+fn write(step: Step, hash: String) -> ApplyDecision {
+    ApplyDecision::Write {
         step: Box::new(step),
         hash,
     }

@@ -7,8 +7,8 @@ struct Case {
     live: Live,
     strategy: UpdateStrategy,
     owned: bool,
-    written: Option<Written>,
-    tried: Tried,
+    written: Option<LastWrite>,
+    tried: Attempt,
     others: Vec<Value>,
 }
 
@@ -23,7 +23,7 @@ fn case() -> Case {
         strategy: UpdateStrategy::default(),
         owned: true,
         written: None,
-        tried: Tried::default(),
+        tried: Attempt::default(),
         others: vec![],
     }
 }
@@ -64,7 +64,7 @@ fn show(case: Case) -> String {
         namespaced: !matches!(kind.as_str(), "ClusterRole" | "StorageClass"),
         gvk: Gvk { group, version, kind },
     };
-    let key = Key {
+    let key = ObjectKey {
         group: resource.gvk.group.clone(),
         version: resource.gvk.version.clone(),
         resource: resource.plural.clone(),
@@ -75,7 +75,7 @@ fn show(case: Case) -> String {
         strategy: case.strategy,
         ..Default::default()
     };
-    let decision = decide(&Subject {
+    let decision = decide(&ManifestToApply {
         manifest: &case.manifest,
         resource: &resource,
         key: &key,
@@ -89,10 +89,10 @@ fn show(case: Case) -> String {
         tried: &case.tried,
     });
     match decision {
-        Decision::Agrees => "agrees".to_owned(),
-        Decision::Write { step, .. } => format!("{step:#}"),
-        Decision::Failed(why) => format!("failed: {why}"),
-        Decision::BadIgnoreFields(why) => format!("bad ignore fields: {why}"),
+        ApplyDecision::Agrees => "agrees".to_owned(),
+        ApplyDecision::Write { step, .. } => format!("{step:#}"),
+        ApplyDecision::Failed(why) => format!("failed: {why}"),
+        ApplyDecision::BadIgnoreFields(why) => format!("bad ignore fields: {why}"),
     }
 }
 
@@ -181,7 +181,7 @@ fn update_does_not_write_twice_what_the_api_server_writes_differently() {
     let written = |version: &str| {
         let mut body = config_map();
         body["metadata"]["ownerReferences"] = json!([ownership::reference("hub-work", "trace")]);
-        Some(Written {
+        Some(LastWrite {
             hash: hash(&body),
             resource_version: version.into(),
         })
@@ -261,8 +261,8 @@ fn kinds_that_cannot_be_changed_are_made_anew() {
         }),
         "cluster: delete Secret default/s uid object background"
     );
-    let immutable = Tried {
-        failure: Some(Failure {
+    let immutable = Attempt {
+        failure: Some(WriteFailure {
             code: Some(422),
             message: "data: Forbidden: field is immutable when `immutable` is set".into(),
         }),
@@ -371,7 +371,7 @@ fn an_aggregated_role_keeps_the_rules_the_server_wrote() {
 
 #[test]
 fn what_cannot_be_read_as_typed_fields_is_written_the_plain_way() {
-    let plain = Tried {
+    let plain = Attempt {
         plain: true,
         ..Default::default()
     };
@@ -460,8 +460,8 @@ fn server_side_apply_puts_the_owner_on_afterwards() {
 
 #[test]
 fn a_conflict_is_told_and_not_tried_again() {
-    let tried = Tried {
-        failure: Some(Failure {
+    let tried = Attempt {
+        failure: Some(WriteFailure {
             code: Some(409),
             message: "Apply failed with 1 conflict".into(),
         }),

@@ -12,14 +12,14 @@ pub const MANIFESTS_BYTES_MAX: usize = 500 * 1024;
 
 /// What is being done with the work. Deletions are not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum WorkOperation {
     Create,
     Update,
 }
 
 /// What can be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct AdmissionOptions {
     pub manifests_bytes_max: usize,
     /// Gate `NilExecutorValidating`: a work without an executor is checked like one with the agent's own account.
     pub nil_executor_is_checked: bool,
@@ -27,7 +27,7 @@ pub struct Rules {
     pub replica_sets_are_taken: bool,
 }
 
-impl Default for Rules {
+impl Default for AdmissionOptions {
     fn default() -> Self {
         Self {
             manifests_bytes_max: MANIFESTS_BYTES_MAX,
@@ -63,8 +63,8 @@ pub struct Question {
     pub denial: Denial,
 }
 
-/// What an agent cannot do with a work that it may otherwise update: hold it by a finalizer that is not its own. The cluster that is
-/// denied or gone would keep what the hub wants away.
+/// What an agent cannot do with a work that it may otherwise update: hold it by a finalizer that is not its own. The
+/// cluster that is denied or gone would keep what the hub wants away.
 ///
 /// # Errors
 /// 403 and the finalizer.
@@ -97,9 +97,9 @@ pub fn check_finalizers(user: &str, groups: &[String], object: &Value, old: Opti
 ///
 /// `object` and `old` are whole ManifestWorks; `user` is the requesting user's name.
 pub fn review(
-    rules: &Rules,
+    rules: &AdmissionOptions,
     user: &str,
-    operation: Operation,
+    operation: WorkOperation,
     object: &Value,
     old: Option<&Value>,
     may: impl FnOnce(&Attributes) -> bool,
@@ -112,9 +112,9 @@ pub fn review(
 
 /// The same for callers who cannot answer at once: everything but the answer.
 pub fn check(
-    rules: &Rules,
+    rules: &AdmissionOptions,
     user: &str,
-    operation: Operation,
+    operation: WorkOperation,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<Option<Question>, Denial> {
@@ -138,13 +138,13 @@ pub fn check(
     )
 }
 
-/// Checks a ManifestWorkReplicaSet, as [`review`] does a work. Upstream has the rules for its manifests and, in a standard
-/// installation, nothing that asks them; and whoever could write a set could have its controller name any executor on every
-/// cluster. Here an executor in the template needs the right to execute as it in all namespaces.
+/// Checks a ManifestWorkReplicaSet, as [`review`] does a work. Upstream has the rules for its manifests and, in a
+/// standard installation, nothing that asks them; and whoever could write a set could have its controller name any
+/// executor on every cluster. Here an executor in the template needs the right to execute as it in all namespaces.
 pub fn review_replica_set(
-    rules: &Rules,
+    rules: &AdmissionOptions,
     user: &str,
-    operation: Operation,
+    operation: WorkOperation,
     object: &Value,
     old: Option<&Value>,
     may: impl FnOnce(&Attributes) -> bool,
@@ -157,14 +157,14 @@ pub fn review_replica_set(
 
 /// [`review_replica_set`] for callers who cannot answer at once: everything but the answer.
 pub fn check_replica_set(
-    rules: &Rules,
+    rules: &AdmissionOptions,
     user: &str,
-    operation: Operation,
+    operation: WorkOperation,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<Option<Question>, Denial> {
     let is_leaving = !object["metadata"]["deletionTimestamp"].is_null();
-    if operation == Operation::Update && is_leaving {
+    if operation == WorkOperation::Update && is_leaving {
         // Its finalizer has to come off, whatever the rules are by now.
         return Ok(None);
     }
@@ -180,7 +180,7 @@ pub fn check_replica_set(
 }
 
 /// Checks the manifests of a work, or of the template of a ManifestWorkReplicaSet.
-pub fn manifests(rules: &Rules, manifests: &[Value]) -> Result<(), Denial> {
+pub fn manifests(rules: &AdmissionOptions, manifests: &[Value]) -> Result<(), Denial> {
     if manifests.is_empty() {
         return Err(Denial::new("manifests should not be empty"));
     }
@@ -223,16 +223,16 @@ fn size_of(manifest: &Value) -> usize {
 
 /// `namespace` is empty for the right to do so everywhere.
 fn executor(
-    rules: &Rules,
+    rules: &AdmissionOptions,
     user: &str,
-    operation: Operation,
+    operation: WorkOperation,
     namespace: &str,
     spec: &Value,
     old: Option<&Value>,
 ) -> Result<Option<Question>, Denial> {
     let of = |spec: &Value| spec.get("executor").filter(|it| !it.is_null()).cloned();
     let wanted = of(spec);
-    if operation == Operation::Update && wanted == old.and_then(of) {
+    if operation == WorkOperation::Update && wanted == old.and_then(of) {
         return Ok(None);
     }
     let executor = match wanted {
@@ -280,8 +280,15 @@ mod tests {
 
     fn create(manifests: &[Value]) -> String {
         let object = work(manifests, Value::Null);
-        review(&Rules::default(), "user", Operation::Create, &object, None, |_| true)
-            .map_or_else(|it| format!("{} {it}", it.code), |()| "taken".to_owned())
+        review(
+            &AdmissionOptions::default(),
+            "user",
+            WorkOperation::Create,
+            &object,
+            None,
+            |_| true,
+        )
+        .map_or_else(|it| format!("{} {it}", it.code), |()| "taken".to_owned())
     }
 
     #[test]
@@ -355,10 +362,17 @@ mod tests {
             json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "sa"}}});
         let object = work(&[config_map("a")], executor.clone());
         let mut asked = None;
-        let denial = review(&Rules::default(), "bob", Operation::Create, &object, None, |it| {
-            asked = Some(it.clone());
-            false
-        });
+        let denial = review(
+            &AdmissionOptions::default(),
+            "bob",
+            WorkOperation::Create,
+            &object,
+            None,
+            |it| {
+                asked = Some(it.clone());
+                false
+            },
+        );
         assert_eq!(
             denial.unwrap_err().message,
             "user bob cannot manipulate the Manifestwork with executor ns/sa in namespace cluster1"
@@ -369,9 +383,9 @@ mod tests {
             ("execute-as", Some("system:serviceaccount:ns:sa"))
         );
         let unchanged = review(
-            &Rules::default(),
+            &AdmissionOptions::default(),
             "bob",
-            Operation::Update,
+            WorkOperation::Update,
             &object,
             Some(&object),
             |_| false,
@@ -379,19 +393,33 @@ mod tests {
         assert_eq!(unchanged, Ok(()));
         let without = work(&[config_map("a")], Value::Null);
         assert_eq!(
-            review(&Rules::default(), "bob", Operation::Create, &without, None, |_| false),
+            review(
+                &AdmissionOptions::default(),
+                "bob",
+                WorkOperation::Create,
+                &without,
+                None,
+                |_| false
+            ),
             Ok(())
         );
-        let strict = Rules {
+        let strict = AdmissionOptions {
             nil_executor_is_checked: true,
-            ..Rules::default()
+            ..AdmissionOptions::default()
         };
-        assert!(review(&strict, "bob", Operation::Create, &without, None, |_| false).is_err());
+        assert!(review(&strict, "bob", WorkOperation::Create, &without, None, |_| false).is_err());
         let nobody = work(&[config_map("a")], json!({"subject": {"type": "ServiceAccount"}}));
         assert_eq!(
-            review(&Rules::default(), "bob", Operation::Create, &nobody, None, |_| true)
-                .unwrap_err()
-                .message,
+            review(
+                &AdmissionOptions::default(),
+                "bob",
+                WorkOperation::Create,
+                &nobody,
+                None,
+                |_| true
+            )
+            .unwrap_err()
+            .message,
             "executor service account can not be nil"
         );
     }
@@ -403,22 +431,22 @@ mod tests {
                 "workload": {"manifests": manifests}, "executor": executor
             }}})
         };
-        let review = |rules: &Rules, object: &Value, may: bool| {
-            let said = review_replica_set(rules, "bob", Operation::Create, object, None, |asked| {
+        let review = |rules: &AdmissionOptions, object: &Value, may: bool| {
+            let said = review_replica_set(rules, "bob", WorkOperation::Create, object, None, |asked| {
                 assert_eq!(asked.namespace.as_deref(), Some(""));
                 may
             });
             said.map_or_else(|it| it.message, |()| "taken".to_owned())
         };
-        let rules = Rules::default();
+        let rules = AdmissionOptions::default();
         assert_eq!(review(&rules, &set(&[config_map("a")], Value::Null), false), "taken");
         assert_eq!(
             review(&rules, &set(&[], Value::Null), true),
             "manifests should not be empty"
         );
-        let off = Rules {
+        let off = AdmissionOptions {
             replica_sets_are_taken: false,
-            ..Rules::default()
+            ..AdmissionOptions::default()
         };
         let plain = set(&[config_map("a")], Value::Null);
         assert_eq!(review(&off, &plain, true), "ManifestWorkReplicaSet feature is disabled");
@@ -426,7 +454,7 @@ mod tests {
         let mut leaving = plain.clone();
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(
-            review_replica_set(&off, "bob", Operation::Update, &leaving, Some(&plain), |_| false),
+            review_replica_set(&off, "bob", WorkOperation::Update, &leaving, Some(&plain), |_| false),
             Ok(())
         );
         let executor =
@@ -437,7 +465,9 @@ mod tests {
             review(&rules, &executed, false),
             "user bob cannot manipulate the Manifestwork with executor ns/sa in all namespaces"
         );
-        let again = review_replica_set(&rules, "bob", Operation::Update, &executed, Some(&executed), |_| false);
+        let again = review_replica_set(&rules, "bob", WorkOperation::Update, &executed, Some(&executed), |_| {
+            false
+        });
         assert_eq!(again, Ok(()));
     }
 }

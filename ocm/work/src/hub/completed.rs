@@ -1,17 +1,28 @@
 //! Removes works that are complete and asked to be removed some time after.
-//! Reads: works. Writes: nothing but their deletion. Never: works of a ManifestWorkReplicaSet, which would make them anew.
+//! Reads: works. Writes: nothing but their deletion. Never: works of a ManifestWorkReplicaSet, which would make them
+//! anew.
 //! Upstream: ocm pkg/work/hub/controllers/manifestworkgarbagecollection, gate `CleanUpCompletedManifestWork`.
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use ocm_api::{condition, conditions::manifest_work::COMPLETE, labels, work::ManifestWork};
-use ocm_reconcile::{Cache, ObserveError, Plan, Reconciler, Site};
+use ocm_reconcile::{
+    Cache, Caches, ObserveError, Plan, Reconciler, Site, Watches,
+    cache::{key_of, split_key},
+    rbac::Right,
+};
 
 /// The reconciler.
 pub struct CompletedWorks {
-    /// All works on the hub.
-    pub works: Cache<ManifestWork>,
+    works: Cache<ManifestWork>,
+}
+
+impl CompletedWorks {
+    /// Over the caches of the process.
+    pub fn new(caches: &Caches) -> Self {
+        Self { works: caches.of() }
+    }
 }
 
 /// A work and the time.
@@ -39,11 +50,22 @@ pub fn concerns(work: &ManifestWork) -> bool {
 #[ocm_reconcile::async_trait]
 impl Reconciler for CompletedWorks {
     const NAME: &'static str = "completed-works";
+    const WORKERS: usize = 5;
+    const RIGHTS: &'static [Right] = &[Right::new(
+        ManifestWork::GROUP,
+        "manifestworks",
+        "delete",
+        "Works whose time is over.",
+    )];
 
     type Seen = Seen;
 
+    fn watches(&self, watches: &mut Watches) {
+        watches.wakes(&self.works, |_, new| new.filter(|it| concerns(it)).map(key_of));
+    }
+
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let (namespace, name) = ocm_reconcile::cache::split_key(key);
+        let (namespace, name) = split_key(key);
         Ok(Seen {
             now: Timestamp::now(),
             work: self.works.get(namespace, name),

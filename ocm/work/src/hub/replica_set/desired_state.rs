@@ -1,8 +1,9 @@
 //! What a ManifestWorkReplicaSet wants, against what there is: plain functions of what was seen.
 //!
 //! Every cluster has one work of a set, whatever number of its placements choose it: that of the first placement in the
-//! order of the spec. Upstream makes one for each placement, loses sight of all but one of them, and makes new ones for ever;
-//! and while a change reaches one placement before the other, its two works would undo each other's on the cluster.
+//! order of the spec. Upstream makes one for each placement, loses sight of all but one of them, and makes new ones for
+//! ever; and while a change reaches one placement before the other, its two works would undo each other's on the
+//! cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,36 +22,54 @@ use placement::rollout::{Existing, Group, Rollout, Status, admit, groups};
 
 use super::{
     fingerprint::Fingerprint,
-    fleet::Member,
     names,
-    revision::{self, Is, Template},
+    revision::{self, Template, TemplateInUse},
+    rounds::EarlierRounds,
+    works_by_set::Member,
 };
 
 /// Everything that is known of a set.
+#[derive(Default)]
 pub struct Seen {
+    /// Its namespace and name, as `namespace/name`.
+    pub key: String,
     /// The time.
     pub now: Timestamp,
     /// The set; `None` when it is gone.
     pub set: Option<Arc<ManifestWorkReplicaSet>>,
     /// Its placements, in the order of its spec.
-    pub placements: Vec<Chosen>,
+    pub placements: Vec<PlacementWithDecisions>,
     /// Its works, by cluster and name.
     pub members: Vec<Member>,
     /// The templates it had; `None` where nobody may keep them.
     pub revisions: Option<Vec<Arc<ControllerRevision>>>,
     /// The clusters where somebody else's work has the name of ours.
     pub strangers: BTreeSet<String>,
-    /// The clusters where something just failed; they are not tried again at once.
-    pub failed: BTreeSet<String>,
+    /// What the rounds of this run have come to so far.
+    pub earlier: EarlierRounds,
 }
 
 /// A placement and its decisions.
 #[derive(Clone, Default)]
-pub struct Chosen {
+pub struct PlacementWithDecisions {
     /// The placement; `None` when there is none.
     pub placement: Option<Arc<Placement>>,
     /// Its decisions, by name.
     pub decisions: Vec<Arc<PlacementDecision>>,
+}
+
+impl PlacementWithDecisions {
+    /// A placement, and its decisions among those of its namespace.
+    pub fn of(placement: Option<Arc<Placement>>, decisions: &[Arc<PlacementDecision>], name: &str) -> Self {
+        let is_its = |it: &&Arc<PlacementDecision>| {
+            let label = it.labels().get(ocm_api::labels::PLACEMENT);
+            label.is_some_and(|it| it == name)
+        };
+        Self {
+            placement,
+            decisions: decisions.iter().filter(is_its).cloned().collect(),
+        }
+    }
 }
 
 /// What the set wants.
@@ -60,7 +79,7 @@ pub struct DesiredState<'s> {
     /// What its works shall say.
     pub template: Template<'s>,
     /// Its placements, in the order of its spec.
-    pub places: Vec<Place<'s>>,
+    pub places: Vec<DesiredPlacement<'s>>,
     /// Which placement each chosen cluster belongs to.
     pub places_by_cluster: BTreeMap<&'s str, usize>,
     /// The work that each cluster keeps, those included that no placement chooses.
@@ -74,7 +93,7 @@ pub struct DesiredState<'s> {
 }
 
 /// A placement of a set.
-pub struct Place<'s> {
+pub struct DesiredPlacement<'s> {
     /// The set's word.
     pub reference: &'s LocalPlacementReference,
     /// The placement.
@@ -84,12 +103,12 @@ pub struct Place<'s> {
     /// How many clusters that is.
     pub clusters: usize,
     /// Why its clusters are left as they are, if they are.
-    pub problem: Option<Problem>,
+    pub problem: Option<PlacementProblem>,
 }
 
 /// Why the clusters of a placement are left as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum PlacementProblem {
     /// There is no such placement.
     Missing,
     /// Its decisions or the strategy cannot be read.
@@ -109,8 +128,8 @@ impl<'s> DesiredState<'s> {
             .collect();
         let template = revision::template(set, seen.revisions.as_deref());
         // Who wants to go back does not want the template to go any further while nobody knows what was before.
-        let is_stuck = template.is == Is::Unkept;
-        let mut scene = Self {
+        let is_stuck = template.is == TemplateInUse::Unkept;
+        let mut desired = Self {
             set,
             template,
             places,
@@ -122,10 +141,10 @@ impl<'s> DesiredState<'s> {
         };
         for member in &seen.members {
             if member.is_leaving() {
-                scene.leaving.insert(member.cluster());
-            } else if let Some(present) = scene.kept.get_mut(member.cluster()) {
-                let wanted = scene.places_by_cluster.get(member.cluster());
-                let wanted = wanted.map(|it| scene.places[*it].reference.name.as_str());
+                desired.leaving.insert(member.cluster());
+            } else if let Some(present) = desired.kept.get_mut(member.cluster()) {
+                let wanted = desired.places_by_cluster.get(member.cluster());
+                let wanted = wanted.map(|it| desired.places[*it].reference.name.as_str());
                 let rank = |it: &Member| {
                     let made = it.work.metadata.creation_timestamp.as_ref().map(|it| it.0);
                     (wanted != Some(it.placement()), made)
@@ -135,16 +154,16 @@ impl<'s> DesiredState<'s> {
                 } else {
                     member
                 };
-                scene.spare.push(worse);
+                desired.spare.push(worse);
             } else {
-                scene.kept.insert(member.cluster(), member);
+                desired.kept.insert(member.cluster(), member);
             }
         }
-        scene
+        desired
     }
 
     /// Whose turn it is at one of the placements. An error when nobody can tell.
-    pub fn rollout(&self, place: &'s Place<'s>, seen: &'s Seen) -> Result<Rollout<'s>, String> {
+    pub fn rollout(&self, place: &'s DesiredPlacement<'s>, seen: &'s Seen) -> Result<Rollout<'s>, String> {
         let clusters = place.groups.iter().flat_map(|it| &it.clusters);
         let existing = clusters.filter_map(|it| {
             if seen.strangers.contains(*it) {
@@ -167,7 +186,7 @@ impl<'s> DesiredState<'s> {
 
     /// Whether a work may go for which no placement asks any more.
     pub fn may_go(&self, member: &Member) -> bool {
-        let is_missing = |it: &Place<'_>| it.problem == Some(Problem::Missing);
+        let is_missing = |it: &DesiredPlacement<'_>| it.problem == Some(PlacementProblem::Missing);
         let own = self.places.iter().find(|it| it.reference.name == member.placement());
         // While decisions are being rewritten a cluster may be in none of them for a moment.
         let settled = self.places.iter().all(|it| it.problem.is_none() || is_missing(it));
@@ -177,6 +196,15 @@ impl<'s> DesiredState<'s> {
     /// How many clusters there are.
     pub fn clusters(&self) -> usize {
         self.places_by_cluster.len()
+    }
+
+    /// Whether anybody waits for a turn.
+    pub fn waits(&self, seen: &Seen) -> bool {
+        let mut readable = self.places.iter().filter(|it| it.is_readable());
+        readable.any(|place| {
+            let mut clusters = place.groups.iter().flat_map(|it| &it.clusters);
+            clusters.any(|it| !self.has(it) && !seen.strangers.contains(*it))
+        })
     }
 
     /// What its works shall say.
@@ -193,10 +221,10 @@ impl<'s> DesiredState<'s> {
 fn place<'s>(
     position: usize,
     reference: &'s LocalPlacementReference,
-    chosen: &'s Chosen,
+    chosen: &'s PlacementWithDecisions,
     places_by_cluster: &mut BTreeMap<&'s str, usize>,
-) -> Place<'s> {
-    let mut place = Place {
+) -> DesiredPlacement<'s> {
+    let mut place = DesiredPlacement {
         reference,
         placement: chosen.placement.as_deref(),
         groups: Vec::new(),
@@ -204,19 +232,19 @@ fn place<'s>(
         problem: None,
     };
     let Some(placement) = place.placement.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
-        place.problem = Some(Problem::Missing);
+        place.problem = Some(PlacementProblem::Missing);
         return place;
     };
     match groups(chosen.decisions.iter().map(|it| &**it)) {
         Ok(groups) => place.groups = groups,
         Err(error) => {
-            place.problem = Some(Problem::Unreadable(error.to_string()));
+            place.problem = Some(PlacementProblem::Unreadable(error.to_string()));
             return place;
         }
     }
     // Asked about nobody, the rules say whether they can be read.
     if let Err(error) = admit(&reference.rollout_strategy, &[], [], Timestamp::UNIX_EPOCH) {
-        place.problem = Some(Problem::Unreadable(error.to_string()));
+        place.problem = Some(PlacementProblem::Unreadable(error.to_string()));
     }
     let mut named = BTreeSet::new();
     for group in &mut place.groups {
@@ -228,12 +256,12 @@ fn place<'s>(
     let status = placement.status.as_ref();
     let counted = status.map_or(0, |it| it.number_of_selected_clusters);
     if place.problem.is_none() && usize::try_from(counted).is_ok_and(|it| named.len() < it) {
-        place.problem = Some(Problem::Incomplete);
+        place.problem = Some(PlacementProblem::Incomplete);
     }
     place
 }
 
-impl Place<'_> {
+impl DesiredPlacement<'_> {
     /// How many decision groups the placement says it has.
     pub fn decision_groups(&self) -> usize {
         let status = self.placement.and_then(|it| it.status.as_ref());
@@ -242,15 +270,6 @@ impl Place<'_> {
 
     /// Whether the rollout goes on here.
     pub fn is_readable(&self) -> bool {
-        matches!(self.problem, None | Some(Problem::Incomplete))
+        matches!(self.problem, None | Some(PlacementProblem::Incomplete))
     }
-}
-
-/// The decisions of a placement among those of its namespace.
-pub fn of_placement(decisions: &[Arc<PlacementDecision>], placement: &str) -> Vec<Arc<PlacementDecision>> {
-    let is_its = |it: &&Arc<PlacementDecision>| {
-        let label = it.labels().get(ocm_api::labels::PLACEMENT);
-        label.is_some_and(|it| it == placement)
-    };
-    decisions.iter().filter(is_its).cloned().collect()
 }

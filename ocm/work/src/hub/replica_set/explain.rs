@@ -7,9 +7,9 @@ use ocm_api::{
 use placement::rollout::{Status, Turn};
 
 use super::{
-    desired_state::{DesiredState, Place, Problem, Seen},
+    desired_state::{DesiredPlacement, DesiredState, PlacementProblem, Seen},
     names,
-    revision::Is,
+    revision::TemplateInUse,
 };
 
 /// A cluster of a set, and what is to be said of it.
@@ -42,42 +42,42 @@ pub fn sentences(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<String> {
     if let Some(why) = names::refusal(set) {
         return vec![format!("There can be no works: {why}.")];
     }
-    let scene = DesiredState::of(set, seen);
-    match scene.template.is {
-        Is::Present => {}
-        Is::Before(_) => said.push(format!(
+    let desired = DesiredState::of(set, seen);
+    match desired.template.is {
+        TemplateInUse::Present => {}
+        TemplateInUse::Before(_) => said.push(format!(
             "Its works are as its template was before, because it has the annotation {}=true.",
             annotations::ROLL_BACK
         )),
-        Is::Unknown => said.push(format!(
+        TemplateInUse::Unknown => said.push(format!(
             "It has the annotation {}=true, and there is no template before this one.",
             annotations::ROLL_BACK
         )),
-        Is::Unkept => said.push(format!(
+        TemplateInUse::Unkept => said.push(format!(
             "It has the annotation {}=true, and the templates before this one are not known: there is no right to list \
              ControllerRevisions. Nothing changes meanwhile.",
             annotations::ROLL_BACK
         )),
     }
-    for place in &scene.places {
-        said.extend(of_place(&scene, place, seen));
+    for place in &desired.places {
+        said.extend(of_place(&desired, place, seen));
     }
     said
 }
 
-fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<String> {
+fn of_place(desired: &DesiredState<'_>, place: &DesiredPlacement<'_>, seen: &Seen) -> Vec<String> {
     let name = &place.reference.name;
     match &place.problem {
-        Some(Problem::Missing) => {
+        Some(PlacementProblem::Missing) => {
             return vec![format!("There is no placement {name}; its works are left as they are.")];
         }
-        Some(Problem::Unreadable(why)) => {
+        Some(PlacementProblem::Unreadable(why)) => {
             return vec![format!("Placement {name} cannot be followed: {why}.")];
         }
         _ => {}
     }
     let mut said = Vec::new();
-    if place.problem == Some(Problem::Incomplete) {
+    if place.problem == Some(PlacementProblem::Incomplete) {
         said.push(format!(
             "Placement {name} has fewer decisions than it counts, so that nothing is removed for now."
         ));
@@ -88,13 +88,13 @@ fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<Str
         ));
         return said;
     }
-    let Ok(rollout) = scene.rollout(place, seen) else {
+    let Ok(rollout) = desired.rollout(place, seen) else {
         return said;
     };
     let count = |of: &dyn Fn(&placement::rollout::ClusterRollout<'_>) -> bool| {
         rollout.clusters.iter().filter(|it| of(it)).count()
     };
-    let has = count(&|it| scene.has(it.cluster));
+    let has = count(&|it| desired.has(it.cluster));
     let done = count(&|it| it.status == Status::Succeeded);
     if has < place.clusters || done < place.clusters {
         said.push(format!(
@@ -102,7 +102,7 @@ fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<Str
             place.clusters
         ));
     }
-    if has < place.clusters && scene.is_paused {
+    if has < place.clusters && desired.is_paused {
         said.push(format!(
             "No further cluster gets it, because of the annotation {}=true.",
             annotations::ROLLOUT_PAUSED
@@ -118,10 +118,10 @@ fn of_place(scene: &DesiredState<'_>, place: &Place<'_>, seen: &Seen) -> Vec<Str
 
 /// One sentence for each cluster, by cluster.
 pub fn clusters(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<Explained> {
-    let scene = DesiredState::of(set, seen);
+    let desired = DesiredState::of(set, seen);
     let mut all = Vec::new();
-    for place in scene.places.iter().filter(|it| it.is_readable()) {
-        let Ok(rollout) = scene.rollout(place, seen) else {
+    for place in desired.places.iter().filter(|it| it.is_readable()) {
+        let Ok(rollout) = desired.rollout(place, seen) else {
             continue;
         };
         for it in &rollout.clusters {
@@ -130,11 +130,11 @@ pub fn clusters(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<Explained> {
                     "has a work {} of somebody else, which is left alone",
                     names::work_name(set)
                 )
-            } else if scene.has(it.cluster) || !matches!(it.turn, Turn::Start) {
+            } else if desired.has(it.cluster) || !matches!(it.turn, Turn::Start) {
                 it.turn.to_string()
-            } else if scene.is_paused {
+            } else if desired.is_paused {
                 format!("waits: {} says so", annotations::ROLLOUT_PAUSED)
-            } else if scene.leaving.contains(it.cluster) && !scene.kept.contains_key(it.cluster) {
+            } else if desired.leaving.contains(it.cluster) && !desired.kept.contains_key(it.cluster) {
                 "waits: the work before is not gone yet".to_owned()
             } else {
                 it.turn.to_string()
@@ -142,13 +142,13 @@ pub fn clusters(set: &ManifestWorkReplicaSet, seen: &Seen) -> Vec<Explained> {
             all.push(Explained {
                 cluster: it.cluster.to_owned(),
                 because,
-                is_done: scene.has(it.cluster) && it.turn == Turn::Done,
+                is_done: desired.has(it.cluster) && it.turn == Turn::Done,
             });
         }
     }
-    for (cluster, member) in &scene.kept {
-        if !scene.places_by_cluster.contains_key(cluster) {
-            let because = if scene.may_go(member) {
+    for (cluster, member) in &desired.kept {
+        if !desired.places_by_cluster.contains_key(cluster) {
+            let because = if desired.may_go(member) {
                 "is chosen no more and loses its work".to_owned()
             } else {
                 format!(

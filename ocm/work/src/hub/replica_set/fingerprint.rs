@@ -1,8 +1,8 @@
 //! What a work says, in sixteen bytes: two works with the same fingerprint bring the same to their clusters.
 //!
-//! Objects are compared as Kubernetes means them: the order of fields is nothing, a field that is null is not there, `1` is
-//! `1.0`, and `metadata.creationTimestamp`, which Go writes into everything it prints, is nobody's wish (upstream clears it
-//! before it compares, too).
+//! Objects are compared as Kubernetes means them: the order of fields is nothing, a field that is null is not there,
+//! `1` is `1.0`, and `metadata.creationTimestamp`, which Go writes into everything it prints, is nobody's wish
+//! (upstream clears it before it compares, too).
 
 use std::fmt;
 

@@ -13,10 +13,10 @@ use ocm_reconcile::{Plan, Reconciler, Step};
 use serde_json::{Value, json};
 
 use super::{
-    desired_state::{Chosen, Seen},
-    fleet::Member,
-    rollout_status::Verdict,
-    spread::Spread,
+    desired_state::{DesiredState, PlacementWithDecisions, Seen},
+    rollout_status::RolloutStatus,
+    works::ReplicaSetWorks,
+    works_by_set::Member,
 };
 
 pub struct Model {
@@ -85,13 +85,14 @@ impl Model {
     pub fn seen(&self) -> Seen {
         let references = self.set.spec.placement_refs.iter();
         Seen {
+            key: "default/web".to_owned(),
             now: self.now,
             set: Some(Arc::new(self.set.clone())),
             placements: references.map(|it| self.chosen(&it.name)).collect(),
             members: self.members(),
             revisions: Some(self.revisions.iter().cloned().map(Arc::new).collect()),
             strangers: Default::default(),
-            failed: Default::default(),
+            earlier: Default::default(),
         }
     }
 
@@ -105,9 +106,9 @@ impl Model {
             .collect()
     }
 
-    fn chosen(&self, name: &str) -> Chosen {
+    fn chosen(&self, name: &str) -> PlacementWithDecisions {
         let Some(groups) = self.placements.get(name) else {
-            return Chosen::default();
+            return PlacementWithDecisions::default();
         };
         let count: usize = groups.iter().map(Vec::len).sum();
         let listed: Vec<Value> = (0..groups.len()).map(|it| json!({"decisionGroupIndex": it})).collect();
@@ -134,18 +135,19 @@ impl Model {
             });
             Arc::new(serde_json::from_value::<PlacementDecision>(decision).unwrap())
         };
-        Chosen {
+        PlacementWithDecisions {
             placement: Some(Arc::new(placement)),
             decisions: groups.iter().enumerate().map(decision).collect(),
         }
     }
 
     pub fn plan(&self) -> Plan {
-        Spread::plan(&self.seen())
+        ReplicaSetWorks::plan(&self.seen())
     }
 
-    pub fn verdict(&self) -> Verdict {
-        Verdict::of(&self.set, &self.seen(), &[])
+    pub fn rollout(&self) -> RolloutStatus {
+        let seen = self.seen();
+        RolloutStatus::of(&DesiredState::of(&self.set, &seen), &seen)
     }
 
     /// Does what the plan says; returns the plan without what is written down for going back.

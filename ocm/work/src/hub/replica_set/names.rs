@@ -19,8 +19,8 @@ pub fn label_value(set: &ManifestWorkReplicaSet) -> String {
     format!("{}.{}", set.namespace().unwrap_or_default(), set.name_any())
 }
 
-/// The key of the set that a label's value means. A namespace has no dot, so the first one ends it, and the name may have
-/// more: upstream wants exactly one and never hears of the works of other sets.
+/// The key of the set that a label's value means. A namespace has no dot, so the first one ends it, and the name may
+/// have more: upstream wants exactly one and never hears of the works of other sets.
 pub fn key_of_label(value: &str) -> Option<String> {
     let (namespace, name) = value.split_once('.')?;
     (!namespace.is_empty() && !name.is_empty()).then(|| format!("{namespace}/{name}"))
@@ -49,8 +49,9 @@ pub fn refusal(set: &ManifestWorkReplicaSet) -> Option<String> {
     })
 }
 
-/// What its work is called on every cluster that does not have one yet. Upstream has the server generate five letters, and
-/// with a cache that lags makes two works for one cluster; ours follow from whose work it is, so that the second is refused.
+/// What its work is called on every cluster that does not have one yet. Upstream has the server generate five letters,
+/// and with a cache that lags makes two works for one cluster; ours follow from whose work it is, so that the second is
+/// refused.
 pub fn work_name(set: &ManifestWorkReplicaSet) -> String {
     let name = set.name_any();
     let five = five_letters(&format!("{}/{name}", set.namespace().unwrap_or_default()));

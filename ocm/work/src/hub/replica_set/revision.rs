@@ -1,10 +1,13 @@
 //! The templates that a ManifestWorkReplicaSet had: the one its works have now, and the one before, to go back to.
 //!
-//! They are kept as Kubernetes keeps those of a DaemonSet: ControllerRevisions that belong to the set, numbered in the order
-//! in which the works were told. What is told again gets the next number, so that "the template before" is always the newest
-//! one that differs from what the set says, also after having gone back.
+//! They are kept as Kubernetes keeps those of a DaemonSet: ControllerRevisions that belong to the set, numbered in the
+//! order in which the works were told. What is told again gets the next number, so that "the template before" is always
+//! the newest one that differs from what the set says, also after having gone back.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Once},
+};
 
 use k8s_openapi::{
     api::apps::v1::ControllerRevision,
@@ -13,17 +16,38 @@ use k8s_openapi::{
         runtime::RawExtension,
     },
 };
-use kube::ResourceExt;
+use kube::{ResourceExt, runtime::watcher};
 use ocm_api::{
     annotations, labels,
     work::{ManifestWorkReplicaSet, ManifestWorkSpec},
 };
-use ocm_reconcile::{Plan, Site};
+use ocm_reconcile::{Cache, Caches, Plan, Site, cache::Watching};
+use tracing::warn;
 
 use super::{fingerprint::Fingerprint, names};
 
 /// How many templates are kept.
 const KEPT: usize = 2;
+
+/// The templates that sets had. Upstream's role for this part knows nothing of them; all but going back works without.
+pub fn watch(caches: &Caches) -> Cache<ControllerRevision> {
+    caches.watching(Watching {
+        selection: watcher::Config::default().labels(labels::MANIFEST_WORK_REPLICA_SET),
+        forbidden_at_first: true,
+        ..Watching::default()
+    })
+}
+
+/// Says once that nobody may look at them.
+pub fn tell_that_none_are_kept() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        warn!(
+            "there is no right to list ControllerRevisions, so the templates that sets had are not kept and roll-back \
+             is held up; list, watch, create, patch and delete are wanted"
+        );
+    });
+}
 
 /// What the works of a set shall say.
 #[derive(Clone, Debug)]
@@ -33,12 +57,12 @@ pub struct Template<'s> {
     /// Its fingerprint.
     pub fingerprint: Fingerprint,
     /// Which of the set's templates it is.
-    pub is: Is,
+    pub is: TemplateInUse,
 }
 
 /// Which of the set's templates the works have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
+pub enum TemplateInUse {
     /// What the set says.
     Present,
     /// What it said before, as an annotation wants it.
@@ -55,22 +79,22 @@ pub fn template<'s>(set: &'s ManifestWorkReplicaSet, revisions: Option<&[Arc<Con
     let mut template = Template {
         spec: Cow::Borrowed(spec),
         fingerprint: Fingerprint::of(spec),
-        is: Is::Present,
+        is: TemplateInUse::Present,
     };
     if !names::says(set, annotations::ROLL_BACK) {
         return template;
     }
     let Some(revisions) = revisions else {
-        template.is = Is::Unkept;
+        template.is = TemplateInUse::Unkept;
         return template;
     };
-    template.is = Is::Unknown;
+    template.is = TemplateInUse::Unknown;
     let present = name(set, template.fingerprint);
     for before in of(set, revisions).into_iter().filter(|it| it.name_any() != present) {
         if let Ok(spec) = serde_json::from_value::<ManifestWorkSpec>(before.data.0.clone()) {
             template.fingerprint = Fingerprint::of(&spec);
             template.spec = Cow::Owned(spec);
-            template.is = Is::Before(number(before));
+            template.is = TemplateInUse::Before(number(before));
             break;
         }
     }

@@ -5,21 +5,20 @@ use std::{
     sync::Arc,
 };
 
-use ocm_api::work::{ManifestWork, ManifestWorkReplicaSet};
-use ocm_reconcile::Queue;
+use ocm_api::work::ManifestWork;
+use ocm_reconcile::{Caches, Queue};
 use parking_lot::Mutex;
 
 use super::{
-    desired_state::{DesiredState, Problem, Seen},
+    desired_state::{DesiredState, PlacementProblem, Seen},
     fingerprint::Fingerprint,
     names,
-    revision::Is,
-    spread,
+    revision::TemplateInUse,
 };
 
 /// How a look at the clusters of a set went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RolloutStatus {
     /// The generation that was looked at.
     pub generation: Option<i64>,
     /// Why there can be no works at all.
@@ -27,9 +26,9 @@ pub struct Verdict {
     /// What the works shall say.
     pub spec: Fingerprint,
     /// Which of the set's templates that is.
-    pub is: Is,
+    pub is: TemplateInUse,
     /// The placements, in the order of the spec, each once.
-    pub places: Vec<Told>,
+    pub places: Vec<PlacementRolloutStatus>,
     /// How many clusters there are.
     pub clusters: usize,
     /// Whether a cluster does not have what it shall have.
@@ -45,23 +44,23 @@ pub struct Verdict {
 /// A placement of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Told {
+pub struct PlacementRolloutStatus {
     pub name: String,
     pub decision_groups: usize,
     pub clusters: usize,
-    pub problem: Option<Problem>,
+    pub problem: Option<PlacementProblem>,
 }
 
-impl Verdict {
-    /// Of what was seen.
-    pub fn of(set: &ManifestWorkReplicaSet, seen: &Seen, errors: &[String]) -> Self {
-        let scene = DesiredState::of(set, seen);
+impl RolloutStatus {
+    /// Of what was seen. Nothing has failed yet.
+    pub fn of(desired: &DesiredState<'_>, seen: &Seen) -> Self {
+        let set = desired.set;
         let mut named = BTreeSet::new();
-        let places = scene
+        let places = desired
             .places
             .iter()
             .filter(|it| named.insert(&it.reference.name))
-            .map(|it| Told {
+            .map(|it| PlacementRolloutStatus {
                 name: it.reference.name.clone(),
                 decision_groups: it.decision_groups(),
                 clusters: it.clusters,
@@ -71,54 +70,64 @@ impl Verdict {
         Self {
             generation: set.metadata.generation,
             refusal: names::refusal(set),
-            spec: scene.fingerprint(),
-            is: scene.template.is,
+            spec: desired.fingerprint(),
+            is: desired.template.is,
             places,
-            clusters: scene.clusters(),
-            waits: spread::waits(&scene, seen),
-            is_paused: scene.is_paused,
+            clusters: desired.clusters(),
+            waits: desired.waits(seen),
+            is_paused: desired.is_paused,
             strangers: seen.strangers.clone(),
-            failed: errors.first().map(|it| (it.clone(), errors.len())),
+            failed: None,
         }
     }
 }
 
-/// Verdicts by set, and the works of others that stand in the way.
+/// Rollout statuses by set, and the works of others that stand in the way.
 #[derive(Clone, Default)]
 pub struct RolloutStatuses {
-    verdicts: Arc<Mutex<HashMap<String, Arc<Verdict>>>>,
+    statuses: Arc<Mutex<HashMap<String, Arc<RolloutStatus>>>>,
     /// The set that met a work, by the work's cluster and name.
     met: Arc<Mutex<HashMap<(String, String), String>>>,
-    /// Who wants to know of another verdict.
-    pub(super) report: Queue,
+    /// Who wants to know of another one.
+    subscribers: Arc<Mutex<Vec<Queue>>>,
 }
 
 impl RolloutStatuses {
-    /// The last verdict.
-    pub fn verdict(&self, key: &str) -> Option<Arc<Verdict>> {
-        self.verdicts.lock().get(key).cloned()
+    /// Those of the process.
+    pub fn beside(caches: &Caches) -> Self {
+        caches.beside(|_| Self::default())
     }
 
-    /// Another verdict; who reports is told if it differs.
-    pub fn put(&self, key: &str, verdict: Verdict) {
-        let mut verdicts = self.verdicts.lock();
-        if verdicts.get(key).is_some_and(|it| **it == verdict) {
+    /// Adds to `queue` the key of each set whose rollout status becomes another one.
+    pub fn subscribe(&self, queue: &Queue) {
+        self.subscribers.lock().push(queue.clone());
+    }
+
+    /// The last one.
+    pub fn get(&self, key: &str) -> Option<Arc<RolloutStatus>> {
+        self.statuses.lock().get(key).cloned()
+    }
+
+    /// The present one; who reports is told if it differs.
+    pub fn put(&self, key: &str, status: RolloutStatus) {
+        let mut statuses = self.statuses.lock();
+        if statuses.get(key).is_some_and(|it| **it == status) {
             return;
         }
-        verdicts.insert(key.to_owned(), Arc::new(verdict));
-        drop(verdicts);
-        self.report.add(key);
+        statuses.insert(key.to_owned(), Arc::new(status));
+        drop(statuses);
+        self.subscribers.lock().iter().for_each(|it| it.add(key));
     }
 
     /// The set is gone.
     pub fn forget(&self, key: &str) {
-        self.verdicts.lock().remove(key);
+        self.statuses.lock().remove(key);
         self.met.lock().retain(|_, it| it != key);
     }
 
     /// Whether somebody waits for a cluster of this set to get further. Nobody knows before the first look.
     pub fn waits(&self, key: &str) -> bool {
-        self.verdicts.lock().get(key).is_none_or(|it| it.waits)
+        self.statuses.lock().get(key).is_none_or(|it| it.waits)
     }
 
     /// A work of this name is there already.
@@ -138,18 +147,24 @@ impl RolloutStatuses {
         met.get(&name).cloned()
     }
 
-    /// The clusters on which a set met a work that is not its own. A work that is gone, or turns out to be the set's own, is
-    /// forgotten.
+    /// The clusters on which a set met a work that is not its own.
     pub fn strangers(&self, key: &str, get: impl Fn(&str, &str) -> Option<Arc<ManifestWork>>) -> BTreeSet<String> {
-        let mut met = self.met.lock();
-        met.retain(|(cluster, name), of| {
-            let is_stranger = |it: Arc<ManifestWork>| {
-                let set = names::label_of(&it).and_then(names::key_of_label);
-                set.as_deref() != Some(key)
-            };
-            of != key || get(cluster, name).is_some_and(is_stranger)
-        });
+        let met = self.met.lock();
         let own = met.iter().filter(|(_, of)| *of == key);
-        own.map(|((cluster, _), _)| cluster.clone()).collect()
+        let strangers = own.filter(|((cluster, name), _)| get(cluster, name).is_some_and(|it| is_stranger(&it, key)));
+        strangers.map(|((cluster, _), _)| cluster.clone()).collect()
     }
+
+    /// Forgets what a set met and is gone, or turns out to be the set's own.
+    pub fn forget_met(&self, key: &str, get: impl Fn(&str, &str) -> Option<Arc<ManifestWork>>) {
+        let stays = |cluster: &str, name: &str| get(cluster, name).is_some_and(|it| is_stranger(&it, key));
+        self.met
+            .lock()
+            .retain(|(cluster, name), of| of != key || stays(cluster, name));
+    }
+}
+
+fn is_stranger(work: &ManifestWork, key: &str) -> bool {
+    let set = names::label_of(work).and_then(names::key_of_label);
+    set.as_deref() != Some(key)
 }

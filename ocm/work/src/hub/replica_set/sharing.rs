@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::{fingerprint::Fingerprint, names};
 
-/// For [`Cache::start_shaped`](ocm_reconcile::Cache::start_shaped): lets works of sets that bring the same share it, and packs
-/// what the others bring.
+/// For [`Cache::start_shaped`](ocm_reconcile::Cache::start_shaped): lets works of sets that bring the same share it,
+/// and packs what the others bring.
 pub fn shape() -> impl Fn(Option<&ManifestWork>, &mut ManifestWork) + Send + Sync + 'static {
     let known = Mutex::new(HashMap::new());
     move |present, work| share(&known, present, work)

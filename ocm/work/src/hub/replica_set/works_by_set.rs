@@ -1,5 +1,5 @@
-//! The works of every ManifestWorkReplicaSet, by set, with counters: what a change of one work costs does not depend on how
-//! many others there are.
+//! The works of every ManifestWorkReplicaSet, by set, with counters: what a change of one work costs does not depend on
+//! how many others there are.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,14 +9,14 @@ use std::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 use ocm_api::{labels, work::ManifestWork};
-use ocm_reconcile::Cache;
-use parking_lot::Mutex;
+use ocm_reconcile::{Cache, Caches, Queue};
+use parking_lot::{Mutex, RwLock};
 use placement::rollout::{Existing, Status};
 
 use super::{
+    cluster_rollout_status::{self, WorkConditions},
     fingerprint::Fingerprint,
     names,
-    standing::{self, Flags},
 };
 
 /// A work of a set.
@@ -29,7 +29,7 @@ pub struct Member {
     /// How far it is with that.
     pub existing: Existing,
     /// What the summary counts.
-    pub flags: Flags,
+    pub flags: WorkConditions,
 }
 
 impl Member {
@@ -37,15 +37,15 @@ impl Member {
     pub fn new(work: &Arc<ManifestWork>, seen: Timestamp) -> Self {
         // An old work that its agent has not answered may have been changed a moment before.
         let created = work.metadata.creation_timestamp.as_ref().map(|it| it.0);
-        let answered = standing::flags(work).applied;
+        let answered = cluster_rollout_status::flags(work).applied;
         let written = if answered { created.unwrap_or(seen) } else { seen };
         Self::written(work, Fingerprint::of(&work.spec), written)
     }
 
     fn written(work: &Arc<ManifestWork>, spec: Fingerprint, written: Timestamp) -> Self {
         Self {
-            existing: standing::existing(work, written),
-            flags: standing::flags(work),
+            existing: cluster_rollout_status::existing(work, written),
+            flags: cluster_rollout_status::flags(work),
             work: work.clone(),
             spec,
         }
@@ -76,7 +76,7 @@ impl Member {
 /// How many works of one placement say the same, and what of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Counts {
+pub struct WorkCounts {
     pub total: i64,
     pub applied: i64,
     pub available: i64,
@@ -85,9 +85,9 @@ pub struct Counts {
     pub succeeded: i64,
 }
 
-impl Counts {
+impl WorkCounts {
     fn add(&mut self, member: &Member, by: i64) {
-        let Flags {
+        let WorkConditions {
             applied,
             available,
             progressing,
@@ -104,26 +104,30 @@ impl Counts {
 
 /// What a change of a work is to its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum WorkChange {
     /// Only what is counted changed.
     Counts,
     /// How far it is changed, for which another cluster may have waited.
-    Standing,
+    Rollout,
     /// It may not be as the set wants it.
-    Wish,
+    Content,
 }
 
-/// The works of all sets.
+/// The works of all sets. Cloning shares them.
 #[derive(Clone)]
-pub struct Fleet {
+pub struct WorksBySet {
     sets: Arc<Mutex<HashMap<String, Works>>>,
+    listeners: Arc<RwLock<Vec<Listener>>>,
 }
+
+/// Is told the key of a set, and what the change of one of its works is to it.
+type Listener = Box<dyn Fn(&str, WorkChange) + Send + Sync>;
 
 /// The works of one set.
 #[derive(Default)]
 struct Works {
     members: BTreeMap<(String, String), Kept>,
-    counts: HashMap<String, HashMap<Fingerprint, Counts>>,
+    counts: HashMap<String, HashMap<Fingerprint, WorkCounts>>,
     /// What a server made of what it was given, where that is not the same.
     answers: HashMap<Fingerprint, Fingerprint>,
 }
@@ -136,44 +140,59 @@ struct Kept {
     raw: Fingerprint,
 }
 
-impl Fleet {
-    /// The works of a cache; `clock` says when a change is seen, and `changed` is told of every one, with the key of the set.
-    pub fn over(
-        works: &Cache<ManifestWork>,
-        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
-        changed: impl Fn(&str, Change) + Send + Sync + 'static,
-    ) -> Self {
-        let fleet = Self { sets: Arc::default() };
-        let told = fleet.clone();
-        works.listen(move |old, new| {
-            let set = |work: &Arc<ManifestWork>| names::label_of(work).map(str::to_owned);
-            let (before, after) = (old.and_then(set), new.and_then(set));
-            let now = clock();
-            let (mut lost, mut changes) = (None, None);
+impl WorksBySet {
+    /// The works of the process, counted once for all who ask.
+    pub fn beside(caches: &Caches) -> Self {
+        caches.beside(|it| Self::over(&it.of(), Timestamp::now))
+    }
+
+    /// The works of a cache; `clock` says when a change is seen.
+    pub fn over(works: &Cache<ManifestWork>, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        let by_set = Self {
+            sets: Arc::default(),
+            listeners: Arc::default(),
+        };
+        let counted = by_set.clone();
+        works.listen(move |old, new| counted.changed(old, new, clock()));
+        by_set
+    }
+
+    /// Has `listener` told of every change from now on.
+    pub fn listen(&self, listener: impl Fn(&str, WorkChange) + Send + Sync + 'static) {
+        self.listeners.write().push(Box::new(listener));
+    }
+
+    /// Adds to `queue` the key of each set of which a work changes.
+    pub fn subscribe(&self, queue: &Queue) {
+        let queue = queue.clone();
+        self.listen(move |key, _| queue.add(key));
+    }
+
+    fn changed(&self, old: Option<&Arc<ManifestWork>>, new: Option<&Arc<ManifestWork>>, now: Timestamp) {
+        let set = |work: &Arc<ManifestWork>| names::label_of(work).map(str::to_owned);
+        let (before, after) = (old.and_then(set), new.and_then(set));
+        let (mut lost, mut changes) = (None, None);
+        {
+            let mut sets = self.sets.lock();
+            if let (Some(before), Some(old)) = (&before, old)
+                && after.as_ref() != Some(before)
             {
-                let mut sets = told.sets.lock();
-                if let (Some(before), Some(old)) = (&before, old)
-                    && after.as_ref() != Some(before)
-                {
-                    lost = sets.get_mut(before).and_then(|it| it.remove(old));
-                    if sets.get(before).is_some_and(|it| it.members.is_empty()) {
-                        sets.remove(before);
-                    }
-                }
-                if let (Some(after), Some(new)) = (&after, new) {
-                    changes = sets.entry(after.clone()).or_default().put(new, now);
+                lost = sets.get_mut(before).and_then(|it| it.remove(old));
+                if sets.get(before).is_some_and(|it| it.members.is_empty()) {
+                    sets.remove(before);
                 }
             }
-            let said = [(before, lost), (after, changes)];
-            for (label, change) in said {
-                if let (Some(label), Some(change)) = (label, change)
-                    && let Some(key) = names::key_of_label(&label)
-                {
-                    changed(&key, change);
-                }
+            if let (Some(after), Some(new)) = (&after, new) {
+                changes = sets.entry(after.clone()).or_default().put(new, now);
             }
-        });
-        fleet
+        }
+        for (label, change) in [(before, lost), (after, changes)] {
+            if let (Some(label), Some(change)) = (label, change)
+                && let Some(key) = names::key_of_label(&label)
+            {
+                self.listeners.read().iter().for_each(|it| it(&key, change));
+            }
+        }
     }
 
     /// The works with this label, by cluster and name.
@@ -184,14 +203,14 @@ impl Fleet {
     }
 
     /// How many works of a placement say this. Works that are being deleted do not count.
-    pub fn counts(&self, label: &str, placement: &str, spec: Fingerprint) -> Counts {
+    pub fn counts(&self, label: &str, placement: &str, spec: Fingerprint) -> WorkCounts {
         let sets = self.sets.lock();
         let of = |works: &Works| works.counts.get(placement)?.get(&spec).copied();
         sets.get(label).and_then(of).unwrap_or_default()
     }
 
-    /// A server that was given `wanted` has `answered`: whoever says the one says the other from now on. Otherwise a server
-    /// that knows less fields than we do, or fills some in, would be given the same thing for ever.
+    /// A server that was given `wanted` has `answered`: whoever says the one says the other from now on. Otherwise a
+    /// server that knows less fields than we do, or fills some in, would be given the same thing for ever.
     pub fn answered(&self, label: &str, wanted: Fingerprint, answered: Fingerprint) {
         if wanted == answered {
             return;
@@ -204,7 +223,7 @@ impl Fleet {
 }
 
 impl Works {
-    fn put(&mut self, work: &Arc<ManifestWork>, now: Timestamp) -> Option<Change> {
+    fn put(&mut self, work: &Arc<ManifestWork>, now: Timestamp) -> Option<WorkChange> {
         let name = name(work);
         let before = self.members.remove(&name);
         let meta = &work.metadata;
@@ -228,7 +247,7 @@ impl Works {
             }
         };
         let change = match &before {
-            None => Some(Change::Wish),
+            None => Some(WorkChange::Content),
             Some(it) => difference(&it.member, &kept.member),
         };
         if let Some(before) = &before {
@@ -251,10 +270,10 @@ impl Works {
         self.answers.get(&raw).copied().unwrap_or(raw)
     }
 
-    fn remove(&mut self, work: &ManifestWork) -> Option<Change> {
+    fn remove(&mut self, work: &ManifestWork) -> Option<WorkChange> {
         let gone = self.members.remove(&name(work))?;
         self.count(&gone.member, -1);
-        Some(Change::Wish)
+        Some(WorkChange::Content)
     }
 
     fn count(&mut self, member: &Member, by: i64) {
@@ -287,7 +306,7 @@ impl Works {
     }
 }
 
-fn difference(old: &Member, new: &Member) -> Option<Change> {
+fn difference(old: &Member, new: &Member) -> Option<WorkChange> {
     let (before, after) = (&old.work.metadata, &new.work.metadata);
     let is_as_before = old.spec == new.spec
         && old.is_leaving() == new.is_leaving()
@@ -295,11 +314,11 @@ fn difference(old: &Member, new: &Member) -> Option<Change> {
         && before.labels == after.labels
         && before.annotations == after.annotations;
     if !is_as_before {
-        Some(Change::Wish)
+        Some(WorkChange::Content)
     } else if old.existing != new.existing {
-        Some(Change::Standing)
+        Some(WorkChange::Rollout)
     } else if old.flags != new.flags {
-        Some(Change::Counts)
+        Some(WorkChange::Counts)
     } else {
         None
     }
@@ -314,5 +333,5 @@ fn name(work: &ManifestWork) -> (String, String) {
 }
 
 #[cfg(test)]
-#[path = "fleet_tests.rs"]
+#[path = "works_by_set_tests.rs"]
 mod tests;

@@ -1,10 +1,12 @@
 use std::collections::BTreeSet;
 
 use jiff::ToSpan;
+use kube::ResourceExt;
 use ocm_api::annotations::{ROLL_BACK, ROLLOUT_PAUSED};
+use ocm_reconcile::Step;
 use serde_json::json;
 
-use super::super::{model::Model, names};
+use super::super::{model::Model, names, writes::ROUND};
 use super::*;
 
 #[test]
@@ -80,7 +82,7 @@ fn a_cluster_that_never_answers_times_out_and_counts_as_a_failure() {
     assert_eq!(member.existing.status, placement::rollout::Status::Progressing);
     let mut seen = it.seen();
     seen.members[0].existing.since = Some(written);
-    let text = Spread::plan(&seen).to_string();
+    let text = ReplicaSetWorks::plan(&seen).to_string();
     assert!(text.contains("create ManifestWork c2"), "{text}");
 }
 
@@ -99,7 +101,7 @@ fn nothing_is_removed_while_decisions_are_missing() {
     let mut seen = it.seen();
     seen.placements[0].decisions.clear();
     assert_eq!(
-        Spread::plan(&seen).to_string(),
+        ReplicaSetWorks::plan(&seen).to_string(),
         "nothing to do\nwaits: decisions of placement p are missing; nothing is removed\n"
     );
 }
@@ -177,7 +179,7 @@ fn a_work_of_somebody_else_is_left_alone_and_said_so() {
     it.choose("p", &["c1", "c2"]);
     let mut seen = it.seen();
     seen.strangers.insert("c1".into());
-    let text = Spread::plan(&seen).to_string();
+    let text = ReplicaSetWorks::plan(&seen).to_string();
     let name = names::work_name(&it.set);
     assert!(
         text.contains(&format!("create ManifestWork c2/{name}"))
@@ -245,7 +247,7 @@ fn without_a_right_to_keep_templates_all_but_going_back_goes_on() {
     let unkept = |it: &Model| {
         let mut seen = it.seen();
         seen.revisions = None;
-        Spread::plan(&seen)
+        ReplicaSetWorks::plan(&seen)
     };
     let name = names::work_name(&it.set);
     assert_eq!(
@@ -317,8 +319,8 @@ fn a_thousand_clusters_are_many_small_plans() {
     let mut seen = Model::new(json!([{"name": "p"}]), "1")
         .choose("p", &["c1", "c2"])
         .seen();
-    seen.failed.insert("c1".into());
-    let text = Spread::plan(&seen).to_string();
+    seen.earlier.failed.insert("c1".into());
+    let text = ReplicaSetWorks::plan(&seen).to_string();
     assert!(
         !text.contains("ManifestWork c1/") && text.contains("ManifestWork c2/"),
         "{text}"
@@ -417,8 +419,8 @@ fn no_sequence_of_events_starts_too_many_or_ends_wrong() {
 /// What the plan starts has room beside what is under way, as an independent look at the works sees it.
 fn check(it: &Model, at_once: usize, seed: u64) {
     let seen = it.seen();
-    let scene = DesiredState::of(&it.set, &seen);
-    let wanted = scene.fingerprint();
+    let desired = DesiredState::of(&it.set, &seen);
+    let wanted = desired.fingerprint();
     let chosen: Vec<&str> = seen.placements[0]
         .decisions
         .iter()

@@ -27,18 +27,17 @@ fn work(cluster: &str, version: u64, data: &str, generation: i64, conditions: &[
     .unwrap()
 }
 
-type Told = Arc<Mutex<Vec<(String, Change)>>>;
+type Told = Arc<Mutex<Vec<(String, WorkChange)>>>;
 
-fn fleet() -> (Cache<ManifestWork>, Fleet, Told) {
+fn counted() -> (Cache<ManifestWork>, WorksBySet, Told) {
     let (works, told) = (Cache::empty(), Told::default());
     let hears = told.clone();
-    let fleet = Fleet::over(&works, Timestamp::now, move |key, change| {
-        hears.lock().push((key.to_owned(), change));
-    });
-    (works, fleet, told)
+    let by_set = WorksBySet::over(&works, Timestamp::now);
+    by_set.listen(move |key, change| hears.lock().push((key.to_owned(), change)));
+    (works, by_set, told)
 }
 
-fn said(told: &Told) -> Vec<Change> {
+fn said(told: &Told) -> Vec<WorkChange> {
     let all = std::mem::take(&mut *told.lock());
     assert!(all.iter().all(|(key, _)| key == "default/web.eu"), "{all:?}");
     all.into_iter().map(|(_, change)| change).collect()
@@ -46,20 +45,20 @@ fn said(told: &Told) -> Vec<Change> {
 
 #[test]
 fn a_change_of_one_work_is_told_for_what_it_is() {
-    let (works, fleet, told) = fleet();
+    let (works, by_set, told) = counted();
     works.put(work("c1", 1, "a", 1, &[]));
     works.put(work("c2", 2, "a", 1, &[]));
-    assert_eq!(said(&told), [Change::Wish, Change::Wish]);
-    let spec = fleet.members("default.web.eu")[0].spec;
+    assert_eq!(said(&told), [WorkChange::Content, WorkChange::Content]);
+    let spec = by_set.members("default.web.eu")[0].spec;
     let counts = || {
-        let it = fleet.counts("default.web.eu", "p", spec);
+        let it = by_set.counts("default.web.eu", "p", spec);
         (it.total, it.applied, it.available, it.succeeded)
     };
     assert_eq!(counts(), (2, 0, 0, 0));
     works.put(work("c1", 3, "a", 1, &[("Applied", "True")]));
-    assert_eq!((said(&told), counts()), (vec![Change::Counts], (2, 1, 0, 0)));
+    assert_eq!((said(&told), counts()), (vec![WorkChange::Counts], (2, 1, 0, 0)));
     works.put(work("c1", 4, "a", 1, &[("Applied", "True"), ("Available", "True")]));
-    assert_eq!((said(&told), counts()), (vec![Change::Standing], (2, 1, 1, 1)));
+    assert_eq!((said(&told), counts()), (vec![WorkChange::Rollout], (2, 1, 1, 1)));
     // The same once more, and feedback that nobody counts.
     works.put(work(
         "c1",
@@ -70,37 +69,37 @@ fn a_change_of_one_work_is_told_for_what_it_is() {
     ));
     assert_eq!((said(&told), counts()), (vec![], (2, 1, 1, 1)));
     works.put(work("c1", 6, "edited", 2, &[("Applied", "True")]));
-    assert_eq!((said(&told), counts()), (vec![Change::Wish], (1, 0, 0, 0)));
+    assert_eq!((said(&told), counts()), (vec![WorkChange::Content], (1, 0, 0, 0)));
     let mut leaving = work("c2", 7, "a", 1, &[]);
     leaving.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T12:00:00Z")).unwrap();
     works.put(leaving);
-    assert_eq!((said(&told), counts()), (vec![Change::Wish], (0, 0, 0, 0)));
+    assert_eq!((said(&told), counts()), (vec![WorkChange::Content], (0, 0, 0, 0)));
     // Somebody takes it out of the set.
     let mut other = work("c1", 8, "edited", 2, &[]);
     other.metadata.labels = None;
     works.put(other);
-    assert_eq!(said(&told), [Change::Wish]);
-    assert_eq!(fleet.members("default.web.eu").len(), 1);
+    assert_eq!(said(&told), [WorkChange::Content]);
+    assert_eq!(by_set.members("default.web.eu").len(), 1);
 }
 
 #[test]
 fn what_a_server_answers_counts_as_what_it_was_given() {
-    let (works, fleet, _) = fleet();
+    let (works, by_set, _) = counted();
     let wanted = Fingerprint::of(&work("c1", 1, "wanted", 1, &[]).spec);
     works.put(work("c1", 1, "answered", 1, &[("Applied", "True")]));
-    let answered = fleet.members("default.web.eu")[0].spec;
+    let answered = by_set.members("default.web.eu")[0].spec;
     assert_ne!(wanted, answered);
-    fleet.answered("default.web.eu", wanted, answered);
-    assert_eq!(fleet.members("default.web.eu")[0].spec, wanted);
-    let it = fleet.counts("default.web.eu", "p", wanted);
+    by_set.answered("default.web.eu", wanted, answered);
+    assert_eq!(by_set.members("default.web.eu")[0].spec, wanted);
+    let it = by_set.counts("default.web.eu", "p", wanted);
     assert_eq!((it.total, it.applied), (1, 1));
     works.put(work("c2", 2, "answered", 1, &[]));
-    assert_eq!(fleet.counts("default.web.eu", "p", wanted).total, 2);
+    assert_eq!(by_set.counts("default.web.eu", "p", wanted).total, 2);
 }
 
 #[test]
 fn counters_agree_with_a_recount_whatever_happens() {
-    let (works, fleet, _) = fleet();
+    let (works, by_set, _) = counted();
     let mut seed = 7u64;
     let mut roll = |sides: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -127,8 +126,8 @@ fn counters_agree_with_a_recount_whatever_happens() {
             it.metadata.labels = None;
         }
         works.put(it);
-        let members = fleet.members("default.web.eu");
-        let mut recount: HashMap<(String, Fingerprint), Counts> = HashMap::new();
+        let members = by_set.members("default.web.eu");
+        let mut recount: HashMap<(String, Fingerprint), WorkCounts> = HashMap::new();
         for it in members.iter().filter(|it| !it.is_leaving()) {
             recount
                 .entry((it.placement().to_owned(), it.spec))
@@ -136,9 +135,9 @@ fn counters_agree_with_a_recount_whatever_happens() {
                 .add(it, 1);
         }
         for ((placement, spec), counts) in &recount {
-            assert_eq!(fleet.counts("default.web.eu", placement, *spec), *counts);
+            assert_eq!(by_set.counts("default.web.eu", placement, *spec), *counts);
         }
-        let held = fleet.sets.lock();
+        let held = by_set.sets.lock();
         let held: usize = held
             .get("default.web.eu")
             .map_or(0, |it| it.counts.values().map(HashMap::len).sum());

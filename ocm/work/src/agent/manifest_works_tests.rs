@@ -1,13 +1,30 @@
+use std::time::Duration;
+
+use ocm_api::work::{AppliedManifestWork, ManifestWork};
 use ocm_reconcile::Step;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::agent::manifest::Gvk;
+use super::{
+    super::{
+        config::Config,
+        executor::ExecutorRefusal,
+        feedback::RawJson,
+        manifest::{self, Gvk, ObjectKey, Resource},
+        ownership,
+        records::unwanted,
+        removing::NEVER,
+        schedule::is_worth_retrying,
+        seen::{AgentIdentity, Item, Leaving},
+        statuses::conclude,
+        strategy::{self, Attempt, LastWrite, Live, Release},
+    },
+    *,
+};
 
 const NOON: &str = "2026-01-01T12:00:00Z";
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity {
+fn identity() -> Arc<AgentIdentity> {
+    Arc::new(AgentIdentity {
         hub_hash: "hub".into(),
         agent_id: "agent".into(),
         eviction_grace: Duration::from_secs(3600),
@@ -83,7 +100,7 @@ fn item(ordinal: usize, name: &str, live: Live) -> Item {
             plural: "configmaps".into(),
             namespaced: true,
         }),
-        key: Some(Key {
+        key: Some(ObjectKey {
             version: "v1".into(),
             resource: "configmaps".into(),
             namespace: "default".into(),
@@ -98,7 +115,7 @@ fn item(ordinal: usize, name: &str, live: Live) -> Item {
         unreadable: None,
         watched: true,
         written: None,
-        tried: Tried::default(),
+        tried: Attempt::default(),
         hold: None,
         others: vec![],
     }
@@ -136,13 +153,17 @@ fn seen(work: Option<Arc<ManifestWork>>, trace: Option<Arc<AppliedManifestWork>>
         trace,
         items: vec![],
         leaving: vec![],
-        blocked: None,
+        chance: 0.5,
+        attempts: Attempts::default(),
+        retries: 0,
+        round: Arc::default(),
+        slot: None,
     }
 }
 
 #[track_caller]
 fn check(seen: &Seen, expected: &str) {
-    assert_eq!(plan(seen).to_string().trim_end(), expected);
+    assert_eq!(writes(seen).to_string().trim_end(), expected);
 }
 
 #[test]
@@ -154,7 +175,7 @@ fn nothing_is_applied_before_finalizer_and_trace_are_there() {
         &it,
         "hub: patch ManifestWork cluster1/web\ncluster: create AppliedManifestWork hub-web",
     );
-    let Step::Create { object, .. } = &plan(&it).stages[0][1] else {
+    let Step::Create { object, .. } = &writes(&it).stages[0][1] else {
         panic!("the second step creates the trace")
     };
     assert_eq!(
@@ -194,7 +215,7 @@ fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
         plural: "namespaces".into(),
         namespaced: false,
     });
-    namespace.key = Some(Key {
+    namespace.key = Some(ObjectKey {
         version: "v1".into(),
         resource: "namespaces".into(),
         name: "default".into(),
@@ -295,7 +316,7 @@ fn a_manifest_of_unknown_kind_stops_neither_the_others_nor_pruning() {
 #[test]
 fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
-    let refusal = Refusal::NotAllowed("not allowed".into());
+    let refusal = ExecutorRefusal::NotAllowed("not allowed".into());
     it.items = vec![
         Item {
             permitted: Err(refusal),
@@ -360,7 +381,7 @@ fn of_a_complete_work_only_what_was_applied_is_told_whatever_its_spec_says_now()
         watched: true,
         ..listed
     }];
-    assert!(plan(&it).is_empty());
+    assert!(writes(&it).is_empty());
     let patch = |step: usize| match &conclude(&it).stages[0][step] {
         Step::MergePatch { patch, .. } => patch["status"].clone(),
         other => panic!("{other} is no patch"),
@@ -488,7 +509,7 @@ fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
     );
     it.trace = since("2026-01-01T11:00:00Z");
     check(&it, "cluster: delete AppliedManifestWork hub-web");
-    it.identity = Arc::new(Identity {
+    it.identity = Arc::new(AgentIdentity {
         eviction_grace: NEVER,
         ..(*identity()).clone()
     });
@@ -497,7 +518,7 @@ fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
         "cluster: patch AppliedManifestWork hub-web status\n\
          note: its work is gone from the hub; eviction is off, so its objects stay",
     );
-    it.identity = Arc::new(Identity {
+    it.identity = Arc::new(AgentIdentity {
         agent_id: "another".into(),
         ..(*identity()).clone()
     });
@@ -519,7 +540,7 @@ fn a_work_that_came_back_is_no_longer_evicted() {
 fn a_trace_that_cannot_be_made_is_told_on_every_manifest() {
     let mut it = seen(Some(work(json!({}))), None);
     it.items = vec![item(0, "a", Live::Unknown)];
-    it.blocked = Some("metadata.name: must be no more than 253 characters".into());
+    it.attempts.blocked = Some("metadata.name: must be no more than 253 characters".into());
     check(
         &it,
         "nothing to do\nwaits: the work could not be begun: metadata.name: must be no more than 253 characters",
@@ -540,15 +561,16 @@ fn a_fight_with_another_writer_is_slowed_down_and_said() {
         Some(trace(json!({"status": {"appliedResources": [record("a", "uid-a")]}}))),
     );
     it.items = vec![item(0, "a", Live::Absent)];
-    let hash = hash_of_write(&it, it.items[0].key.as_ref().unwrap()).unwrap();
+    let hashes = writes(&it).worked_out::<applying::WriteHashes>().unwrap().clone();
+    let hash = &hashes.0[it.items[0].key.as_ref().unwrap()];
     let written = |hash: &str| {
-        Some(Written {
+        Some(LastWrite {
             hash: hash.to_owned(),
             resource_version: "1".to_owned(),
         })
     };
     it.items[0].hold = Some(Duration::from_secs(3));
-    it.items[0].written = written(&hash);
+    it.items[0].written = written(hash);
     check(
         &it,
         "nothing to do\nwaits: another writer keeps changing configmaps default/a; it is repaired again in 4s\nagain in 3s",
@@ -571,14 +593,14 @@ fn names_of_traces_belong_to_one_hub() {
 fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     it.items = vec![item(0, "a", live("a", "t")), item(1, "b", Live::Unknown)];
-    let Step::MergePatch { patch, .. } = &plan(&it).stages[0][0] else {
+    let Step::MergePatch { patch, .. } = &writes(&it).stages[0][0] else {
         panic!("the first step patches the trace")
     };
     let mut intended = record("b", "");
     intended.as_object_mut().unwrap().remove("uid");
     assert_eq!(patch["status"]["appliedResources"], json!([intended]));
     // A try that failed leaves the record as it is, so that trying again does not write it again.
-    let failure = strategy::Failure {
+    let failure = strategy::WriteFailure {
         code: Some(422),
         message: "no".into(),
     };
@@ -586,7 +608,7 @@ fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
         json!({"status": {"appliedResources": [record("a", "uid-a"), intended]}}),
     ));
     it.items[1].live = Live::Absent;
-    it.items[1].tried = Tried {
+    it.items[1].tried = Attempt {
         failure: Some(failure),
         failures: 1,
         plain: false,
@@ -610,4 +632,24 @@ fn a_trace_that_cannot_keep_its_agent_is_written_once_and_is_ours_by_its_hub() {
     check(&it, "cluster: patch AppliedManifestWork hub-web status");
     it.trace = Some(trace(json!({"spec": {"agentID": "", "hubHash": "elsewhere"}})));
     check(&it, "nothing to do\nnote: belongs to an agent of another hub");
+}
+
+#[test]
+fn a_round_waits_for_its_turn_before_it_writes_into_objects() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    it.items = vec![item(0, "a", Live::Absent)];
+    assert_eq!(
+        ManifestWorks::plan(&it).to_string(),
+        "stage 1\nwait for its turn to write into what other works may have, too\nstage 2\n\
+         cluster: patch AppliedManifestWork hub-web status\ncluster: apply ConfigMap default/a as work-agent, force\n"
+    );
+    // What its write is one of goes with the plan, to be remembered.
+    let hashes = ManifestWorks::plan(&it);
+    let hashes = hashes.worked_out::<applying::WriteHashes>().unwrap();
+    assert_eq!(hashes.0.keys().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    // Nobody else writes the finalizer and the trace.
+    let alone = seen(Some(work(json!({"metadata": {"finalizers": []}}))), None);
+    assert_eq!(ManifestWorks::plan(&alone), writes(&alone));
+    it.attempts.has_failed = true;
+    assert!(ManifestWorks::plan(&it).is_empty());
 }

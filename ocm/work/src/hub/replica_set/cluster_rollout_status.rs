@@ -1,14 +1,15 @@
 //! How far a work is with what it says: the status that a rollout goes by, and what the summary counts.
 //!
-//! Upstream: ocm `manifestWorkToClusterRolloutStatus` and the status reconciler. Its rules are kept where the template has a
-//! condition rule named `Progressing`, as upstream's documentation wants it. We differ where upstream waits for ever:
+//! Upstream: ocm `manifestWorkToClusterRolloutStatus` and the status reconciler. Its rules are kept where the template
+//! has a condition rule named `Progressing`, as upstream's documentation wants it. We differ where upstream waits for
+//! ever:
 //!
 //! 1. Without such a rule a work has succeeded when it is applied and available at its generation. Upstream waits for a
 //!    condition that nobody sets, so that a progressive rollout never gets past its first clusters.
-//! 2. A work that its agent has not answered yet, or cannot apply, is under way since it was written, and so times out when
-//!    there is a deadline. Upstream counts it as not begun, for which there is none.
-//! 3. A success counts from the moment the work was changed at the earliest, so that a condition which was True before does
-//!    not shorten the soak time.
+//! 2. A work that its agent has not answered yet, or cannot apply, is under way since it was written, and so times out
+//!    when there is a deadline. Upstream counts it as not begun, for which there is none.
+//! 3. A success counts from the moment the work was changed at the earliest, so that a condition which was True before
+//!    does not shorten the soak time.
 //! 4. The summary counts what agents say of the present generation only.
 
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ use placement::rollout::{self, Existing};
 /// What the summary counts of a work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Flags {
+pub struct WorkConditions {
     pub applied: bool,
     pub available: bool,
     pub progressing: bool,
@@ -46,9 +47,9 @@ fn is(condition: Option<&Condition>, status: Status) -> bool {
 }
 
 /// What the summary counts.
-pub fn flags(work: &ManifestWork) -> Flags {
+pub fn flags(work: &ManifestWork) -> WorkConditions {
     let is_true = |r#type: &str| is(fresh(work, r#type), Status::True);
-    Flags {
+    WorkConditions {
         applied: is_true(types::APPLIED),
         available: is_true(types::AVAILABLE),
         progressing: is_true(types::PROGRESSING),

@@ -1,9 +1,10 @@
 use serde_json::json;
 
-use super::super::{fleet::Fleet, model::Model};
-use super::*;
 use ocm_api::work::ManifestWork;
 use ocm_reconcile::Cache;
+
+use super::super::{desired_state::DesiredState, model::Model, names, works_by_set::WorksBySet};
+use super::*;
 
 /// What would be reported, as a person reads it.
 fn show(it: &Model) -> String {
@@ -11,15 +12,15 @@ fn show(it: &Model) -> String {
         .works
         .values()
         .map(|it| serde_json::from_value::<ManifestWork>(it.clone()).unwrap());
-    let fleet = Fleet::over(&Cache::holding(works), Timestamp::now, |_, _| {});
-    let verdict = it.verdict();
+    let by_set = WorksBySet::over(&Cache::holding(works), Timestamp::now);
+    let rollout = it.rollout();
     let label = names::label_value(&it.set);
-    let counts: Vec<Counts> = verdict
+    let counts: Vec<WorkCounts> = rollout
         .places
         .iter()
-        .map(|it| fleet.counts(&label, &it.name, verdict.spec))
+        .map(|it| by_set.counts(&label, &it.name, rollout.spec))
         .collect();
-    let status = status(&it.set, &verdict, &counts, it.now);
+    let status = status(&it.set, &rollout, &counts, it.now);
     let summary = |it: &ManifestWorkReplicaSetSummary| {
         format!(
             "{} of {}: {} applied, {} available, {} progressing, {} degraded",
@@ -123,43 +124,18 @@ fn what_upstream_has_no_word_for_is_said_in_a_message() {
     assert!(show(&it).contains("has nothing to go back to; paused"), "{}", show(&it));
     let mut seen = it.seen();
     seen.revisions = None;
-    let rolled_out = rolled_out(&Verdict::of(&it.set, &seen, &[]), &Counts::default());
+    let rolled_out = rolled_out(
+        &RolloutStatus::of(&DesiredState::of(&it.set, &seen), &seen),
+        &WorkCounts::default(),
+    );
     assert_eq!(
         rolled_out.message,
         "work.open-cluster-management.io/roll-back is held up, and nothing changes: the hub has no right to keep \
          ControllerRevisions"
     );
     it.set.metadata.name = Some("a".repeat(60));
-    let verdict = it.verdict();
-    let status = status(&it.set, &verdict, &[], it.now);
+    let rollout = it.rollout();
+    let status = status(&it.set, &rollout, &[], it.now);
     assert_eq!(status.conditions.len(), 1);
     assert_eq!(status.conditions[0].reason, "InvalidManifestWorkName");
-}
-
-#[test]
-fn a_report_waits_when_there_has_just_been_one() {
-    let mut it = Model::new(json!([{"name": "p"}]), "1");
-    it.choose("p", &["c1"]).pass();
-    let mut seen = Seen {
-        now: it.now,
-        set: Some(Arc::new(it.set.clone())),
-        verdict: None,
-        counts: vec![Counts::default()],
-        hold: Duration::from_millis(40),
-    };
-    let plan = Report::plan(&seen);
-    assert_eq!(
-        plan.to_string(),
-        "nothing to do\nwaits: nobody has looked at its clusters yet\n"
-    );
-    seen.verdict = Some(Arc::new(it.verdict()));
-    assert_eq!(Report::plan(&seen).again, Some(Duration::from_millis(40)));
-    seen.hold = Duration::ZERO;
-    let plan = Report::plan(&seen);
-    assert_eq!(
-        plan.to_string(),
-        "hub: patch ManifestWorkReplicaSet default/web status\n"
-    );
-    // The template, which may be large, is no part of it.
-    assert!(!format!("{plan:#}").contains("ConfigMap"));
 }
