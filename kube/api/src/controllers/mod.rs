@@ -42,8 +42,6 @@ use volume_protection::VolumeProtection;
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
 /// Writes of one reconciliation that may be under way at a time; they share a group commit.
 const WRITES_MAX: usize = 32;
-/// A failure that is tried again sooner is one of the first of its key, and may well be the last.
-const WORTH_A_WORD: Duration = Duration::from_millis(20);
 
 /// What a ServiceAccount token Secret is filled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +169,9 @@ async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: Cancel
     workers.shutdown().await;
 }
 
+/// A failure that is tried again sooner is one of the first of its key, and may well be the last.
+const WORTH_A_WORD: Duration = Duration::from_millis(20);
+
 async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationToken) {
     loop {
         let key = tokio::select! {
@@ -185,11 +186,7 @@ async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationT
         match looked {
             Ok(again) => queue.done(&key, again),
             Err(error) => {
-                let Key {
-                    resource,
-                    namespace,
-                    name,
-                } = &key;
+                let (resource, namespace, name) = (&key.resource, &key.namespace, &key.name);
                 let delay = queue.failed(&key);
                 // A conflict is everyday: someone else wrote in between, and the next look sees it.
                 if error.is_conflict() || delay < WORTH_A_WORD {
