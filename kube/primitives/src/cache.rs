@@ -26,10 +26,10 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use crate::queue::Queue;
 
-/// How long a watch waits before it tries again, at first and at most. Every wait is jittered, so that a thousand clients do
-/// not come back to a restarted server in the same instant.
+/// How long a watch waits at first before it tries again. Every wait is jittered, so that a thousand clients do not
+/// come back to a restarted server in the same instant.
 const RETRY_MIN: Duration = Duration::from_millis(50);
-/// The longest wait of a watch that says nothing else.
+/// How long it waits at most, if it says nothing else.
 pub const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Below the smallest idle timeout of common load balancers (240 s), so that a quiet watch never goes deaf unnoticed.
@@ -118,7 +118,8 @@ impl Default for Watching {
     }
 }
 
-/// What a watch shows, for who keeps none of it: it goes on for ever, and waits longer after each failure, at most `retry_max`.
+/// What a watch shows, for who keeps none of it: it goes on for ever, and waits longer after each failure, at most
+/// `retry_max`.
 pub fn events<K>(
     api: Api<K>,
     selection: watcher::Config,
@@ -144,8 +145,8 @@ where
         Self::start_with(api, watcher::Config::default(), cancel)
     }
 
-    /// [`start_watching`](Self::start_watching), and `shape` is called with each object, and with the one it replaces, before it is kept: to let
-    /// objects share what they have in common, or to leave out what nobody reads.
+    /// [`start_watching`](Self::start_watching), and `shape` is called with each object, and with the one it replaces,
+    /// before it is kept: to let objects share what they have in common, or to leave out what nobody reads.
     pub fn start_shaped(
         api: Api<K>,
         watching: Watching,
@@ -273,9 +274,9 @@ where
         }
     }
 
-    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once, and
-    /// nobody hears of it twice: neither when the watch brings it, too, nor when the watch has been there already. Then an object
-    /// that is gone again stays gone, and another one of its name stays.
+    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once,
+    /// and nobody hears of it twice: neither when the watch brings it, too, nor when the watch has been there already. Then
+    /// an object that is gone again stays gone, and another one of its name stays.
     pub fn put(&self, object: K) {
         let reached = self.inner.reached.lock();
         let is_past = version(&object).is_some_and(|it| it <= *reached);

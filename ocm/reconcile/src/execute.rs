@@ -252,12 +252,7 @@ pub fn sentence(error: &StepError) -> String {
 
 /// Tries every step of a stage even if one fails, and starts the next stage only when the last one succeeded.
 pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
-    execute_by(clients, Arc::new(plan.clone()), 1, &|own| Box::pin(nobody(own))).await
-}
-
-/// [`execute`] with up to `at_once` steps of a stage under way together. Being taken away: `Reconciler::AT_ONCE` says so.
-pub async fn execute_with(clients: &Clients, plan: &Plan, at_once: usize) -> Outcome {
-    execute_by(clients, Arc::new(plan.clone()), at_once, &|own| Box::pin(nobody(own))).await
+    execute_with(clients, Arc::new(plan.clone()), 1, &|own| Box::pin(nobody(own))).await
 }
 
 /// What a reconciler's own steps are carried out by.
@@ -269,7 +264,7 @@ async fn nobody(own: OwnStep) -> Result<Done, StepError> {
 
 /// As [`execute`], with up to `at_once` steps of a stage under way together, for plans of many objects that do not depend on
 /// each other; and with somebody who carries out what is no write.
-pub(crate) async fn execute_by(clients: &Clients, plan: Arc<Plan>, at_once: usize, perform: &Perform<'_>) -> Outcome {
+pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: usize, perform: &Perform<'_>) -> Outcome {
     let mut outcome = Outcome {
         plan: plan.clone(),
         ..Outcome::default()

@@ -44,7 +44,7 @@ pub use kube_primitives::{
     queue::{self, Queue},
 };
 pub use plan::{EventKind, EventStep, Note, OwnStep, Plan, Propagation, Site, Step, StepId, Target};
-pub use run::{ObserveError, Reconciler, Running, run, spawn, spawn_when};
+pub use run::{ObserveError, Reconciler, Running};
 pub use status::StatusField;
 pub use watches::Watches;
 

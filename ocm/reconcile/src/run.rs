@@ -8,8 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
-    awaited::{self, Need},
-    execute::{Clients, Done, Outcome, StepError, execute, execute_by},
+    execute::{Clients, Done, Outcome, StepError, execute, execute_with},
     metrics,
     plan::{Note, OwnStep, Plan, Step, Target},
     queue::Queue,
@@ -52,9 +51,7 @@ pub trait Reconciler: Send + Sync + 'static {
     type Seen: Send + Sync;
 
     /// Says what it reads, and which keys a change of it wakes. It begins when all of it has arrived.
-    fn watches(&self, watches: &mut Watches) {
-        let _ = watches;
-    }
+    fn watches(&self, watches: &mut Watches);
 
     /// Looks at the world. Reads caches, and the API where a cache will not do; writes nothing, decides nothing.
     async fn observe(&self, key: &str) -> Result<Self::Seen, ObserveError>;
@@ -103,14 +100,6 @@ pub trait Reconciler: Send + Sync + 'static {
         (!outcome.succeeded()).then(|| outcome.error_text())
     }
 
-    /// One run; returns when to look again. Being taken away: `goes_on` and `observe_again` say what an override said.
-    async fn reconcile(&self, clients: &Clients, key: &str) -> Result<Option<std::time::Duration>, RunError>
-    where
-        Self: Sized,
-    {
-        once(self, clients, key).await
-    }
-
     /// Decides what to say about it, once, when everything was tried: mostly one status patch.
     fn conclude(seen: &Self::Seen, outcome: &Outcome) -> Plan {
         let _ = (seen, outcome);
@@ -129,42 +118,6 @@ pub struct Running {
     pub queue: Queue,
     /// Ends when the reconciler was cancelled and its last run is over.
     pub finished: tokio::task::JoinHandle<()>,
-}
-
-/// [`run`] in a task of its own. Being taken away: [`Controller`](crate::Controller) starts reconcilers.
-pub fn spawn<R: Reconciler>(
-    reconciler: R,
-    clients: Clients,
-    queue: Queue,
-    workers: usize,
-    cancel: CancellationToken,
-) -> Running {
-    let finished = tokio::spawn(run(Arc::new(reconciler), clients, queue.clone(), workers, cancel));
-    Running { queue, finished }
-}
-
-/// [`spawn`] when everything that the reconciler reads has arrived. Being taken away, as [`spawn`].
-pub fn spawn_when<R: Reconciler>(
-    needs: Vec<Need>,
-    reconciler: R,
-    subscribe: impl FnOnce(&Queue) + Send + 'static,
-    clients: Clients,
-    queue: Queue,
-    workers: usize,
-    cancel: CancellationToken,
-) -> Running {
-    let own = queue.clone();
-    let finished = tokio::spawn(async move {
-        tokio::select! {
-            () = cancel.cancelled() => own.begin(),
-            () = awaited::arrived(R::NAME, needs) => {
-                subscribe(&own);
-                own.begin();
-                run(Arc::new(reconciler), clients, own, workers, cancel.clone()).await;
-            }
-        }
-    });
-    Running { queue, finished }
 }
 
 /// Runs until cancelled, then waits for the runs under way.
@@ -202,7 +155,7 @@ pub async fn run<R: Reconciler>(
                     over: false,
                 };
                 let begun = Instant::now();
-                let result = reconciler.reconcile(&clients, &key).await;
+                let result = once(&*reconciler, &clients, &key).await;
                 meter.count(begun.elapsed(), result.is_ok());
                 match result {
                     Ok(again) => turn.done(again),
@@ -313,7 +266,7 @@ pub(crate) async fn rounds<R: Reconciler>(reconciler: &R, clients: &Clients, key
             let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
                 Box::pin(async move { reconciler.perform(seen, &own).await })
             };
-            execute_by(clients, plan, R::AT_ONCE, &perform).await
+            execute_with(clients, plan, R::AT_ONCE, &perform).await
         };
         reconciler.remember(&seen, &outcome);
         failures.extend(R::failure(&seen, &outcome));
@@ -341,7 +294,7 @@ const FAILURES_TOLD: usize = 5;
 
 /// In debug builds, and so in tests: who writes a status field has declared it.
 fn check_authors<R: Reconciler>(plan: &Plan) {
-    if !cfg!(debug_assertions) || R::STATUS.is_empty() {
+    if !cfg!(debug_assertions) {
         return;
     }
     for step in plan.stages.iter().flatten() {

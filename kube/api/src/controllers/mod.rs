@@ -38,8 +38,13 @@ use volume_protection::VolumeProtection;
 
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
+<<<<<<< HEAD
 /// A failure that is tried again sooner is one of the first of its key, and may well be the last.
 const WORTH_A_WORD: Duration = Duration::from_millis(20);
+=======
+/// Writes of one reconciliation that may be under way at a time; they share a group commit.
+const WRITES_MAX: usize = 32;
+>>>>>>> w-prim
 
 /// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write. Call it
 /// after [`bootstrap`].
@@ -112,6 +117,9 @@ async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: Cancel
     workers.shutdown().await;
 }
 
+/// A failure that is tried again sooner is one of the first of its key, and may well be the last.
+const WORTH_A_WORD: Duration = Duration::from_millis(20);
+
 async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationToken) {
     loop {
         let key = tokio::select! {
@@ -126,11 +134,7 @@ async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationT
         match looked {
             Ok(again) => queue.done(&key, again),
             Err(error) => {
-                let Key {
-                    resource,
-                    namespace,
-                    name,
-                } = &key;
+                let (resource, namespace, name) = (&key.resource, &key.namespace, &key.name);
                 let delay = queue.failed(&key);
                 // A conflict is everyday: someone else wrote in between, and the next look sees it.
                 if error.is_conflict() || delay < WORTH_A_WORD {

@@ -40,8 +40,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether it is for this user of these groups and units, to the letter and for nobody else: one more is as wrong as one less,
-    /// and what only begins alike is another. Their order says nothing.
+    /// Whether it is for this user of these groups and units, to the letter and for nobody else: one more is as wrong as
+    /// one less, and what only begins alike is another. Their order says nothing.
     pub fn is_for<'a>(
         &self,
         user: &str,

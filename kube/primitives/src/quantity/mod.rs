@@ -279,8 +279,8 @@ pub fn sum(one: &str, other: &str) -> Option<String> {
     written(raised(first, high) + raised(second, low), ten, one.form)
 }
 
-/// What these quantities make together, canonical, in the form of the first that is not nothing. Those that cannot be read count
-/// nothing.
+/// What these quantities make together, canonical, in the form of the first that is not nothing. Those that cannot be read
+/// count nothing.
 pub fn total<'a>(quantities: impl IntoIterator<Item = &'a str>) -> String {
     let canonical = quantities.into_iter().filter_map(|it| canonical(it).ok());
     canonical.fold("0".to_owned(), |total, it| sum(&total, &it).unwrap_or(total))
