@@ -38,13 +38,6 @@ use volume_protection::VolumeProtection;
 
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
-<<<<<<< HEAD
-/// A failure that is tried again sooner is one of the first of its key, and may well be the last.
-const WORTH_A_WORD: Duration = Duration::from_millis(20);
-=======
-/// Writes of one reconciliation that may be under way at a time; they share a group commit.
-const WRITES_MAX: usize = 32;
->>>>>>> w-prim
 
 /// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write. Call it
 /// after [`bootstrap`].
