@@ -31,7 +31,7 @@ use crate::local::Local;
 use controller::Controller;
 use futures::FutureExt;
 use kube_store::status::Status;
-use queue::{Key, Queue};
+use queue::Queue;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use volume_protection::VolumeProtection;
