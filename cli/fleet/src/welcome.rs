@@ -4,6 +4,8 @@
 //! Root: ManagedCluster, of this process. Reads: CertificateSigningRequests. Writes: `spec.hubAcceptsClient` once; approvals.
 //! Never: anything about other clusters, or about a cluster that an administrator has denied since.
 
+use std::sync::Arc;
+
 use client::csr::{self, Stage};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster as conditions};
@@ -35,8 +37,9 @@ pub struct Welcome {
 #[derive(Debug)]
 pub struct Seen {
     name: String,
-    cluster: Option<ManagedCluster>,
-    csrs: Vec<CertificateSigningRequest>,
+    is_ours: bool,
+    cluster: Option<Arc<ManagedCluster>>,
+    csrs: Vec<Arc<CertificateSigningRequest>>,
 }
 
 impl Welcome {
@@ -72,22 +75,18 @@ impl Reconciler for Welcome {
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let ours = self.ours.iter().any(|it| it == key);
-        let csrs = self.csrs.list();
-        let csrs = csrs
-            .iter()
-            .filter(|it| csr::labelled_cluster(it) == Some(key))
-            .map(|it| (**it).clone());
+        let csrs = self.csrs.list().into_iter();
         Ok(Seen {
             name: key.to_owned(),
-            cluster: self.clusters.named(key).filter(|_| ours).map(|it| (*it).clone()),
-            csrs: csrs.filter(|_| ours).collect(),
+            is_ours: self.ours.iter().any(|it| it == key),
+            cluster: self.clusters.named(key),
+            csrs: csrs.filter(|it| csr::labelled_cluster(it) == Some(key)).collect(),
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(cluster) = &seen.cluster else {
+        let Some(cluster) = seen.cluster.as_deref().filter(|_| seen.is_ours) else {
             plan.wait(format!(
                 "cluster {} has not asked to join, or is not one of ours",
                 seen.name
@@ -114,7 +113,7 @@ impl Reconciler for Welcome {
             let from_us = csr.spec.username.as_deref() == Some(&trusted);
             if from_us && csr::stage(csr) == Stage::Pending && csr::fault(csr, &seen.name, &[]).is_none() {
                 plan.push(Step::MergePatch {
-                    target: Target::of(Site::Hub, csr),
+                    target: Target::of(Site::Hub, &**csr),
                     subresource: Some("approval"),
                     patch: csr::approval(csr, "DroverUp", "This CSR was approved by drover up."),
                 });
@@ -137,11 +136,12 @@ mod tests {
         });
         Seen {
             name: "cluster1".into(),
-            cluster: Some(serde_json::from_value(cluster).unwrap()),
-            csrs: vec![testkit::cluster_request::of_agent(
+            is_ours: true,
+            cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
+            csrs: vec![Arc::new(testkit::cluster_request::of_agent(
                 "cluster1",
                 &bootstrap_user("cluster1"),
-            )],
+            ))],
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_second_agent_with_the_same_name_is_not_waved_through() {
         let mut seen = seen(true, &json!([]));
-        seen.csrs[0].spec.username =
+        Arc::make_mut(&mut seen.csrs[0]).spec.username =
             Some("system:serviceaccount:open-cluster-management:agent-registration-bootstrap".into());
         assert!(Welcome::plan(&seen).is_empty());
     }
@@ -173,9 +173,8 @@ mod tests {
     #[test]
     fn clusters_of_others_are_not_looked_at() {
         let seen = Seen {
-            name: "cluster9".into(),
-            cluster: None,
-            csrs: vec![],
+            is_ours: false,
+            ..seen(false, &json!([]))
         };
         assert!(Welcome::plan(&seen).is_empty());
     }

@@ -32,6 +32,8 @@ pub struct PullSecret {
 pub struct Seen {
     /// The namespace's name.
     pub namespace: String,
+    /// Whether it is the one that the Secret itself is in.
+    pub is_home: bool,
     /// The namespace, if it wants a copy.
     pub wanting: Option<Arc<Namespace>>,
     /// The Secret, if there is one to copy.
@@ -91,17 +93,20 @@ impl Reconciler for PullSecret {
     }
 
     async fn observe(&self, namespace: &str) -> Result<Seen, ObserveError> {
-        let is_home = self.home.as_deref() == Some(namespace);
         Ok(Seen {
+            is_home: self.home.as_deref() == Some(namespace),
             namespace: namespace.to_owned(),
-            wanting: self.wanting.named(namespace).filter(|_| !is_home),
+            wanting: self.wanting.named(namespace),
             source: self.sources.list().into_iter().next(),
-            present: self.copies.get(namespace, PULL_SECRET).filter(|_| !is_home),
+            present: self.copies.get(namespace, PULL_SECRET),
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
+        if seen.is_home {
+            return plan;
+        }
         let present = seen.present.as_deref();
         if present.is_some_and(|it| !is_ours(it)) {
             plan.remark("somebody else has made the pull secret here");
@@ -159,11 +164,14 @@ mod tests {
     fn planned(wanting: Option<Arc<Namespace>>, source: Option<Arc<Secret>>, present: Option<Arc<Secret>>) -> String {
         let seen = Seen {
             namespace: "hello".to_owned(),
+            is_home: false,
             wanting,
             source,
             present,
         };
-        PullSecret::plan(&seen).to_string()
+        let home = Seen { is_home: true, ..seen };
+        assert!(PullSecret::plan(&home).is_empty());
+        PullSecret::plan(&Seen { is_home: false, ..home }).to_string()
     }
 
     fn copy(data: &str) -> Option<Arc<Secret>> {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
+use serde_json::Map;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -327,7 +328,10 @@ fn status_fields(step: &Step) -> Option<(&Target, Vec<&String>)> {
         } => (target, object),
         _ => return None,
     };
-    Some((target, body.get("status")?.as_object()?.keys().collect()))
+    // The first status of an object has all its parts, the empty ones of others, too.
+    let written = body.get("status")?.as_object()?.iter();
+    let written = written.filter(|(_, value)| !value.as_object().is_some_and(Map::is_empty));
+    Some((target, written.map(|(field, _)| field).collect()))
 }
 
 fn report(plan: &Plan) {

@@ -23,8 +23,9 @@ pub(super) struct ClientConfigs {
 
 /// What a plan is made from.
 pub(super) struct Seen {
-    /// The cluster, if it is one that has come anew and is accepted: before that we have no right to it.
     cluster: Option<Arc<ManagedCluster>>,
+    /// The uid of the one that has come anew.
+    new: Option<String>,
     /// As it would be created.
     desired: ManagedCluster,
 }
@@ -59,29 +60,34 @@ impl Reconciler for ClientConfigs {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let is_new = |it: &Arc<ManagedCluster>| {
-            it.uid().is_some() && it.uid() == *self.new.lock() && own_cluster::is_accepted(it)
-        };
         Ok(Seen {
-            cluster: self.clusters.named(name).filter(is_new),
+            cluster: self.clusters.named(name),
+            new: self.new.lock().clone(),
             desired: own_cluster::desired(&self.agent),
         })
     }
 
     fn plan(seen: &Seen) -> Plan {
-        match &seen.cluster {
+        match seen.anew() {
             Some(cluster) => own_cluster::add_client_configs(cluster, &seen.desired),
             None => Plan::new(),
         }
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        let Some(cluster) = seen.cluster.as_ref().filter(|_| outcome.succeeded()) else {
-            return;
-        };
         let mut new = self.new.lock();
-        if *new == cluster.uid() {
+        // Another may have come since.
+        if outcome.succeeded() && seen.anew().is_some() && *new == seen.new {
             *new = None;
         }
+    }
+}
+
+impl Seen {
+    /// The cluster, if it is one that has come anew and is accepted: before that we have no right to it.
+    fn anew(&self) -> Option<&ManagedCluster> {
+        let cluster = self.cluster.as_deref()?;
+        let is_new = self.new.is_some() && self.new == cluster.uid();
+        (is_new && own_cluster::is_accepted(cluster)).then_some(cluster)
     }
 }

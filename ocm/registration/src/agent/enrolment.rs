@@ -32,6 +32,7 @@ use crate::api_reader::ApiReader;
 const KEY: &str = "credential";
 /// The names of the steps that make a key, and the request for it.
 const MADE: &str = "key";
+const MAKE: &str = "a key and a request for its certificate";
 const REQUEST: &str = "request";
 /// Whoever calls [`obtain`] has decided that a certificate is needed. With the upper end of the range the rules cannot come to
 /// another mind on the way and leave the caller waiting.
@@ -99,9 +100,7 @@ impl Reconciler for Enrolment {
         match (&decision, &seen.made) {
             (CertificateDecision::Keep { .. }, _) => {}
             (CertificateDecision::Create { why }, None) => {
-                let step = plan
-                    .remark(why)
-                    .perform("make", "a key and a request for its certificate");
+                let step = plan.remark(why).perform("make", MAKE);
                 plan.name(MADE, step);
             }
             (CertificateDecision::Create { .. }, Some(made)) => secret::ask(&mut plan, seen, made),
@@ -148,3 +147,7 @@ impl Reconciler for Enrolment {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "enrolment_tests.rs"]
+mod tests;

@@ -48,7 +48,7 @@ pub struct Seen {
     pub now: Timestamp,
     /// The cluster's name.
     pub name: String,
-    /// The cluster, if it waits for an import.
+    /// The cluster; `None` when it is gone.
     pub cluster: Option<Arc<ManagedCluster>>,
     /// The Cluster of Cluster API that it is, as `namespace/name`, if that is there.
     pub owner: Option<String>,
@@ -91,7 +91,7 @@ impl Reconciler for Imports {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let cluster = self.clusters.named(name).filter(|it| waits(it));
+        let cluster = self.clusters.named(name);
         let owner = cluster.as_deref().map(owner).filter(|it| {
             let (namespace, name) = split_key(it);
             self.owners.get(namespace, name).is_some()
@@ -99,8 +99,7 @@ impl Reconciler for Imports {
         Ok(Seen {
             now: Timestamp::now(),
             name: name.to_owned(),
-            // Who waits again is told again.
-            is_told: cluster.is_some() && self.told.lock().contains(name),
+            is_told: self.told.lock().contains(name),
             cluster,
             owner,
         })
@@ -108,7 +107,8 @@ impl Reconciler for Imports {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let (Some(cluster), Some(owner), false) = (&seen.cluster, &seen.owner, seen.is_told) else {
+        let waiting = seen.cluster.as_deref().filter(|it| waits(it));
+        let (Some(cluster), Some(owner), false) = (waiting, &seen.owner, seen.is_told) else {
             return plan;
         };
         plan.push(waiting::event(cluster, owner, seen.now));
@@ -116,7 +116,8 @@ impl Reconciler for Imports {
     }
 
     fn remember(&self, seen: &Seen, _: &Outcome) {
-        match (&seen.cluster, &seen.owner) {
+        match (seen.cluster.as_deref().filter(|it| waits(it)), &seen.owner) {
+            // If it waits again, it is told again.
             (None, _) => self.told.lock().remove(&seen.name),
             (Some(_), Some(_)) => self.told.lock().insert(seen.name.clone()),
             (Some(_), None) => false,
@@ -141,7 +142,7 @@ mod tests {
             now: Timestamp::UNIX_EPOCH,
             name: "c1".to_owned(),
             owner: Some(owner(&cluster)),
-            cluster: Some(Arc::new(cluster)).filter(|it| waits(it)),
+            cluster: Some(Arc::new(cluster)),
             is_told: false,
         };
         let steps = Imports::plan(&seen).stages.into_iter().flatten();

@@ -22,6 +22,14 @@ pub struct Taints {
     options: Arc<HubOptions>,
 }
 
+/// What a plan is made from.
+pub struct Seen {
+    /// The cluster; `None` when it is gone.
+    pub cluster: Option<Arc<ManagedCluster>>,
+    /// Whether the cluster is given its taints in a moment, with everything else.
+    pub is_to_come: bool,
+}
+
 impl Taints {
     /// Over these caches.
     pub fn new(caches: &Caches, options: &Arc<HubOptions>) -> Self {
@@ -62,23 +70,28 @@ impl Reconciler for Taints {
     const NAME: &'static str = "taint";
     const WORKERS: usize = super::WORKERS;
     const RIGHTS: &'static [Right] = &[permissions::CLUSTERS];
-    type Seen = Option<Arc<ManagedCluster>>;
+    type Seen = Seen;
 
     fn watches(&self, watches: &mut Watches) {
         watches.root(&self.clusters);
     }
 
-    async fn observe(&self, name: &str) -> Result<Self::Seen, ObserveError> {
+    async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let cluster = self.clusters.named(name);
-        Ok(cluster.filter(|it| !first::is_to_come(it, &self.options)))
+        Ok(Seen {
+            is_to_come: cluster
+                .as_deref()
+                .is_some_and(|it| first::is_to_come(it, &self.options)),
+            cluster,
+        })
     }
 
-    fn plan(seen: &Self::Seen) -> Plan {
+    fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(cluster) = seen.as_deref().filter(|it| it.metadata.deletion_timestamp.is_none()) else {
-            return plan;
-        };
-        plan.change(Site::Hub, cluster, &put_right(cluster));
+        let cluster = seen.cluster.as_deref().filter(|_| !seen.is_to_come);
+        if let Some(cluster) = cluster.filter(|it| it.metadata.deletion_timestamp.is_none()) {
+            plan.change(Site::Hub, cluster, &put_right(cluster));
+        }
         plan
     }
 }
@@ -101,7 +114,13 @@ mod tests {
             "metadata": {"name": "cluster1"}, "spec": {"taints": taints}, "status": {"conditions": conditions}
         }))
         .unwrap();
-        assert_eq!(format!("{:#}", Taints::plan(&Some(Arc::new(cluster)))).trim(), printed);
+        let mut seen = Seen {
+            cluster: Some(Arc::new(cluster)),
+            is_to_come: false,
+        };
+        assert_eq!(format!("{:#}", Taints::plan(&seen)).trim(), printed);
+        seen.is_to_come = true;
+        assert!(Taints::plan(&seen).is_empty());
     }
 
     #[test]
