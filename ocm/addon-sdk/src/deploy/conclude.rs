@@ -19,7 +19,7 @@ use super::{
     manifest::Side,
     names::Part,
     options,
-    plan::{Ending, Here, Host, Life, Root, Seen, conditions, ending, lets_go, present},
+    plan::{AddOnPhase, Here, Host, PreDeleteHooks, Root, Seen, conditions, lets_go, pre_delete_hooks, present},
     rendering::Rendered,
     works::{name_of, names},
 };
@@ -29,10 +29,10 @@ use crate::Mode;
 pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     let mut page = Plan::new();
     let Root::Here(here) = &seen.root else { return page };
-    let life = here.life();
+    let phase = here.phase();
     // A conflict means that what was seen is old; the next look is due in a moment.
     let is_old = outcome.errors().any(|(_, error)| error.is_conflict());
-    if is_old || matches!(life, Life::Waits(_)) || lets_go(seen, here) {
+    if is_old || matches!(phase, AddOnPhase::Waits(_)) || lets_go(seen, here) {
         return page;
     }
     let addon = &here.place.addon;
@@ -43,8 +43,8 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     for (r#type, said) in manifests(seen, here, outcome, &failures) {
         say(&mut after, r#type, said, seen);
     }
-    if let Life::LastThings(sides) = &life
-        && let Ending::Hold(status) = ending(seen, here, sides)
+    if let AddOnPhase::PreDelete(sides) = &phase
+        && let PreDeleteHooks::Pending(status) = pre_delete_hooks(seen, here, sides)
     {
         let r#type = managed_cluster_add_on::HOOK_MANIFEST_COMPLETED;
         say(&mut after, r#type, Word::Say(status.said), seen);

@@ -82,17 +82,17 @@ pub struct Here {
     rendered: OnceLock<Rendered>,
 }
 
-/// Where an add-on is in its life.
+/// How far an add-on is between being enabled and being gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum AddOnPhase {
     /// Something else must happen first.
     Waits(&'static str),
     /// Its works are kept as they should be.
     Serving,
     /// It is being deleted, and hooks run first, on these sides.
-    LastThings(Vec<Side>),
+    PreDelete(Vec<Side>),
     /// It is being deleted, and nothing holds it but cleaning up.
-    Leaving,
+    Deleting,
 }
 
 /// The cluster that hosts an add-on's agent.
@@ -130,8 +130,8 @@ impl<'p> Host<'p> {
     }
 }
 
-/// Where an add-on is in its life.
-pub fn life(place: &AddOnContext, waits_for_configuration: bool) -> Life {
+/// How far an add-on is between being enabled and being gone.
+pub fn phase(place: &AddOnContext, waits_for_configuration: bool) -> AddOnPhase {
     let addon = &place.addon;
     if addon.metadata.deletion_timestamp.is_some() {
         let mut sides = Vec::new();
@@ -142,22 +142,22 @@ pub fn life(place: &AddOnContext, waits_for_configuration: bool) -> Life {
             sides.push(Side::Hosting);
         }
         return if sides.is_empty() {
-            Life::Leaving
+            AddOnPhase::Deleting
         } else {
-            Life::LastThings(sides)
+            AddOnPhase::PreDelete(sides)
         };
     }
     if place.cluster.metadata.deletion_timestamp.is_some() {
-        return Life::Waits("its cluster is being deleted");
+        return AddOnPhase::Waits("its cluster is being deleted");
     }
     let said = conditions(addon);
     if condition::find(said, managed_cluster_add_on::REGISTRATION_APPLIED).is_none() {
-        return Life::Waits("its registration is not settled yet (condition RegistrationApplied)");
+        return AddOnPhase::Waits("its registration is not settled yet (condition RegistrationApplied)");
     }
     if waits_for_configuration && !condition::is_true(said, managed_cluster_add_on::CONFIGURED) {
-        return Life::Waits("its configuration is not settled yet (condition Configured)");
+        return AddOnPhase::Waits("its configuration is not settled yet (condition Configured)");
     }
-    Life::Serving
+    AddOnPhase::Serving
 }
 
 /// What was said about an add-on.
@@ -183,13 +183,13 @@ pub fn plan(seen: &Seen) -> Plan {
         Root::Waits(why) => {
             plan.wait(why.as_str());
         }
-        Root::Here(here) => match here.life() {
-            Life::Waits(why) => {
+        Root::Here(here) => match here.phase() {
+            AddOnPhase::Waits(why) => {
                 plan.wait(why);
             }
-            Life::Serving => serve(&mut plan, seen, here),
-            Life::LastThings(sides) => do_last_things(&mut plan, seen, here, &sides),
-            Life::Leaving => release(&mut plan, seen, &here.place.addon),
+            AddOnPhase::Serving => serve(&mut plan, seen, here),
+            AddOnPhase::PreDelete(sides) => run_hooks(&mut plan, seen, here, &sides),
+            AddOnPhase::Deleting => release(&mut plan, seen, &here.place.addon),
         },
     }
     plan
@@ -214,9 +214,9 @@ impl Here {
         self.rendered.get_or_init(|| rendering::rendered(self, present))
     }
 
-    /// Where the add-on is in its life.
-    pub fn life(&self) -> Life {
-        life(&self.place, self.add_on.waits_for_configuration())
+    /// How far the add-on is between being enabled and being gone.
+    pub fn phase(&self) -> AddOnPhase {
+        phase(&self.place, self.add_on.waits_for_configuration())
     }
 }
 
@@ -333,16 +333,16 @@ pub fn present<'s>(seen: &'s Seen, name: (&str, &str)) -> Option<&'s ManifestWor
     seen.works.iter().map(|it| &**it).find(|it| name_of(it) == name)
 }
 
-fn do_last_things(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
-    match ending(seen, here, sides) {
-        Ending::LetGo { cut_short } => {
+fn run_hooks(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
+    match pre_delete_hooks(seen, here, sides) {
+        PreDeleteHooks::Over { cut_short } => {
             let addon = &here.place.addon;
             if let Some(note) = cut_short {
                 plan.push(warning(addon, reason::HOOK_DEADLINE_PASSED, "Delete", note, seen.now));
             }
             release(plan, seen, addon);
         }
-        Ending::Hold(status) => {
+        PreDeleteHooks::Pending(status) => {
             write_works(plan, seen, here, sides);
             plan.notes.extend(status.notes.into_iter().map(Note::Wait));
             if let Some(again) = status.again {
@@ -353,18 +353,18 @@ fn do_last_things(plan: &mut Plan, seen: &Seen, here: &Here, sides: &[Side]) {
 }
 
 /// Whether hooks still hold an add-on that is being deleted.
-pub enum Ending {
+pub enum PreDeleteHooks {
     /// They do: what there is to say about them.
-    Hold(HookStatus),
+    Pending(HookStatus),
     /// They do not.
-    LetGo {
+    Over {
         /// What to tell when they had no time to complete.
         cut_short: Option<String>,
     },
 }
 
 /// Whether hooks on these sides still hold an add-on that is being deleted.
-pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
+pub fn pre_delete_hooks(seen: &Seen, here: &Here, sides: &[Side]) -> PreDeleteHooks {
     // Said first, and let go in the run that saying it causes, so that who watches the add-on can see it. What was said last
     // stands: letting go removes the hooks' works before the finalizers, and who looks again in between, because somebody else
     // changed the add-on meanwhile, must not take the missing works for hooks that have yet to run.
@@ -374,18 +374,18 @@ pub fn ending(seen: &Seen, here: &Here, sides: &[Side]) -> Ending {
     );
     match said {
         Some(it) if it.reason == reason::HOOK_COMPLETED && it.status == Status::True.as_str() => {
-            return Ending::LetGo { cut_short: None };
+            return PreDeleteHooks::Over { cut_short: None };
         }
         Some(it) if it.reason == reason::HOOK_DEADLINE_PASSED => {
-            return Ending::LetGo {
+            return PreDeleteHooks::Over {
                 cut_short: Some(it.message.clone()),
             };
         }
         Some(_) | None => {}
     }
     match hook_status(seen, here, sides) {
-        Some(status) => Ending::Hold(status),
-        None => Ending::LetGo { cut_short: None },
+        Some(status) => PreDeleteHooks::Pending(status),
+        None => PreDeleteHooks::Over { cut_short: None },
     }
 }
 
@@ -476,10 +476,10 @@ pub fn hook_status(seen: &Seen, here: &Here, sides: &[Side]) -> Option<HookStatu
 
 /// Whether the plan for this ends the add-on, so that there is nothing left to say about it.
 pub fn lets_go(seen: &Seen, here: &Here) -> bool {
-    match here.life() {
-        Life::Leaving => true,
-        Life::LastThings(sides) => matches!(ending(seen, here, &sides), Ending::LetGo { .. }),
-        Life::Serving | Life::Waits(_) => false,
+    match here.phase() {
+        AddOnPhase::Deleting => true,
+        AddOnPhase::PreDelete(sides) => matches!(pre_delete_hooks(seen, here, &sides), PreDeleteHooks::Over { .. }),
+        AddOnPhase::Serving | AddOnPhase::Waits(_) => false,
     }
 }
 

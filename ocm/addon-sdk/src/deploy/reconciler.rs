@@ -22,7 +22,7 @@ use super::{
     conclude,
     index::{AddOnWorks, WorkIndex, keys_of_work, keys_on_hosting_cluster},
     memory::{self, Fingerprints, Memory},
-    plan::{self, Here, Life, Root, Seen},
+    plan::{self, AddOnPhase, Here, Root, Seen},
     rendering::Rendered,
     works::name_of,
 };
@@ -107,7 +107,7 @@ impl Reconciler for Deploy {
             Root::NotOurs | Root::Gone | Root::ClusterGone(_) => return self.memory.forget(&seen.key),
         };
         let rendered = here.rendered(&seen.works);
-        if here.life() == Life::Serving && matches!(rendered, Rendered::Works(_)) && outcome.succeeded() {
+        if here.phase() == AddOnPhase::Serving && matches!(rendered, Rendered::Works(_)) && outcome.succeeded() {
             // One that was there already when we made it is known when it was looked at.
             if let Some(after) = conclude::all_deployed(seen, here, outcome) {
                 let fingerprints = Fingerprints {

@@ -8,7 +8,7 @@ use ocm_api::work::ManifestWork;
 use super::{
     manifest,
     memory::{self, Fingerprints},
-    plan::{Here, Host, Life},
+    plan::{AddOnPhase, Here, Host},
     works::{self, Ingredients, WantedWork},
 };
 use crate::Config;
@@ -31,10 +31,10 @@ pub enum Rendered {
 
 /// What is wanted where these works are present.
 pub(super) fn rendered(here: &Here, present: &[Arc<ManifestWork>]) -> Rendered {
-    match here.life() {
-        Life::Waits(_) | Life::Leaving => Rendered::NotAsked,
-        Life::LastThings(_) => render(here, present),
-        Life::Serving => {
+    match here.phase() {
+        AddOnPhase::Waits(_) | AddOnPhase::Deleting => Rendered::NotAsked,
+        AddOnPhase::PreDelete(_) => render(here, present),
+        AddOnPhase::Serving => {
             let now = Fingerprints {
                 inputs: here.inputs,
                 works: memory::shared_works(present),

@@ -33,7 +33,7 @@ pub enum SigningDecision {
     /// It is not a request of this add-on's agent.
     Refused(String),
     /// It gets a certificate.
-    Due(DueCertificate),
+    Due(Box<DueCertificate>),
 }
 
 /// The certificate that a request gets.
@@ -82,14 +82,14 @@ pub fn signature(
             signer,
             signing: Some(signing),
             ..
-        }) => SigningDecision::Due(DueCertificate {
+        }) => SigningDecision::Due(Box::new(DueCertificate {
             addon: installed.place.addon.clone(),
             asked,
             lifetime: lifetime(request, signing.lifetime),
             signer,
             namespace: signing.namespace.unwrap_or_else(|| namespace.to_owned()),
             secret: signing.secret,
-        }),
+        })),
         // Somebody else signs.
         Ok(_) => SigningDecision::NotOurs,
     }

@@ -106,7 +106,7 @@ impl Reconciler for Signer {
             SigningDecision::Refused(why) => drop(plan.refuse(why)),
             SigningDecision::Due(certificate) => {
                 let step = plan.perform(SIGN, format!("CertificateSigningRequest {}", seen.name));
-                plan.name(SIGN, step).work_out(certificate);
+                plan.name(SIGN, step).work_out(*certificate);
             }
         }
         plan
