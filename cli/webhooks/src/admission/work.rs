@@ -1,4 +1,4 @@
-//! Work's rules for those who write ManifestWorks and ManifestWorkReplicaSets.
+//! WorkAdmission's rules for those who write ManifestWorks and ManifestWorkReplicaSets.
 
 use kube_api::admission::{Admission, Operation as Verb, Review};
 use kube_store::status::Status;
@@ -17,18 +17,18 @@ const WEBHOOK: &str = "manifestworkvalidators.admission.work.open-cluster-manage
 const REPLICA_SET_WEBHOOK: &str = "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io";
 
 /// The rules.
-pub struct Work {
+pub struct WorkAdmission {
     rules: Rules,
 }
 
-impl Work {
+impl WorkAdmission {
     /// The same inside the server.
     pub fn new(rules: Rules) -> Self {
         Self { rules }
     }
 }
 
-impl Admission for Work {
+impl Admission for WorkAdmission {
     fn wants(&self, resource: &str) -> bool {
         resource == WORKS || resource == REPLICA_SETS
     }
