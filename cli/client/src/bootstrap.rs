@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, Config, api::PostParams, config::Kubeconfig};
 use serde_json::{Value, json};
 
-use crate::connect::{Cause, Target};
+use crate::connect::{ApiServer, Cause};
 
 /// How long a token can be joined with. Upstream's is the same.
 const TOKEN_SECONDS: i64 = 3600;
@@ -34,7 +34,7 @@ pub struct Invitation {
 impl Invitation {
     /// Makes one with an administrator's credential. `server` is where clusters reach the hub, if that is not where the
     /// administrator does.
-    pub async fn make(hub: &Target, server: Option<&str>) -> Result<Self> {
+    pub async fn make(hub: &ApiServer, server: Option<&str>) -> Result<Self> {
         let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), ocm_api::namespaces::OPERATOR);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use kube::api::ListParams;
 
-use crate::{cluster_name, connect::Target, kinds};
+use crate::{cluster_name, connect::ApiServer, kinds};
 
 /// Refuses what cannot name a cluster and what names none of the hub's.
-pub async fn exist(hub: &Target, names: &[String]) -> Result<()> {
+pub async fn exist(hub: &ApiServer, names: &[String]) -> Result<()> {
     for name in names {
         cluster_name::check(name)?;
     }
@@ -25,7 +25,7 @@ pub async fn exist(hub: &Target, names: &[String]) -> Result<()> {
 }
 
 /// Namespaces by the set that is bound there.
-pub async fn bindings(hub: &Target) -> Result<BTreeMap<String, Vec<String>>> {
+pub async fn bindings(hub: &ApiServer) -> Result<BTreeMap<String, Vec<String>>> {
     let page = hub
         .all(&kinds::managed_cluster_set_binding())
         .list(&ListParams::default())

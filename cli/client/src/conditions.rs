@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// One condition, borrowed from its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition<'a> {
+pub struct ConditionRef<'a> {
     /// `True`, `False` or `Unknown`.
     pub status: &'a str,
     /// Why, in one word.
@@ -16,7 +16,7 @@ pub struct Condition<'a> {
     pub observed_generation: Option<i64>,
 }
 
-impl<'a> Condition<'a> {
+impl<'a> ConditionRef<'a> {
     /// Whether the status is `True`.
     pub fn is_true(&self) -> bool {
         self.status == "True"
@@ -33,10 +33,10 @@ impl<'a> Condition<'a> {
 }
 
 /// The condition of type `kind` among `conditions`.
-pub fn find<'a>(conditions: &'a Value, kind: &str) -> Option<Condition<'a>> {
+pub fn find<'a>(conditions: &'a Value, kind: &str) -> Option<ConditionRef<'a>> {
     let text = |value: &'a Value, field: &str| value[field].as_str().unwrap_or_default();
     let it = conditions.as_array()?.iter().find(|it| it["type"] == kind)?;
-    Some(Condition {
+    Some(ConditionRef {
         status: text(it, "status"),
         reason: text(it, "reason"),
         message: text(it, "message"),
@@ -45,7 +45,7 @@ pub fn find<'a>(conditions: &'a Value, kind: &str) -> Option<Condition<'a>> {
 }
 
 /// The condition of type `kind` in the object's status.
-pub fn of<'a>(object: &'a DynamicObject, kind: &str) -> Option<Condition<'a>> {
+pub fn of<'a>(object: &'a DynamicObject, kind: &str) -> Option<ConditionRef<'a>> {
     find(&object.data["status"]["conditions"], kind)
 }
 

@@ -22,7 +22,7 @@ const LOCAL_HUB: &str = ".drover/hub.kubeconfig";
 
 /// An API server to speak to, and where its address came from.
 #[derive(Clone)]
-pub struct Target {
+pub struct ApiServer {
     /// Speaks to it.
     pub client: Client,
     /// The server's URL.
@@ -33,7 +33,7 @@ pub struct Target {
     pub ca: Option<String>,
 }
 
-impl Target {
+impl ApiServer {
     /// Speaks to the API server that the global flags, the environment or the usual files name.
     pub async fn connect(global: &Global) -> Result<Self> {
         let (kubeconfig, from) = locate(global)?;

@@ -16,8 +16,8 @@ use work::agent::{WorkAgentOptions, feedback::RawJson, hub_hash};
 use super::{
     api::{self, Reached},
     drivers, hub_choice, hub_files,
-    read::Values,
-    rounds::{self, Ground, Program, Round},
+    read::FlagValues,
+    rounds::{self, ControllerProgram, Round, RoundContext},
     settings,
 };
 
@@ -28,7 +28,7 @@ const CERTIFICATE_SECONDS_MIN: i64 = 3600;
 const CHOOSE_AGAIN: Duration = Duration::from_secs(5);
 
 /// `registration agent`, and with `carries_out_works` `registration-operator agent`.
-pub async fn registration(values: Values, component: &'static str, carries_out_works: bool) -> Result<()> {
+pub async fn registration(values: FlagValues, component: &'static str, carries_out_works: bool) -> Result<()> {
     check_registration(&values)?;
     let works = match carries_out_works {
         true => Some(works(&values)?),
@@ -40,7 +40,7 @@ pub async fn registration(values: Values, component: &'static str, carries_out_w
     };
     let values = Arc::new(values);
     let of_round = values.clone();
-    let round: Round = Arc::new(move |ground: Ground| {
+    let round: Round = Arc::new(move |ground: RoundContext| {
         let (values, parts) = (of_round.clone(), parts.clone());
         Box::pin(async move { register(&values, parts, ground).await })
     });
@@ -48,19 +48,19 @@ pub async fn registration(values: Values, component: &'static str, carries_out_w
 }
 
 /// `work agent`.
-pub async fn work(values: Values) -> Result<()> {
+pub async fn work(values: FlagValues) -> Result<()> {
     works(&values)?;
     let values = Arc::new(values);
     let of_round = values.clone();
-    let round: Round = Arc::new(move |ground: Ground| {
+    let round: Round = Arc::new(move |ground: RoundContext| {
         let values = of_round.clone();
         Box::pin(async move { carry_out(&values, ground).await })
     });
     run(&values, "work-agent", round).await
 }
 
-async fn run(values: &Values, component: &'static str, round: Round) -> Result<()> {
-    let program = Program {
+async fn run(values: &FlagValues, component: &'static str, round: Round) -> Result<()> {
+    let program = ControllerProgram {
         component,
         namespace: namespaces::AGENT,
         page: None,
@@ -69,14 +69,14 @@ async fn run(values: &Values, component: &'static str, round: Round) -> Result<(
     rounds::run(values, program).await
 }
 
-fn cluster_name(values: &Values) -> Option<String> {
+fn cluster_name(values: &FlagValues) -> Option<String> {
     let typed = values.some("spoke-cluster-name").or(values.some("cluster-name"));
     typed
         .map(str::to_owned)
         .or_else(|| api::word_in(values.text("hub-kubeconfig-dir"), "cluster-name"))
 }
 
-fn check_registration(values: &Values) -> Result<()> {
+fn check_registration(values: &FlagValues) -> Result<()> {
     // Anything else means csr, as with upstream.
     let other = values
         .some("registration-auth")
@@ -115,7 +115,7 @@ fn check_registration(values: &Values) -> Result<()> {
     Ok(())
 }
 
-fn driver(values: &Values) -> Result<Option<KubeClientDriver>> {
+fn driver(values: &FlagValues) -> Result<Option<KubeClientDriver>> {
     match values.text("addon-kubeclient-registration-auth") {
         // Left to the add-ons, which mostly say csr.
         "" => Ok(None),
@@ -129,7 +129,7 @@ fn driver(values: &Values) -> Result<Option<KubeClientDriver>> {
 }
 
 /// The cluster to manage, and whether it is another than the agent's own.
-async fn managed(values: &Values, ground: &Ground) -> Result<(Reached, bool)> {
+async fn managed(values: &FlagValues, ground: &RoundContext) -> Result<(Reached, bool)> {
     match values.some("spoke-kubeconfig") {
         None => Ok((ground.home.clone(), false)),
         Some(path) => {
@@ -141,7 +141,7 @@ async fn managed(values: &Values, ground: &Ground) -> Result<(Reached, bool)> {
 }
 
 /// The kubeconfig to join with: that of one hub, or of the first of several that lets us in. `None` when told to stop.
-async fn bootstrap(values: &Values, stop: &CancellationToken) -> Option<PathBuf> {
+async fn bootstrap(values: &FlagValues, stop: &CancellationToken) -> Option<PathBuf> {
     if !values.gate("MultipleHubs") {
         return Some(values.text("bootstrap-kubeconfig").into());
     }
@@ -160,7 +160,7 @@ async fn bootstrap(values: &Values, stop: &CancellationToken) -> Option<PathBuf>
     }
 }
 
-async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
+async fn register(values: &FlagValues, parts: Parts, ground: RoundContext) -> Result<()> {
     let (cluster, is_hosted) = managed(values, &ground).await?;
     let directory = values.text("hub-kubeconfig-dir");
     let component_namespace = api::pod_namespace().unwrap_or_else(|| namespaces::AGENT.to_owned());
@@ -246,7 +246,7 @@ async fn register(values: &Values, parts: Parts, ground: Ground) -> Result<()> {
     }
 }
 
-fn works(values: &Values) -> Result<Works> {
+fn works(values: &FlagValues) -> Result<Works> {
     drivers::check("workload-source-driver", values.some("workload-source-driver"), "kube")?;
     let workers = values.number("workload-agent-workers");
     if workers < 1 {
@@ -271,7 +271,7 @@ fn works(values: &Values) -> Result<Works> {
 }
 
 /// The kubeconfig that works come from: by the flag that was typed, the most exact first.
-fn source(values: &Values) -> PathBuf {
+fn source(values: &FlagValues) -> PathBuf {
     if values.is_given("workload-source-config") {
         return values.text("workload-source-config").into();
     }
@@ -284,7 +284,7 @@ fn source(values: &Values) -> PathBuf {
     }
 }
 
-async fn carry_out(values: &Values, ground: Ground) -> Result<()> {
+async fn carry_out(values: &FlagValues, ground: RoundContext) -> Result<()> {
     let (cluster, _) = managed(values, &ground).await?;
     let works = works(values)?;
     if cluster_name(values).is_none() {

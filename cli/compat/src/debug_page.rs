@@ -4,19 +4,19 @@ use async_trait::async_trait;
 use kube::Client;
 use ocm_reconcile::access::{self, Attributes, Subject};
 use placement::{debug, gather::simulate};
-use process::serving::{Answer, Asked, Page};
+use process::serving::{AuthorizedPage, PageRequest, PageResponse};
 
 /// The page.
 pub struct DebugPage;
 
 #[async_trait]
-impl Page for DebugPage {
+impl AuthorizedPage for DebugPage {
     fn is_at(&self, path: &str) -> bool {
         path.starts_with(debug::PREFIX)
     }
 
-    async fn answer(&self, api: &Client, who: &Subject, asked: Asked) -> Answer {
-        let failed = |code: u16, text: &str| Answer::json(code, &debug::failure(text));
+    async fn answer(&self, api: &Client, who: &Subject, asked: PageRequest) -> PageResponse {
+        let failed = |code: u16, text: &str| PageResponse::json(code, &debug::failure(text));
         if asked.token.is_none() {
             return failed(401, "Unauthorized");
         }
@@ -45,7 +45,7 @@ impl Page for DebugPage {
             Err(error) => return failed(500, &error.to_string()),
         }
         match simulate(api, read).await {
-            Ok((code, body)) => Answer::json(code, &body),
+            Ok((code, body)) => PageResponse::json(code, &body),
             Err(error) => failed(500, &error.to_string()),
         }
     }
@@ -58,7 +58,7 @@ mod tests {
     use arc_swap::ArcSwap;
     use bytes::Bytes;
     use http::Request;
-    use process::serving::{Pages, Site, answer};
+    use process::serving::{ControllerPages, Pages, answer};
     use tower::BoxError;
 
     use super::*;
@@ -66,7 +66,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_waits_for_the_body_of_a_stranger() {
         let site = testkit::Site::start().await.unwrap();
-        let pages: Arc<dyn Pages> = Arc::new(Site {
+        let pages: Arc<dyn Pages> = Arc::new(ControllerPages {
             api: Arc::new(ArcSwap::from_pointee(site.client())),
             page: Some(Arc::new(DebugPage)),
             ready: None,

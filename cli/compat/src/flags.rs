@@ -4,7 +4,7 @@
 /// One flag.
 pub struct Flag {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// As it would be typed; for lists with commas.
     pub default: &'static str,
     pub help: &'static str,
@@ -14,7 +14,7 @@ pub struct Flag {
 
 /// What a flag's value is, by the name that pflag gives to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Bool,
     Int,
     Int32,
@@ -46,7 +46,7 @@ pub struct Subcommand {
     pub gates: &'static [Gate],
 }
 
-const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+const fn flag(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Flag {
     Flag {
         name,
         kind,
@@ -56,7 +56,7 @@ const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'sta
     }
 }
 
-const fn hidden(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+const fn hidden(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Flag {
     Flag {
         name,
         kind,
@@ -82,7 +82,7 @@ const fn beta(name: &'static str, default: bool) -> Gate {
     }
 }
 
-use Kind::{Array, Bool, Duration, Float32, Int, Int32, List, Pairs, Text};
+use ValueKind::{Array, Bool, Duration, Float32, Int, Int32, List, Pairs, Text};
 
 /// Of every sub-command.
 pub const LOGGING: &[Flag] = &[

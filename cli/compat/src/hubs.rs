@@ -11,12 +11,12 @@ use registration::hub::GarbageKind;
 use super::{
     debug_page::DebugPage,
     drivers,
-    read::Values,
-    rounds::{self, Ground, Program, Round},
+    read::FlagValues,
+    rounds::{self, ControllerProgram, Round, RoundContext},
 };
 
 /// `registration controller`.
-pub async fn registration(values: Values) -> Result<()> {
+pub async fn registration(values: FlagValues) -> Result<()> {
     let mut options = Options::default();
     for driver in values.list("enabled-registration-drivers") {
         drivers::check("enabled-registration-drivers", Some(&driver), "csr")?;
@@ -45,7 +45,7 @@ const NO_BROKERS: &str = "the drivers that the gate CloudEventsDrivers turns on 
                           with --work-driver=kube";
 
 /// `work manager`.
-pub async fn work(values: Values) -> Result<()> {
+pub async fn work(values: FlagValues) -> Result<()> {
     let mut options = Options::default();
     drivers::check("work-driver", values.some("work-driver"), "kube")?;
     let _said = values.gate("CloudEventsDrivers").then(|| {
@@ -58,12 +58,12 @@ pub async fn work(values: Values) -> Result<()> {
 }
 
 /// `placement controller`.
-pub async fn placement(values: Values) -> Result<()> {
+pub async fn placement(values: FlagValues) -> Result<()> {
     run(values, "placement", Component::Placement, Options::default()).await
 }
 
 /// `addon manager`.
-pub async fn add_ons(values: Values) -> Result<()> {
+pub async fn add_ons(values: FlagValues) -> Result<()> {
     let options = Options {
         authorities: std::env::var("POD_NAMESPACE").ok().filter(|it| !it.is_empty()),
         ..Options::default()
@@ -72,14 +72,14 @@ pub async fn add_ons(values: Values) -> Result<()> {
 }
 
 /// `placement debug`.
-pub async fn placement_debug(values: Values) -> Result<()> {
-    let round: Round = Arc::new(|ground: Ground| {
+pub async fn placement_debug(values: FlagValues) -> Result<()> {
+    let round: Round = Arc::new(|ground: RoundContext| {
         Box::pin(async move {
             ground.stop.cancelled().await;
             Ok(())
         })
     });
-    let program = Program {
+    let program = ControllerProgram {
         component: "placement-debug",
         namespace: namespaces::HUB,
         page: Some(Arc::new(DebugPage)),
@@ -88,15 +88,15 @@ pub async fn placement_debug(values: Values) -> Result<()> {
     rounds::run(&values, program).await
 }
 
-async fn run(values: Values, component: &'static str, part: Component, options: Options) -> Result<()> {
-    let round: Round = Arc::new(move |ground: Ground| {
+async fn run(values: FlagValues, component: &'static str, part: Component, options: Options) -> Result<()> {
+    let round: Round = Arc::new(move |ground: RoundContext| {
         let options = options.clone();
         Box::pin(async move {
             hub::run_component(ground.home.client, part, &options, ground.stop).await;
             Ok(())
         })
     });
-    let program = Program {
+    let program = ControllerProgram {
         component,
         namespace: namespaces::HUB,
         page: None,

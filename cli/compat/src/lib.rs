@@ -22,11 +22,11 @@ use anyhow::Result;
 use clap::Command;
 use flags::Subcommand;
 use process::runtime;
-use read::{Refusal, Values};
+use read::{FlagValues, ReadError};
 
 /// One of upstream's programs.
 #[derive(Clone, Copy)]
-pub struct Program {
+pub struct UpstreamProgram {
     name: &'static str,
     about: &'static str,
     subcommands: &'static [Subcommand],
@@ -34,32 +34,32 @@ pub struct Program {
     absent: &'static [(&'static str, &'static str)],
 }
 
-const PROGRAMS: [Program; 6] = [
-    Program {
+const PROGRAMS: [UpstreamProgram; 6] = [
+    UpstreamProgram {
         name: "registration",
         about: "Spoke agent and hub controllers for cluster registration",
         subcommands: flags::REGISTRATION,
         absent: &[],
     },
-    Program {
+    UpstreamProgram {
         name: "work",
         about: "Spoke agent and hub controllers for works",
         subcommands: flags::WORK,
         absent: &[],
     },
-    Program {
+    UpstreamProgram {
         name: "placement",
         about: "Hub controller that chooses clusters",
         subcommands: flags::PLACEMENT,
         absent: &[],
     },
-    Program {
+    UpstreamProgram {
         name: "addon",
         about: "Hub controllers for add-ons",
         subcommands: flags::ADDON,
         absent: &[],
     },
-    Program {
+    UpstreamProgram {
         name: "registration-operator",
         about: "Spoke agent: registration and works in one process",
         subcommands: flags::OPERATOR,
@@ -76,7 +76,7 @@ const PROGRAMS: [Program; 6] = [
             ),
         ],
     },
-    Program {
+    UpstreamProgram {
         name: "server",
         about: "Nothing: there is no gRPC server",
         subcommands: &[],
@@ -90,7 +90,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// The program that these arguments ask for, and its own arguments: by the name the binary was called by, or by the first of
 /// them, as a word (`drover work agent`) or as a path (`drover /work agent`, which is how upstream's images are started).
-pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {
+pub fn asked_for(arguments: &[OsString]) -> Option<(UpstreamProgram, &[OsString])> {
     let at = |position: usize| {
         let name = Path::new(arguments.get(position)?).file_name()?;
         let program = PROGRAMS.into_iter().find(|it| *name == *it.name)?;
@@ -110,7 +110,7 @@ pub fn asked_for(arguments: &[OsString]) -> Option<(Program, &[OsString])> {
     at(0).or_else(by_word)
 }
 
-impl Program {
+impl UpstreamProgram {
     /// Runs with these arguments, the program's name left out.
     pub fn run(self, arguments: &[OsString]) -> ExitCode {
         let arguments: Vec<String> = arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
@@ -134,11 +134,11 @@ impl Program {
         }
         let values = match read::read(self.name, subcommand, &others) {
             Ok(values) => values,
-            Err(Refusal::Help(text)) => {
+            Err(ReadError::Help(text)) => {
                 print!("{text}");
                 return ExitCode::SUCCESS;
             }
-            Err(Refusal::Wrong(why)) => {
+            Err(ReadError::Wrong(why)) => {
                 // Cobra says it, shows how to use the command, and then the program says it again.
                 let usage = read::command(self.name, subcommand).render_help();
                 eprintln!("Error: {why}\n{usage}\n{why}");
@@ -154,7 +154,7 @@ impl Program {
         }
     }
 
-    fn start(self, subcommand: &str, values: Values) -> Result<()> {
+    fn start(self, subcommand: &str, values: FlagValues) -> Result<()> {
         runtime::log_to_stderr(
             std::env::var("DROVER_LOG").ok().as_deref(),
             log_filter(values.number("v")),

@@ -8,12 +8,12 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::flags::{Flag, Gate, Kind, LOGGING, Subcommand};
+use super::flags::{Flag, Gate, LOGGING, Subcommand, ValueKind};
 
 /// The flag of the gates, where there are any.
 const FEATURE_GATES: Flag = Flag {
     name: "feature-gates",
-    kind: Kind::Gates,
+    kind: ValueKind::Gates,
     default: "",
     help: "Switches to turn on or off, as NAME=BOOL",
     hidden: false,
@@ -21,7 +21,7 @@ const FEATURE_GATES: Flag = Flag {
 
 /// What was typed, each flag with the values it has in the end.
 #[derive(Debug, Default)]
-pub struct Values {
+pub struct FlagValues {
     values: BTreeMap<&'static str, Vec<String>>,
     given: BTreeMap<&'static str, bool>,
     gates: BTreeMap<&'static str, bool>,
@@ -29,7 +29,7 @@ pub struct Values {
 
 /// Why a command line is not taken.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ReadError {
     /// Something is wrong with it.
     Wrong(String),
     /// The help was asked for; this is it.
@@ -81,7 +81,7 @@ pub fn command(program: &'static str, subcommand: &Subcommand) -> Command {
             .value_name(value_name(flag.kind))
             .action(ArgAction::Append)
             .allow_hyphen_values(true);
-        if flag.kind == Kind::Bool {
+        if flag.kind == ValueKind::Bool {
             arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
         }
         if flag.name == "v" {
@@ -92,28 +92,28 @@ pub fn command(program: &'static str, subcommand: &Subcommand) -> Command {
     command
 }
 
-fn value_name(kind: Kind) -> &'static str {
+fn value_name(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Bool => "bool",
-        Kind::Int => "int",
-        Kind::Int32 => "int32",
-        Kind::Float32 => "float32",
-        Kind::Duration => "duration",
-        Kind::Text => "string",
-        Kind::List => "strings",
-        Kind::Array => "stringArray",
-        Kind::Pairs => "stringToString",
-        Kind::Gates => "mapStringBool",
+        ValueKind::Bool => "bool",
+        ValueKind::Int => "int",
+        ValueKind::Int32 => "int32",
+        ValueKind::Float32 => "float32",
+        ValueKind::Duration => "duration",
+        ValueKind::Text => "string",
+        ValueKind::List => "strings",
+        ValueKind::Array => "stringArray",
+        ValueKind::Pairs => "stringToString",
+        ValueKind::Gates => "mapStringBool",
     }
 }
 
 /// Reads the arguments of a sub-command, without its name.
-pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]) -> Result<Values, Refusal> {
+pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]) -> Result<FlagValues, ReadError> {
     let words = std::iter::once(subcommand.name.to_owned()).chain(arguments.iter().cloned());
     let matches = command(program, subcommand)
         .try_get_matches_from(words)
         .map_err(|error| refusal(&error, arguments))?;
-    let mut read = Values::default();
+    let mut read = FlagValues::default();
     for flag in all_flags(subcommand) {
         let typed: Vec<String> = matches.get_many(flag.name).into_iter().flatten().cloned().collect();
         for value in &typed {
@@ -123,7 +123,7 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
                 } else {
                     format!("--{}", flag.name)
                 };
-                Refusal::Wrong(format!("invalid argument {value:?} for {name:?} flag: {why}"))
+                ReadError::Wrong(format!("invalid argument {value:?} for {name:?} flag: {why}"))
             })?;
         }
         read.given.insert(flag.name, !typed.is_empty());
@@ -133,8 +133,8 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
             typed
         };
         let values = match flag.kind {
-            Kind::Array => typed,
-            Kind::List | Kind::Pairs | Kind::Gates => typed.iter().flat_map(|it| elements(it)).collect(),
+            ValueKind::Array => typed,
+            ValueKind::List | ValueKind::Pairs | ValueKind::Gates => typed.iter().flat_map(|it| elements(it)).collect(),
             // The last one counts.
             _ => typed.into_iter().next_back().into_iter().collect(),
         };
@@ -152,16 +152,16 @@ fn elements(text: &str) -> Vec<String> {
     text.split(',').map(|it| it.trim_matches('"').to_owned()).collect()
 }
 
-fn refusal(error: &clap::Error, arguments: &[String]) -> Refusal {
+fn refusal(error: &clap::Error, arguments: &[String]) -> ReadError {
     if error.kind() == ErrorKind::DisplayHelp {
-        return Refusal::Help(error.to_string());
+        return ReadError::Help(error.to_string());
     }
     let name = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(it)) => it.split_whitespace().next().unwrap_or_default().to_owned(),
         _ => String::new(),
     };
     let name = name.split(['=', '[']).next().unwrap_or_default();
-    Refusal::Wrong(match error.kind() {
+    ReadError::Wrong(match error.kind() {
         ErrorKind::UnknownArgument => match name.strip_prefix("--") {
             Some(name) => format!("unknown flag: --{name}"),
             None => {
@@ -193,22 +193,22 @@ fn check(flag: &Flag, subcommand: &Subcommand, value: &str) -> Result<(), String
         }
     };
     match flag.kind {
-        Kind::Bool => boolean(value)
+        ValueKind::Bool => boolean(value)
             .map(|_| ())
             .ok_or_else(|| format!("strconv.ParseBool: parsing {value:?}: invalid syntax")),
-        Kind::Int => integer(64),
-        Kind::Int32 => integer(32),
-        Kind::Float32 => value
+        ValueKind::Int => integer(64),
+        ValueKind::Int32 => integer(32),
+        ValueKind::Float32 => value
             .parse::<f32>()
             .map(|_| ())
             .map_err(|_| format!("strconv.ParseFloat: parsing {value:?}: invalid syntax")),
-        Kind::Duration => duration(value).map(|_| ()),
-        Kind::Text | Kind::List | Kind::Array => Ok(()),
-        Kind::Pairs => match elements(value).into_iter().find(|it| !it.contains('=')) {
+        ValueKind::Duration => duration(value).map(|_| ()),
+        ValueKind::Text | ValueKind::List | ValueKind::Array => Ok(()),
+        ValueKind::Pairs => match elements(value).into_iter().find(|it| !it.contains('=')) {
             Some(it) => Err(format!("{it} must be formatted as key=value")),
             None => Ok(()),
         },
-        Kind::Gates => elements(value).iter().try_for_each(|it| gate(it, subcommand)),
+        ValueKind::Gates => elements(value).iter().try_for_each(|it| gate(it, subcommand)),
     }
 }
 
@@ -267,7 +267,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-impl Values {
+impl FlagValues {
     fn all(&self, name: &str) -> &[String] {
         self.values.get(name).map(Vec::as_slice).unwrap_or_default()
     }

@@ -5,11 +5,11 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn of(subcommand: &Subcommand, text: &str) -> Result<Values, String> {
+fn of(subcommand: &Subcommand, text: &str) -> Result<FlagValues, String> {
     match read("program", subcommand, &words(text)) {
         Ok(values) => Ok(values),
-        Err(Refusal::Wrong(why)) => Err(why),
-        Err(Refusal::Help(_)) => Err("help".to_owned()),
+        Err(ReadError::Wrong(why)) => Err(why),
+        Err(ReadError::Help(_)) => Err("help".to_owned()),
     }
 }
 

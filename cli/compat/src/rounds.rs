@@ -13,7 +13,7 @@ use ocm_reconcile::{
 use parking_lot::Mutex;
 use process::{
     certificate_files::CertificateFiles,
-    serving::{self, Page, Site, Tls},
+    serving::{self, AuthorizedPage, ControllerPages, Tls},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::{
     api::{self, Reached},
     operator_config::OperatorConfig,
-    read::Values,
+    read::FlagValues,
 };
 
 /// Where upstream serves when it is not told.
@@ -33,19 +33,19 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const ENDS: Duration = Duration::from_secs(3);
 
 /// What a program is, beside its flags.
-pub struct Program {
+pub struct ControllerProgram {
     /// Its name in the Lease, which is `<name>-lock`.
     pub component: &'static str,
     /// Where the Lease is when neither a flag nor the pod says.
     pub namespace: &'static str,
     /// A page it shows.
-    pub page: Option<Arc<dyn Page>>,
+    pub page: Option<Arc<dyn AuthorizedPage>>,
     /// What it does while it leads.
     pub round: Round,
 }
 
 /// What it is given for one round.
-pub struct Ground {
+pub struct RoundContext {
     /// The API server of `--kubeconfig`.
     pub home: Reached,
     /// Stands before all writes.
@@ -55,10 +55,10 @@ pub struct Ground {
 }
 
 /// One round: works until told to stop.
-pub type Round = Arc<dyn Fn(Ground) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+pub type Round = Arc<dyn Fn(RoundContext) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
 /// Runs until SIGTERM, or until a round fails.
-pub async fn run(values: &Values, program: Program) -> Result<()> {
+pub async fn run(values: &FlagValues, program: ControllerProgram) -> Result<()> {
     process::raise_open_files();
     let config = OperatorConfig::read(values.some("config"))?;
     let election = Rules::of(values, &config, &program)?;
@@ -78,7 +78,7 @@ pub async fn run(values: &Values, program: Program) -> Result<()> {
             client.store(Arc::new(home.client.clone()));
         } else {
             let client = Arc::new(ArcSwap::from_pointee(home.client.clone()));
-            let site = Site {
+            let site = ControllerPages {
                 api: client.clone(),
                 page: program.page.clone(),
                 ready: None,
@@ -114,15 +114,15 @@ pub async fn run(values: &Values, program: Program) -> Result<()> {
     }
 }
 
-fn or<'a>(values: &'a Values, flag: &str, file: Option<&'a str>) -> &'a str {
+fn or<'a>(values: &'a FlagValues, flag: &str, file: Option<&'a str>) -> &'a str {
     values.some(flag).or(file).unwrap_or_default()
 }
 
-async fn run_round(program: &Program, rules: &Rules, home: Reached, round: &CancellationToken) -> Result<()> {
+async fn run_round(program: &ControllerProgram, rules: &Rules, home: Reached, round: &CancellationToken) -> Result<()> {
     let failure = Arc::new(Mutex::new(None));
     let (work, failed, over, reached) = (program.round.clone(), failure.clone(), round.clone(), home.clone());
     let work: Work = Arc::new(move |guard: Guard, stop: CancellationToken| {
-        let ground = Ground {
+        let ground = RoundContext {
             home: Reached {
                 client: guard.over(reached.client.clone()),
                 ..reached.clone()
@@ -188,7 +188,7 @@ impl Form {
 }
 
 impl Rules {
-    fn of(values: &Values, config: &OperatorConfig, program: &Program) -> Result<Self> {
+    fn of(values: &FlagValues, config: &OperatorConfig, program: &ControllerProgram) -> Result<Self> {
         if values.is_on("disable-leader-election") || config.is_alone && !values.is_given("disable-leader-election") {
             return Ok(Self { election: None });
         }
@@ -226,7 +226,7 @@ async fn serve(
     listen: &str,
     tls: &Tls,
     certificate: Option<&(String, String)>,
-    site: Site,
+    site: ControllerPages,
     stop: &CancellationToken,
 ) -> Result<()> {
     let address = serving::address(if listen.is_empty() { LISTEN } else { listen })?;

@@ -10,33 +10,31 @@ use std::{
 
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use kube::Client;
 use process::{
     certificate_files::CertificateFiles,
-    serving::{self, Answer, Pages, Tls},
+    serving::{self, PageRequest, PageResponse, Pages, Tls},
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use webhooks::reviews;
 use work::hub::admission::AdmissionOptions;
 
-use crate::{api, read::Values};
+use crate::{api, read::FlagValues};
 
 /// A prober that takes longer to ask is none.
 const PROBE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// `registration webhook-server`.
-pub async fn registration(values: Values) -> Result<()> {
+pub async fn registration(values: FlagValues) -> Result<()> {
     let default_sets = values.gate("DefaultClusterSet");
     serve(&values, |hub| reviews::of_clusters(hub, default_sets)).await
 }
 
 /// `work webhook-server`.
-pub async fn work(values: Values) -> Result<()> {
+pub async fn work(values: FlagValues) -> Result<()> {
     let rules = AdmissionOptions {
         manifests_bytes_max: usize::try_from(values.number("manifestLimit")).unwrap_or_default(),
         nil_executor_is_checked: values.gate("NilExecutorValidating"),
@@ -46,13 +44,13 @@ pub async fn work(values: Values) -> Result<()> {
 }
 
 /// `addon webhook-server`. It asks the hub nothing.
-pub async fn add_ons(values: Values) -> Result<()> {
+pub async fn add_ons(values: FlagValues) -> Result<()> {
     let stop = CancellationToken::new();
     process::stop_on_signals(stop.clone())?;
     listen(&values, reviews::conversions(), stop).await
 }
 
-async fn serve(values: &Values, reviews: impl FnOnce(Client) -> Arc<dyn Pages>) -> Result<()> {
+async fn serve(values: &FlagValues, reviews: impl FnOnce(Client) -> Arc<dyn Pages>) -> Result<()> {
     let stop = CancellationToken::new();
     process::stop_on_signals(stop.clone())?;
     let hub = api::reach(values.text("kubeconfig"), &stop).await?;
@@ -60,7 +58,7 @@ async fn serve(values: &Values, reviews: impl FnOnce(Client) -> Arc<dyn Pages>) 
 }
 
 /// Serves reviews over TLS, and health and metrics beside them, until `stop`.
-async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken) -> Result<()> {
+async fn listen(values: &FlagValues, pages: Arc<dyn Pages>, stop: CancellationToken) -> Result<()> {
     process::raise_open_files();
     let rules = Tls::read(values.text("tls-min-version"), values.text("tls-cipher-suites"))?;
     let directory = match values.some("certdir") {
@@ -89,17 +87,17 @@ async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken)
         return Ok(());
     };
     if let Some(probes) = bind("health-probe-port").await? {
-        tokio::spawn(answer_plainly(probes, |path| {
+        let page = PlainPage(|path| {
             ["/healthz", "/readyz", "/livez"]
                 .iter()
                 .any(|it| path.trim_end_matches('/').starts_with(it))
-                .then(|| Answer::text(200, "ok"))
-        }));
+                .then(|| PageResponse::text(200, "ok"))
+        });
+        tokio::spawn(serving::serve_plain(probes, Arc::new(page), PROBE_DEADLINE));
     }
     if let Some(metrics) = bind("metrics-port").await? {
-        tokio::spawn(answer_plainly(metrics, |path| {
-            (path == "/metrics").then(serving::all_metrics)
-        }));
+        let page = PlainPage(|path| (path == "/metrics").then(serving::all_metrics));
+        tokio::spawn(serving::serve_plain(metrics, Arc::new(page), PROBE_DEADLINE));
     }
     tokio::spawn(files.follow(rules, tls.clone(), stop.clone()));
     info!(address = %listener.local_addr()?, "answers reviews");
@@ -107,35 +105,12 @@ async fn listen(values: &Values, pages: Arc<dyn Pages>, stop: CancellationToken)
     Ok(())
 }
 
-/// Answers plain HTTP, one short request for each connection.
-async fn answer_plainly(listener: TcpListener, answer: fn(&str) -> Option<Answer>) {
-    while let Ok((mut stream, _)) = listener.accept().await {
-        tokio::spawn(async move {
-            let answered = async {
-                let mut request = Vec::new();
-                // The first line is all that matters, in however many pieces it comes.
-                while !request.contains(&b'\n') && request.len() < 4096 {
-                    if stream.read_buf(&mut request).await? == 0 {
-                        return Ok(());
-                    }
-                }
-                let line = String::from_utf8_lossy(&request).into_owned();
-                let path = line.split_whitespace().nth(1).unwrap_or("/");
-                let path = path.split('?').next().unwrap_or_default();
-                let answer = answer(path).unwrap_or_else(|| Answer::text(404, "404 page not found\n"));
-                let head = format!(
-                    "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                    answer.code,
-                    if answer.code == 200 { "OK" } else { "Not Found" },
-                    answer.content_type,
-                    answer.body.len(),
-                );
-                stream.write_all(head.as_bytes()).await?;
-                stream.write_all(answer.body.as_bytes()).await?;
-                stream.shutdown().await
-            };
-            // Whoever asks and does not listen to the answer is not worth a word.
-            let _: Result<std::io::Result<()>, _> = tokio::time::timeout(PROBE_DEADLINE, answered).await;
-        });
+/// A page of plain HTTP; `None` for a path that it does not know.
+struct PlainPage(fn(&str) -> Option<PageResponse>);
+
+#[async_trait]
+impl Pages for PlainPage {
+    async fn answer(&self, request: PageRequest) -> PageResponse {
+        (self.0)(&request.path).unwrap_or_else(|| PageResponse::text(404, "404 page not found\n"))
     }
 }

@@ -1,26 +1,26 @@
 //! The add-ons that a hub offers and those that its clusters have, as the commands that list them show them.
 
 use anyhow::{Result, bail};
-use client::{connect::Target, kinds};
+use client::{connect::ApiServer, kinds};
 use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
-use output::{Asked, Data, Format};
+use output::{Data, Format, RequestedObjects};
 
 /// What the hub offers, of these names or, where none is given, all of it.
-pub async fn offered(hub: &Target, names: &[String]) -> Result<Vec<DynamicObject>> {
+pub async fn offered(hub: &ApiServer, names: &[String]) -> Result<Vec<DynamicObject>> {
     let kind = kinds::cluster_management_add_on();
     listed(hub, &kind, names, "could not list the add-ons of the hub").await
 }
 
 /// What the clusters have, of these names or, where none is given, all of it.
-pub async fn installed(hub: &Target, names: &[String]) -> Result<Vec<DynamicObject>> {
+pub async fn installed(hub: &ApiServer, names: &[String]) -> Result<Vec<DynamicObject>> {
     let kind = kinds::managed_cluster_add_on();
     listed(hub, &kind, names, "could not list the add-ons of the clusters").await
 }
 
-async fn listed(hub: &Target, kind: &ApiResource, names: &[String], failed: &str) -> Result<Vec<DynamicObject>> {
+async fn listed(hub: &ApiServer, kind: &ApiResource, names: &[String], failed: &str) -> Result<Vec<DynamicObject>> {
     let page = hub.all(kind).list(&ListParams::default()).await;
     let mut found = page.map_err(|error| hub.explain(failed, &error))?.items;
     found.retain(|it| names.is_empty() || names.contains(&name(it)));
@@ -31,7 +31,12 @@ async fn listed(hub: &Target, kind: &ApiResource, names: &[String], failed: &str
 }
 
 /// The objects in a format for programs, or nothing where a table is wanted. `resource` is what stands before each name.
-pub fn encode(objects: &[DynamicObject], asked: Asked, resource: &str, format: Format) -> Result<Option<String>> {
+pub fn encode(
+    objects: &[DynamicObject],
+    asked: RequestedObjects,
+    resource: &str,
+    format: Format,
+) -> Result<Option<String>> {
     Ok(match format {
         Format::Json => Some(output::encode(&output::objects(objects, asked)?, Data::Json)?),
         Format::Yaml => Some(output::encode(&output::objects(objects, asked)?, Data::Yaml)?),

@@ -13,12 +13,12 @@ pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: DroverCommand,
 }
 
 /// Everything the binary can do, in the order of the help.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum DroverCommand {
     /// Start a hub and clusters that have joined it, all in this process
     Up(command::up::Up),
     /// Start a Kubernetes API on its own, with nothing of Open Cluster Management

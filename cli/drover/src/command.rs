@@ -27,7 +27,7 @@ use std::time::Instant;
 use anyhow::Result;
 use process::runtime::{log_to_stderr, long, short};
 
-use crate::{cli::Cli, cli::Command};
+use crate::{cli::Cli, cli::DroverCommand};
 
 /// Runs the command that was typed. `begun` is when the process began.
 pub fn run(cli: Cli, begun: Instant) -> Result<()> {
@@ -36,31 +36,31 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
     // kube would take the first provider it is built with; said here, it is the same for everything in the process.
     credential::connection::install_crypto_provider();
     match cli.command {
-        Command::Get(it) => short(it.run(&global)),
-        Command::Create(it) => short(it.run(&global)),
-        Command::Delete(it) => short(it.run(&global)),
-        Command::Accept(it) => short(it.run(&global)),
-        Command::Addon(it) => short(it.run(&global)),
-        Command::ClusterSet(it) => short(it.run(&global)),
-        Command::Why(it) => short(it.run(&global)),
-        Command::Version(it) => short(it.run(&global)),
-        Command::Completions(it) => it.run(),
-        Command::Backup(it) => short(it.run()),
-        Command::Restore(it) => it.run(),
-        Command::Kube(it) => long(it.run(begun)),
-        Command::Manifests(it) => it.run(),
-        Command::Init(it) => short(it.run(&global)),
-        Command::Unjoin(it) => short(it.run(&global)),
-        Command::Clean(it) => short(it.run(&global)),
-        Command::Up(it) => long(it.run(begun)),
-        Command::Join(it) if it.is_embedded() => long(it.run(&global)),
-        Command::Join(it) => short(it.run(&global)),
-        Command::Hub(it) => long(it.run(&global)),
-        Command::Agent(it) => short(it.run(&global)),
+        DroverCommand::Get(it) => short(it.run(&global)),
+        DroverCommand::Create(it) => short(it.run(&global)),
+        DroverCommand::Delete(it) => short(it.run(&global)),
+        DroverCommand::Accept(it) => short(it.run(&global)),
+        DroverCommand::Addon(it) => short(it.run(&global)),
+        DroverCommand::ClusterSet(it) => short(it.run(&global)),
+        DroverCommand::Why(it) => short(it.run(&global)),
+        DroverCommand::Version(it) => short(it.run(&global)),
+        DroverCommand::Completions(it) => it.run(),
+        DroverCommand::Backup(it) => short(it.run()),
+        DroverCommand::Restore(it) => it.run(),
+        DroverCommand::Kube(it) => long(it.run(begun)),
+        DroverCommand::Manifests(it) => it.run(),
+        DroverCommand::Init(it) => short(it.run(&global)),
+        DroverCommand::Unjoin(it) => short(it.run(&global)),
+        DroverCommand::Clean(it) => short(it.run(&global)),
+        DroverCommand::Up(it) => long(it.run(begun)),
+        DroverCommand::Join(it) if it.is_embedded() => long(it.run(&global)),
+        DroverCommand::Join(it) => short(it.run(&global)),
+        DroverCommand::Hub(it) => long(it.run(&global)),
+        DroverCommand::Agent(it) => short(it.run(&global)),
     }
 }
 
-impl Command {
+impl DroverCommand {
     /// What is logged where the user does not say. What a short command has to say it says itself, in one sentence; of `up`
     /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
     fn log_filter(&self) -> &'static str {

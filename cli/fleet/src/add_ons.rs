@@ -9,14 +9,14 @@ use ocm_api::{
     conditions::managed_cluster_add_on as conditions,
 };
 use ocm_reconcile::{Cache, Clients, Plan, Site, execute};
-use output::progress::Progress;
+use output::progress::StepProgress;
 use tokio_util::sync::CancellationToken;
 
 use crate::examples;
 
 /// Offers the add-ons, puts them on the clusters and waits until each is available, telling so. What is there already is
 /// left as it is.
-pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress: &Progress) -> Result<()> {
+pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress: &StepProgress) -> Result<()> {
     if add_ons.is_empty() {
         return Ok(());
     }

@@ -40,7 +40,7 @@ use kube_api::clock::Clock;
 use kube_node::Node;
 use ocm_api::{cluster::ManagedCluster, namespaces};
 use ocm_reconcile::{Cache, Clients, Controller, Plan, Site, execute, install::install};
-use output::progress::{Progress, Step};
+use output::progress::{RunningStep, StepProgress};
 use registration::{agent::AgentOptions, hub::heartbeat};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
@@ -91,7 +91,7 @@ pub struct Fleet {
 }
 
 /// Starts everything and returns when all clusters are available, or as soon as something fails.
-pub async fn start(wanted: &FleetOptions, progress: &Progress) -> Result<Fleet> {
+pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fleet> {
     add_ons::check(&wanted.add_ons)?;
     let since = Timestamp::now();
     let data = match &wanted.data_dir {
@@ -110,7 +110,7 @@ pub async fn start(wanted: &FleetOptions, progress: &Progress) -> Result<Fleet> 
         ..hub::Options::default()
     };
     feature_gates::apply(&wanted.gates, &mut options);
-    let rules = admission::Rules::new(&options);
+    let rules = admission::HubAdmission::new(&options);
     let settings = Settings {
         admission: rules.plugins(),
         event_ttl: wanted.event_ttl,
@@ -222,7 +222,7 @@ async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<
 }
 
 /// Tells the steps of one cluster as it takes them; `step` is the first of them, which its start has begun.
-async fn arrive(name: &str, step: Step, hub: &Hub, since: Timestamp, progress: &Progress) -> Result<()> {
+async fn arrive(name: &str, step: RunningStep, hub: &Hub, since: Timestamp, progress: &StepProgress) -> Result<()> {
     let clusters: Cache<ManagedCluster> = hub.caches.of();
     let leases = heartbeat::leases(&hub.caches);
     clusters

@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use client::connect::Target;
+use client::connect::ApiServer;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, ResourceExt,
@@ -104,7 +104,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    fn api(&self, cluster: &Target) -> Api<DynamicObject> {
+    fn api(&self, cluster: &ApiServer) -> Api<DynamicObject> {
         match self.namespace {
             Some(namespace) => cluster.namespaced(&self.resource, namespace),
             None => cluster.all(&self.resource),
@@ -126,7 +126,7 @@ impl<'a> Object<'a> {
 ///
 /// # Errors
 /// When the API server cannot be asked.
-pub async fn find(cluster: &Target, deployments: &[(&str, &str)]) -> Result<Option<String>> {
+pub async fn find(cluster: &ApiServer, deployments: &[(&str, &str)]) -> Result<Option<String>> {
     for (namespace, name) in deployments {
         let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
         let found = api.get_opt(name).await;
@@ -142,7 +142,7 @@ pub async fn find(cluster: &Target, deployments: &[(&str, &str)]) -> Result<Opti
 ///
 /// # Errors
 /// When the API server cannot be asked.
-pub async fn stranger(cluster: &Target, namespace: &str) -> Result<Option<String>> {
+pub async fn stranger(cluster: &ApiServer, namespace: &str) -> Result<Option<String>> {
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let listed = api.list(&ListParams::default()).await;
     let doing = || format!("could not look for what else runs in namespace {namespace}");
@@ -156,7 +156,7 @@ pub async fn stranger(cluster: &Target, namespace: &str) -> Result<Option<String
 ///
 /// # Errors
 /// When the API server cannot be asked.
-pub async fn ours(cluster: &Target, manifests: Vec<Value>) -> Result<Vec<Value>> {
+pub async fn ours(cluster: &ApiServer, manifests: Vec<Value>) -> Result<Vec<Value>> {
     let mut ours = Vec::new();
     for manifest in manifests {
         let object = Object::of(&manifest)?;
@@ -176,7 +176,7 @@ pub struct Seen(Vec<Option<String>>);
 impl Seen {
     /// # Errors
     /// When the API server cannot be asked.
-    pub async fn of(cluster: &Target, manifests: &[Value]) -> Result<Self> {
+    pub async fn of(cluster: &ApiServer, manifests: &[Value]) -> Result<Self> {
         let mut states = Vec::new();
         for manifest in manifests {
             let object = Object::of(manifest)?;
@@ -209,7 +209,7 @@ impl Seen {
 ///
 /// # Errors
 /// What the API server says of the first that it refuses.
-pub async fn apply(cluster: &Target, manifests: &[Value], mode: Mode) -> Result<Vec<Line>> {
+pub async fn apply(cluster: &ApiServer, manifests: &[Value], mode: Mode) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for manifest in manifests {
         let object = Object::of(manifest)?;
@@ -250,7 +250,7 @@ pub async fn apply(cluster: &Target, manifests: &[Value], mode: Mode) -> Result<
 ///
 /// # Errors
 /// What the API server says of the first that it refuses, and what is still there after `timeout`.
-pub async fn remove(cluster: &Target, manifests: &[Value], mode: Mode, timeout: Duration) -> Result<Vec<Line>> {
+pub async fn remove(cluster: &ApiServer, manifests: &[Value], mode: Mode, timeout: Duration) -> Result<Vec<Line>> {
     let deadline = tokio::time::Instant::now() + timeout;
     let mut lines = Vec::new();
     for manifest in manifests.iter().rev() {
@@ -298,7 +298,7 @@ pub async fn remove(cluster: &Target, manifests: &[Value], mode: Mode, timeout: 
 ///
 /// # Errors
 /// After `timeout`, with what its pods wait for.
-pub async fn available(cluster: &Target, namespace: &str, name: &str, timeout: Duration) -> Result<()> {
+pub async fn available(cluster: &ApiServer, namespace: &str, name: &str, timeout: Duration) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let ready = await_condition(api, name, |it: Option<&Deployment>| it.is_some_and(is_available));
     match tokio::time::timeout(timeout, ready).await {
@@ -326,7 +326,7 @@ pub fn is_available(it: &Deployment) -> bool {
 }
 
 /// What the pods of a Deployment wait for, in one sentence.
-async fn waiting(cluster: &Target, namespace: &str, name: &str) -> String {
+async fn waiting(cluster: &ApiServer, namespace: &str, name: &str) -> String {
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
     let listed = pods.list(&ListParams::default().labels(&format!("app={name}"))).await;
     let said: Vec<String> = match listed {

@@ -73,14 +73,14 @@ pub fn yaml(value: &impl serde::Serialize) -> anyhow::Result<String> {
 /// What was asked for, which decides how objects are written to programs. It may not depend on how many there are, or a
 /// script that reads `.items` of a fleet fails on a fleet of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestedObjects {
     /// One object, by its name.
     One,
     /// Whatever there is.
     Any,
 }
 
-impl Asked {
+impl RequestedObjects {
     /// What names on a command line ask for, where a name means one object.
     pub fn by(names: &[String]) -> Self {
         if names.len() == 1 { Self::One } else { Self::Any }
@@ -88,9 +88,9 @@ impl Asked {
 }
 
 /// The objects as kubectl prints them: one that was asked for by its name by itself, all else as a `List`.
-pub fn objects(objects: &[DynamicObject], asked: Asked) -> anyhow::Result<Value> {
+pub fn objects(objects: &[DynamicObject], asked: RequestedObjects) -> anyhow::Result<Value> {
     Ok(match (asked, objects) {
-        (Asked::One, [one]) => serde_json::to_value(one)?,
+        (RequestedObjects::One, [one]) => serde_json::to_value(one)?,
         (_, many) => json!({
             "apiVersion": "v1",
             "kind": "List",
@@ -149,15 +149,15 @@ mod tests {
         let one: DynamicObject =
             serde_json::from_value(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
                 .unwrap();
-        let named = objects(std::slice::from_ref(&one), Asked::by(&["a".into()])).unwrap();
+        let named = objects(std::slice::from_ref(&one), RequestedObjects::by(&["a".into()])).unwrap();
         assert_eq!(named["kind"], "Namespace");
         for count in 0..3 {
-            let list = objects(&vec![one.clone(); count], Asked::by(&[])).unwrap();
+            let list = objects(&vec![one.clone(); count], RequestedObjects::by(&[])).unwrap();
             assert_eq!(
                 (list["kind"].as_str(), list["items"].as_array().map(Vec::len)),
                 (Some("List"), Some(count))
             );
         }
-        assert_eq!(Asked::by(&["a".into(), "b".into()]), Asked::Any);
+        assert_eq!(RequestedObjects::by(&["a".into(), "b".into()]), RequestedObjects::Any);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// Tells steps; cloning shares it.
 #[derive(Clone)]
-pub struct Progress {
+pub struct StepProgress {
     how: How,
     begun: Instant,
 }
@@ -25,13 +25,13 @@ enum How {
 }
 
 /// A step under way.
-pub struct Step {
-    progress: Progress,
+pub struct RunningStep {
+    progress: StepProgress,
     spinner: Option<ProgressBar>,
     begun: Instant,
 }
 
-impl Progress {
+impl StepProgress {
     /// Tells steps in JSON if asked to, otherwise in the way that fits where standard output goes.
     pub fn new(json: bool, begun: Instant) -> Self {
         let how = match () {
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// Begins a step; `what` is what a spinner shows meanwhile.
-    pub fn start(&self, what: impl Into<String>) -> Step {
+    pub fn start(&self, what: impl Into<String>) -> RunningStep {
         let spinner = match &self.how {
             How::Spinners(spinners) => {
                 let spinner = spinners.add(ProgressBar::new_spinner());
@@ -55,7 +55,7 @@ impl Progress {
             }
             How::Lines | How::Json => None,
         };
-        Step {
+        RunningStep {
             progress: self.clone(),
             spinner,
             begun: Instant::now(),
@@ -94,7 +94,7 @@ impl Progress {
     }
 }
 
-impl Step {
+impl RunningStep {
     /// Ends the step: `subject` is what it was about (`hub`, `cluster1`), `state` what that is now (`ready`, `joined`).
     pub fn done(mut self, subject: &str, state: &str) -> Result<()> {
         let took = self.begun.elapsed();
@@ -120,7 +120,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for RunningStep {
     fn drop(&mut self) {
         // A step that fails leaves no spinner turning under the sentence that says why.
         self.clear();

@@ -17,11 +17,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::serving::{self, Site, Tls};
+use crate::serving::{self, ControllerPages, Tls};
 
 /// What says where they are served.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Health {
+pub struct HealthFlags {
     /// Serve /healthz, /livez, /readyz and /metrics here, over TLS with a certificate of its own making; metrics are for whom
     /// the API server lets see them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, help_heading = "Health")]
@@ -44,7 +44,7 @@ impl Ready {
     }
 }
 
-impl Health {
+impl HealthFlags {
     /// Serves until `stop`, if that was asked for. `api` says who may see the metrics.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Health {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("--health-listen {address}"))?;
         info!(address = %listener.local_addr()?, "health and metrics");
-        let site = Site {
+        let site = ControllerPages {
             api: Arc::new(ArcSwap::from_pointee(api.clone())),
             page: None,
             ready: Some(ready.clone()),

@@ -12,7 +12,7 @@ use hyper::body::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tower::BoxError;
 
-use super::serving::Answer;
+use super::serving::PageResponse;
 
 /// The API server sends a list of objects in one review, and itself takes requests of up to 3 MiB.
 const BYTES_MAX: usize = 16 << 20;
@@ -43,12 +43,13 @@ impl Sent {
     }
 
     /// Reads it; the error is what the sender is answered.
-    pub async fn read(self) -> Result<Read, Answer> {
+    pub async fn read(self) -> Result<Read, PageResponse> {
         self.read_within(DEADLINE, &ROOM).await
     }
 
-    async fn read_within(mut self, deadline: Duration, room: &'static Semaphore) -> Result<Read, Answer> {
-        let unreadable = |why: &str| Answer::status(400, "BadRequest", &format!("the body could not be read: {why}"));
+    async fn read_within(mut self, deadline: Duration, room: &'static Semaphore) -> Result<Read, PageResponse> {
+        let unreadable =
+            |why: &str| PageResponse::status(400, "BadRequest", &format!("the body could not be read: {why}"));
         let reading = async {
             let mut bytes = Vec::new();
             let mut held: Option<SemaphorePermit<'static>> = None;
@@ -62,7 +63,7 @@ impl Sent {
                 let more = u32::try_from(data.len()).ok();
                 let Some(more) = more.and_then(|it| room.try_acquire_many(it).ok()) else {
                     let text = "too much is being sent at the same time; try again";
-                    return Err(Answer::status(429, "TooManyRequests", text));
+                    return Err(PageResponse::status(429, "TooManyRequests", text));
                 };
                 match &mut held {
                     Some(held) => held.merge(more),
@@ -77,7 +78,7 @@ impl Sent {
         };
         match tokio::time::timeout(deadline, reading).await {
             Ok(read) => read,
-            Err(_) => Err(Answer::status(408, "Timeout", "the body did not come in time")),
+            Err(_) => Err(PageResponse::status(408, "Timeout", "the body did not come in time")),
         }
     }
 }
@@ -112,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn bodies_have_a_bound_together() {
         static ROOM: Semaphore = Semaphore::const_new(10);
-        let code = |read: Result<Read, Answer>| read.err().map(|it| it.code);
+        let code = |read: Result<Read, PageResponse>| read.err().map(|it| it.code);
         let first = whole("1234567").read_within(DEADLINE, &ROOM).await;
         assert_eq!(first.as_ref().ok().map(|it| &it.bytes[..]), Some(&b"1234567"[..]));
         assert_eq!(code(whole("1234").read_within(DEADLINE, &ROOM).await), Some(429));

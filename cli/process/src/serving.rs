@@ -2,15 +2,17 @@
 //! Upstream: library-go `controllercmd`, whose server is the generic one of Kubernetes: health is for everybody, the rest for
 //! whom the API server lets in.
 
-use std::{fmt::Write, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, fmt::Write, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::body::Body;
+use hyper::{body::Body, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube_api::{clock::Clock, pki::Pki};
 use ocm_reconcile::{
@@ -32,7 +34,7 @@ use tracing::warn;
 use crate::{health::Ready, sent::Sent};
 
 /// A request, of which everything but the body was read.
-pub struct Asked {
+pub struct PageRequest {
     /// The method.
     pub method: String,
     /// The path, without the query.
@@ -46,7 +48,7 @@ pub struct Asked {
 }
 
 /// What it is answered.
-pub struct Answer {
+pub struct PageResponse {
     /// The status code.
     pub code: u16,
     /// The `Content-Type`.
@@ -55,7 +57,7 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Answer {
+impl PageResponse {
     /// A text.
     pub fn text(code: u16, body: impl Into<String>) -> Self {
         Self {
@@ -88,7 +90,7 @@ impl Answer {
 #[async_trait]
 pub trait Pages: Send + Sync + 'static {
     /// Answers one request.
-    async fn answer(&self, asked: Asked) -> Answer;
+    async fn answer(&self, asked: PageRequest) -> PageResponse;
 }
 
 /// Serves until `stop`.
@@ -102,6 +104,18 @@ pub async fn serve(
     kube_api::listen::serve(listener, tls, handler, stop).await;
 }
 
+/// Serves plain HTTP for whoever probes, until the listener fails: one request for each connection, within `deadline`.
+pub async fn serve_plain(listener: TcpListener, pages: Arc<dyn Pages>, deadline: Duration) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let pages = pages.clone();
+        let handler = service_fn(move |request| answer(request, pages.clone()).map(Ok::<_, Infallible>));
+        let mut http = http1::Builder::new();
+        let connection = http.keep_alive(false).serve_connection(TokioIo::new(stream), handler);
+        // Whoever asks and does not listen to the answer is not worth a word.
+        tokio::spawn(tokio::time::timeout(deadline, connection));
+    }
+}
+
 /// Answers one request with these pages. Its body is read only by who wants it.
 pub async fn answer<B>(request: Request<B>, pages: Arc<dyn Pages>) -> Response<Full<Bytes>>
 where
@@ -110,7 +124,7 @@ where
 {
     let (parts, body) = request.into_parts();
     let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
-    let asked = Asked {
+    let asked = PageRequest {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -132,14 +146,14 @@ where
 
 /// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. What of it waits for a
 /// kind, or is not there, `/readyz?verbose` says, and it is ready all the same. `None` for any other path.
-pub fn health(path: &str, query: &str) -> Option<Answer> {
+pub fn health(path: &str, query: &str) -> Option<PageResponse> {
     let path = path.trim_matches('/');
     let name = ["healthz", "livez", "readyz"].into_iter().find(|it| {
         let rest = path.strip_prefix(it);
         rest.is_some_and(|it| it.is_empty() || it == "/ping")
     })?;
     let is_verbose = query.split('&').any(|it| it.split('=').next() == Some("verbose"));
-    Some(Answer::text(
+    Some(PageResponse::text(
         200,
         if is_verbose {
             let idle = awaited::all().into_iter().filter(|_| name == "readyz");
@@ -154,43 +168,43 @@ pub fn health(path: &str, query: &str) -> Option<Answer> {
 }
 
 /// `/metrics`, whole.
-pub fn all_metrics() -> Answer {
+pub fn all_metrics() -> PageResponse {
     let mut text = metrics::text();
     for (name, kind, help, value) in crate::numbers() {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
     }
-    Answer {
+    PageResponse {
         content_type: "text/plain; version=0.0.4; charset=utf-8",
-        ..Answer::text(200, text)
+        ..PageResponse::text(200, text)
     }
 }
 
 /// A page for those whom the API server lets see it.
 #[async_trait]
-pub trait Page: Send + Sync + 'static {
+pub trait AuthorizedPage: Send + Sync + 'static {
     /// Whether it is the page of this path.
     fn is_at(&self, path: &str) -> bool;
     /// Answers; `who` asks.
-    async fn answer(&self, api: &Client, who: &Subject, asked: Asked) -> Answer;
+    async fn answer(&self, api: &Client, who: &Subject, asked: PageRequest) -> PageResponse;
 }
 
 /// The pages of a program that runs controllers.
-pub struct Site {
+pub struct ControllerPages {
     /// The API server that says who asks and what they may.
     pub api: Arc<ArcSwap<Client>>,
     /// A page beside health and metrics.
-    pub page: Option<Arc<dyn Page>>,
+    pub page: Option<Arc<dyn AuthorizedPage>>,
     /// Who says whether it is ready, when that is another question than whether it lives.
     pub ready: Option<Ready>,
 }
 
 #[async_trait]
-impl Pages for Site {
-    async fn answer(&self, asked: Asked) -> Answer {
+impl Pages for ControllerPages {
+    async fn answer(&self, asked: PageRequest) -> PageResponse {
         if let Some(answer) = health(&asked.path, &asked.query) {
             let waits = self.ready.as_ref().is_some_and(|it| !it.is_said());
             if waits && asked.path.trim_matches('/') == "readyz" {
-                return Answer::text(
+                return PageResponse::text(
                     500,
                     "[+]ping ok\n[-]started failed: it is not ready yet\nreadyz check failed\n",
                 );
@@ -206,10 +220,10 @@ impl Pages for Site {
             },
             Some(token) => match access::who(&api, token).await {
                 Ok(Some(who)) => who,
-                Ok(None) => return Answer::status(401, "Unauthorized", "Unauthorized"),
+                Ok(None) => return PageResponse::status(401, "Unauthorized", "Unauthorized"),
                 Err(error) => {
                     warn!(%error, "could not ask whose token this is");
-                    return Answer::status(401, "Unauthorized", "Unauthorized");
+                    return PageResponse::status(401, "Unauthorized", "Unauthorized");
                 }
             },
         };
@@ -219,16 +233,16 @@ impl Pages for Site {
         let verb = asked.method.to_lowercase();
         match access::may_visit(&api, &who, &verb, &asked.path).await {
             Ok(true) if asked.path == "/metrics" => all_metrics(),
-            Ok(true) => Answer::status(404, "NotFound", "the server could not find the requested resource"),
+            Ok(true) => PageResponse::status(404, "NotFound", "the server could not find the requested resource"),
             Ok(false) => {
                 let (user, path) = (&who.user, &asked.path);
-                Answer::status(
+                PageResponse::status(
                     403,
                     "Forbidden",
                     &format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\""),
                 )
             }
-            Err(error) => Answer::status(500, "InternalError", &format!("could not ask who may: {error}")),
+            Err(error) => PageResponse::status(500, "InternalError", &format!("could not ask who may: {error}")),
         }
     }
 }
@@ -337,6 +351,11 @@ pub fn address(text: &str) -> Result<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
     use super::*;
 
     #[test]
@@ -373,13 +392,13 @@ mod tests {
     async fn who_is_not_ready_lives_all_the_same() {
         let ready = Ready::default();
         let site = testkit::Site::start().await.unwrap();
-        let pages = Site {
+        let pages = ControllerPages {
             api: Arc::new(ArcSwap::from_pointee(site.client())),
             page: None,
             ready: Some(ready.clone()),
         };
         let ask = async |path: &str| {
-            let asked = Asked {
+            let asked = PageRequest {
                 method: "GET".to_owned(),
                 path: path.to_owned(),
                 query: String::new(),
@@ -392,6 +411,29 @@ mod tests {
         assert_eq!(ask("/readyz").await, 500);
         ready.say();
         assert_eq!(ask("/readyz").await, 200);
+    }
+
+    #[tokio::test]
+    async fn a_prober_is_answered_over_plain_http_in_however_many_pieces_it_asks() {
+        struct Echo;
+        #[async_trait]
+        impl Pages for Echo {
+            async fn answer(&self, request: PageRequest) -> PageResponse {
+                PageResponse::text(200, request.path)
+            }
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let serving = tokio::spawn(serve_plain(listener, Arc::new(Echo), Duration::from_secs(30)));
+        for piece in ["GET /heal", "thz?a=b HTTP/1.1\r\nHost: a\r\n\r\n"] {
+            stream.write_all(piece.as_bytes()).await.unwrap();
+        }
+        let mut answer = String::new();
+        // It ends because the server closes the connection.
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n/healthz"), "{answer}");
+        serving.abort();
     }
 
     #[test]

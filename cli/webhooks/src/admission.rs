@@ -15,19 +15,19 @@ use kube_store::{Store, status::Status};
 use ocm_reconcile::access;
 
 /// All rules of a hub.
-pub struct Rules {
-    registration: Arc<registration::Registration>,
-    work: Arc<work::Work>,
+pub struct HubAdmission {
+    registration: Arc<registration::RegistrationAdmission>,
+    work: Arc<work::WorkAdmission>,
 }
 
-impl Rules {
+impl HubAdmission {
     /// The rules of a hub with these options, which do not see the hub's objects yet.
     pub fn new(options: &hub::Options) -> Self {
         // With default sets, a cluster that names no set is put into the set `default`.
-        let registration = registration::Registration::new(options.registration.default_sets);
+        let registration = registration::RegistrationAdmission::new(options.registration.default_sets);
         Self {
             registration: Arc::new(registration),
-            work: Arc::new(work::Work::new(options.works.rules())),
+            work: Arc::new(work::WorkAdmission::new(options.works.rules())),
         }
     }
 

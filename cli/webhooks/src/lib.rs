@@ -35,7 +35,7 @@ pub fn configurations() -> Vec<serde_json::Value> {
 
 /// What says where webhooks are answered.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Flags {
+pub struct WebhookFlags {
     /// Answer the API server's webhooks here: the rules for who writes clusters, sets and works, and the conversion of the
     /// add-on kinds. A `drover up` needs none, its API has them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, requires = "reached", help_heading = "Webhooks")]
@@ -81,7 +81,7 @@ impl Reached {
     }
 }
 
-impl Flags {
+impl WebhookFlags {
     /// Whether webhooks are to be answered.
     pub fn are_wanted(&self) -> bool {
         self.webhook_listen.is_some()
@@ -213,7 +213,7 @@ mod tests {
         let asked = Asked::default();
         let client = asked.over(Client::new(site.server.service(user), "default"));
         let stop = CancellationToken::new();
-        let flags = Flags {
+        let flags = WebhookFlags {
             webhook_listen: Some(([127, 0, 0, 1], 0).into()),
             webhook_service: Some("drover-hub-webhook".to_owned()),
             webhook_url: None,

@@ -12,7 +12,7 @@ use ocm_reconcile::access::{self, Attributes, Subject};
 use parking_lot::Mutex;
 use process::{
     sent::Read,
-    serving::{Answer, Asked, Pages},
+    serving::{PageRequest, PageResponse, Pages},
 };
 use registration::admission::{self as of_clusters, AdmissionContext, fields::Writer};
 use serde_json::{Value, json};
@@ -72,20 +72,20 @@ pub fn conversions() -> Arc<dyn Pages> {
 const QUESTIONS_MAX: usize = 16;
 
 /// Reads a review that was posted. It takes room as long as the second part is held.
-async fn review(asked: Asked, kind: &str) -> Result<(Value, Read), Answer> {
+async fn review(asked: PageRequest, kind: &str) -> Result<(Value, Read), PageResponse> {
     if asked.method != "POST" {
         let text = format!("a review of kind {kind} is sent with POST");
-        return Err(Answer::status(405, "MethodNotAllowed", &text));
+        return Err(PageResponse::status(405, "MethodNotAllowed", &text));
     }
     let read = asked.body.read().await?;
     let review = serde_json::from_slice(&read.bytes);
     let review =
-        review.map_err(|error| Answer::status(400, "BadRequest", &format!("the body is no {kind}: {error}")))?;
+        review.map_err(|error| PageResponse::status(400, "BadRequest", &format!("the body is no {kind}: {error}")))?;
     Ok((review, read))
 }
 
-fn not_found() -> Answer {
-    Answer::status(404, "NotFound", "the server could not find the requested resource")
+fn not_found() -> PageResponse {
+    PageResponse::status(404, "NotFound", "the server could not find the requested resource")
 }
 
 /// Converts add-on objects.
@@ -93,12 +93,12 @@ struct Conversions;
 
 #[async_trait]
 impl Pages for Conversions {
-    async fn answer(&self, asked: Asked) -> Answer {
+    async fn answer(&self, asked: PageRequest) -> PageResponse {
         if asked.path != CONVERT {
             return not_found();
         }
         match review(asked, "ConversionReview").await {
-            Ok((review, _read)) => Answer::json(200, &conversion::review(&review)),
+            Ok((review, _read)) => PageResponse::json(200, &conversion::review(&review)),
             Err(answer) => answer,
         }
     }
@@ -112,7 +112,7 @@ struct Together {
 
 #[async_trait]
 impl Pages for Together {
-    async fn answer(&self, asked: Asked) -> Answer {
+    async fn answer(&self, asked: PageRequest) -> PageResponse {
         match asked.path.as_str() {
             CONVERT => Conversions.answer(asked).await,
             VALIDATE_WORK | VALIDATE_REPLICA_SET => self.works.answer(asked).await,
@@ -158,7 +158,7 @@ impl From<of_works::Denial> for Denial {
 
 #[async_trait]
 impl Pages for Reviews {
-    async fn answer(&self, asked: Asked) -> Answer {
+    async fn answer(&self, asked: PageRequest) -> PageResponse {
         let is_ours = match &self.rules {
             Rules::Clusters { .. } => {
                 let ours = [MUTATE_CLUSTER, VALIDATE_CLUSTER, VALIDATE_SET_BINDING, VALIDATE_ADD_ON];
@@ -191,7 +191,7 @@ impl Pages for Reviews {
             }),
         };
         let answer = json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response});
-        Answer::json(200, &answer)
+        PageResponse::json(200, &answer)
     }
 }
 

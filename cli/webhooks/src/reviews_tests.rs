@@ -6,8 +6,8 @@ use super::*;
 
 const API: &str = "cluster.open-cluster-management.io/v1";
 
-fn asked(method: &str, path: &str, body: impl ToString) -> Asked {
-    Asked {
+fn asked(method: &str, path: &str, body: impl ToString) -> PageRequest {
+    PageRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         query: String::new(),
@@ -16,7 +16,7 @@ fn asked(method: &str, path: &str, body: impl ToString) -> Asked {
     }
 }
 
-fn read_answer(answer: &Answer) -> Value {
+fn read_answer(answer: &PageResponse) -> Value {
     serde_json::from_str(&answer.body).expect("an answer is JSON")
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use client::{clusters, connect::Target};
+use client::{clusters, connect::ApiServer};
 use jiff::Timestamp;
 use kube::{Api, api::ListParams};
 use ocm_api::{
@@ -20,7 +20,7 @@ use registration::hub::{
 type Members = Result<usize, String>;
 
 /// Sentences about a set.
-pub async fn of_set(hub: &Target, name: &str) -> Result<Vec<String>> {
+pub async fn of_set(hub: &ApiServer, name: &str) -> Result<Vec<String>> {
     let set = get(hub, name).await?;
     let set = set.ok_or_else(|| {
         anyhow!("there is no clusterset {name} on this hub; `drover get clustersets` lists those there are")
@@ -35,7 +35,7 @@ pub async fn of_set(hub: &Target, name: &str) -> Result<Vec<String>> {
 }
 
 /// Sentences about the binding of a set to a namespace.
-pub async fn of_binding(hub: &Target, namespace: &str, name: &str) -> Result<Vec<String>> {
+pub async fn of_binding(hub: &ApiServer, namespace: &str, name: &str) -> Result<Vec<String>> {
     let bindings: Api<ManagedClusterSetBinding> = Api::namespaced(hub.client.clone(), namespace);
     let binding = bindings.get_opt(name).await;
     let binding = binding.map_err(|error| hub.explain(&format!("could not get the binding of {name}"), &error))?;
@@ -52,12 +52,12 @@ pub async fn of_binding(hub: &Target, namespace: &str, name: &str) -> Result<Vec
     Ok(binding_waits_for(&binding, members.as_ref()))
 }
 
-async fn get(hub: &Target, name: &str) -> Result<Option<ManagedClusterSet>> {
+async fn get(hub: &ApiServer, name: &str) -> Result<Option<ManagedClusterSet>> {
     let found = Api::<ManagedClusterSet>::all(hub.client.clone()).get_opt(name).await;
     found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))
 }
 
-async fn members(hub: &Target, set: &ManagedClusterSet) -> Result<Members> {
+async fn members(hub: &ApiServer, set: &ManagedClusterSet) -> Result<Members> {
     let membership = match Membership::of_one(set) {
         Ok(membership) => membership,
         Err(why) => return Ok(Err(why)),

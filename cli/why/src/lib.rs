@@ -1,5 +1,6 @@
 //! Why an object is not where its owner wants it: plain functions from what was seen to sentences, in the order in which
-//! the things have to happen. Works have theirs in `work::why`. No sentence means that it waits for nothing.
+//! the things have to happen. Where a reconciler of the hub decides it, its own plan is asked, and its notes are told. Works have
+//! their sentences in `work::why`. No sentence means that it waits for nothing.
 
 pub mod cluster_management_add_on;
 pub mod cluster_set;
@@ -11,7 +12,7 @@ pub mod object;
 pub mod placement;
 
 use anyhow::{Result, anyhow};
-use client::{conditions, connect::Target, kinds};
+use client::{conditions, connect::ApiServer, kinds};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, api::ListParams};
@@ -23,16 +24,16 @@ use ocm_api::{
 
 use ocm_reconcile::Note;
 
-use crate::object::Object;
+use crate::object::ObjectRef;
 
 /// What `object` waits for, one sentence for each thing.
 ///
 /// # Errors
 /// When it is not there, or the hub cannot be asked.
-pub async fn sentences(hub: &Target, object: &Object) -> Result<Vec<String>> {
+pub async fn sentences(hub: &ApiServer, object: &ObjectRef) -> Result<Vec<String>> {
     Ok(match object {
-        Object::ManagedCluster(name) => managed_cluster::waits_for(name, &observe_cluster(hub, name).await?),
-        Object::ClusterManagementAddOn(name) => {
+        ObjectRef::ManagedCluster(name) => managed_cluster::waits_for(name, &observe_cluster(hub, name).await?),
+        ObjectRef::ClusterManagementAddOn(name) => {
             let offered = Api::<ClusterManagementAddOn>::all(hub.client.clone())
                 .get_opt(name)
                 .await;
@@ -44,22 +45,26 @@ pub async fn sentences(hub: &Target, object: &Object) -> Result<Vec<String>> {
             let installed = installed.map_err(|error| hub.explain("could not list the add-on's clusters", &error))?;
             cluster_management_add_on::waits_for(&offered, &installed.items)
         }
-        Object::ManagedClusterAddOn { cluster, name } => managed_cluster_add_on::waits_for(hub, cluster, name).await?,
-        Object::ManifestWork { cluster, name } => {
+        ObjectRef::ManagedClusterAddOn { cluster, name } => {
+            managed_cluster_add_on::waits_for(hub, cluster, name).await?
+        }
+        ObjectRef::ManifestWork { cluster, name } => {
             let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
             let work = works.get_opt(name).await;
             let work = work.map_err(|error| hub.explain(&format!("could not get work {name}"), &error))?;
             let work = work.ok_or_else(|| anyhow!("there is no work {name} in the namespace of cluster {cluster}"))?;
             why_work(&work, cluster, &observe_cluster(hub, cluster).await?)
         }
-        Object::Placement {
+        ObjectRef::Placement {
             name,
             namespace,
             cluster,
         } => placement::sentences(hub, namespace, name, cluster.as_deref()).await?,
-        Object::ManagedClusterSet(name) => cluster_set::of_set(hub, name).await?,
-        Object::ManagedClusterSetBinding { namespace, name } => cluster_set::of_binding(hub, namespace, name).await?,
-        Object::ManifestWorkReplicaSet {
+        ObjectRef::ManagedClusterSet(name) => cluster_set::of_set(hub, name).await?,
+        ObjectRef::ManagedClusterSetBinding { namespace, name } => {
+            cluster_set::of_binding(hub, namespace, name).await?
+        }
+        ObjectRef::ManifestWorkReplicaSet {
             name,
             namespace,
             cluster,
@@ -67,7 +72,7 @@ pub async fn sentences(hub: &Target, object: &Object) -> Result<Vec<String>> {
             let namespace = namespace.as_deref().unwrap_or("default");
             manifest_work_replica_set::sentences(hub, namespace, name, cluster.as_deref()).await?
         }
-        Object::Csr(name) => {
+        ObjectRef::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;
             let csr = csr.map_err(|error| hub.explain(&format!("could not get CSR {name}"), &error))?;
@@ -104,7 +109,7 @@ fn why_work(work: &ManifestWork, cluster: &str, seen: &managed_cluster::Seen) ->
 }
 
 /// Everything on the hub that a cluster's progress depends on.
-async fn observe_cluster(hub: &Target, name: &str) -> Result<managed_cluster::Seen> {
+async fn observe_cluster(hub: &ApiServer, name: &str) -> Result<managed_cluster::Seen> {
     let doing = |what: &str| format!("could not get the {what} of cluster {name}");
     let cluster = hub.all(&kinds::managed_cluster()).get_opt(name).await;
     let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());

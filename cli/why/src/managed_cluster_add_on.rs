@@ -2,7 +2,7 @@
 
 use addon::why::{Seen, explain};
 use anyhow::Result;
-use client::connect::Target;
+use client::connect::ApiServer;
 use jiff::Timestamp;
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, events::v1::Event};
 use kube::{Api, api::ListParams};
@@ -14,7 +14,7 @@ use ocm_api::{
 };
 
 /// One sentence for each thing it waits for.
-pub async fn waits_for(hub: &Target, cluster_name: &str, name: &str) -> Result<Vec<String>> {
+pub async fn waits_for(hub: &ApiServer, cluster_name: &str, name: &str) -> Result<Vec<String>> {
     let failed = |what: &'static str| move |error| hub.explain(&format!("could not look at {what}"), &error);
     let client = || hub.client.clone();
     let of_add_on = ListParams::default().labels(&format!("{}={name}", labels::ADDON_NAME));

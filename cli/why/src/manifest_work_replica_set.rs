@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use client::connect::Target;
+use client::connect::ApiServer;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, api::ListParams};
@@ -19,7 +19,7 @@ use work::hub::replica_set::{
 };
 
 /// Sentences about the whole set, then one about each cluster that is not done, or about this one.
-pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
+pub async fn sentences(hub: &ApiServer, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
     let seen = observe(hub, namespace, name).await?;
     let set = seen.set.as_deref().ok_or_else(|| {
         anyhow!("there is no manifestworkreplicaset {name} in namespace {namespace}; its namespace is said with -n")
@@ -41,7 +41,7 @@ pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Optio
 }
 
 /// Everything on the hub that the set's works depend on.
-async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Seen> {
+async fn observe(hub: &ApiServer, namespace: &str, name: &str) -> Result<Seen> {
     let sets: Api<ManifestWorkReplicaSet> = Api::namespaced(hub.client.clone(), namespace);
     let set = sets.get_opt(name).await;
     let set = set.map_err(|error| hub.explain(&format!("could not get manifestworkreplicaset {name}"), &error))?;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 /// What was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Object {
+pub enum ObjectRef {
     /// A ManagedCluster.
     ManagedCluster(String),
     /// A ClusterManagementAddOn.
@@ -56,7 +56,7 @@ pub enum Object {
     },
 }
 
-impl FromStr for Object {
+impl FromStr for ObjectRef {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -136,7 +136,7 @@ impl FromStr for Object {
     }
 }
 
-impl std::fmt::Display for Object {
+impl std::fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ManagedCluster(name) => write!(f, "managedcluster/{name}"),
@@ -160,20 +160,20 @@ mod tests {
 
     #[test]
     fn an_object_is_written_as_kind_and_name() {
-        let parsed = |text: &str| text.parse::<Object>().map_err(|it| it.to_string());
+        let parsed = |text: &str| text.parse::<ObjectRef>().map_err(|it| it.to_string());
         assert_eq!(
             parsed("managedcluster/cluster3"),
-            Ok(Object::ManagedCluster("cluster3".into()))
+            Ok(ObjectRef::ManagedCluster("cluster3".into()))
         );
-        assert_eq!(parsed("mcl/a"), Ok(Object::ManagedCluster("a".into())));
+        assert_eq!(parsed("mcl/a"), Ok(ObjectRef::ManagedCluster("a".into())));
         assert_eq!(
             parsed("work/c/w"),
-            Ok(Object::ManifestWork {
+            Ok(ObjectRef::ManifestWork {
                 cluster: "c".into(),
                 name: "w".into()
             })
         );
-        assert_eq!(parsed("csr/a-b"), Ok(Object::Csr("a-b".into())));
+        assert_eq!(parsed("csr/a-b"), Ok(ObjectRef::Csr("a-b".into())));
         assert!(parsed("work/w").unwrap_err().contains("a work belongs to one cluster"));
         assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
         assert!(

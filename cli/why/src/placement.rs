@@ -1,7 +1,7 @@
 //! Why a placement chose what it chose: the hub's own rules, asked about what is on the hub now.
 
 use anyhow::{Result, anyhow, bail};
-use client::connect::Target;
+use client::connect::ApiServer;
 use kube::Api;
 use ocm_api::cluster::Placement;
 use placement::{
@@ -12,7 +12,7 @@ use placement::{
 use crate::note;
 
 /// Sentences about the whole choice, then one about each cluster, or about this one.
-pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
+pub async fn sentences(hub: &ApiServer, namespace: &str, name: &str, cluster: Option<&str>) -> Result<Vec<String>> {
     let gathered = observe(hub, namespace, name).await?;
     let world = &gathered.world;
     let selection = select(world);
@@ -31,7 +31,7 @@ pub async fn sentences(hub: &Target, namespace: &str, name: &str, cluster: Optio
 }
 
 /// Everything on the hub that the choice depends on.
-async fn observe(hub: &Target, namespace: &str, name: &str) -> Result<Gathered> {
+async fn observe(hub: &ApiServer, namespace: &str, name: &str) -> Result<Gathered> {
     let placements: Api<Placement> = Api::namespaced(hub.client.clone(), namespace);
     let placement = placements.get_opt(name).await;
     let placement = placement.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;

@@ -1,9 +1,9 @@
 //! The definitions that programs embed are the ones the types make.
 
-use ocm_api::crds::{self, Place};
+use ocm_api::crds::{self, ServedOn};
 use serde_json::Value;
 
-fn built(place: Place) -> Vec<Value> {
+fn built(place: ServedOn) -> Vec<Value> {
     crds::build()
         .into_iter()
         .filter(|(it, _)| *it == place)
@@ -14,9 +14,9 @@ fn built(place: Place) -> Vec<Value> {
 #[test]
 fn the_embedded_definitions_are_the_generated_ones() {
     let pairs = [
-        (crds::hub(), built(Place::Hub)),
-        (crds::managed_cluster(), built(Place::ManagedCluster)),
-        (crds::operator(), built(Place::Operator)),
+        (crds::hub(), built(ServedOn::Hub)),
+        (crds::managed_cluster(), built(ServedOn::ManagedCluster)),
+        (crds::operator(), built(ServedOn::Operator)),
     ];
     for (embedded, built) in pairs {
         assert!(embedded == built, "run `cargo xtask codegen`");

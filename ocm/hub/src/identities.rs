@@ -12,7 +12,7 @@ use crate::{bootstrap, rbac};
 
 /// Somebody who speaks to a hub.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct HubIdentity {
     /// Who, as a heading.
     pub who: String,
     /// How a server tells it from others.
@@ -31,33 +31,33 @@ pub struct Granted {
 }
 
 /// Those of whom the hub itself writes the roles. `cluster` is the agent's own one. What the agent of an add-on may do says its add-on.
-pub fn all(cluster: &str) -> Vec<Identity> {
+pub fn all(cluster: &str) -> Vec<HubIdentity> {
     let none = BTreeMap::new();
     let role = |accepted| everywhere(of_clusters::cluster_role(cluster, accepted, &none).rules);
     let shared = of_clusters::shared_cluster_roles(&none);
     let in_own = shared.into_iter().flat_map(|it| within(cluster, it.rules));
     vec![
-        Identity {
+        HubIdentity {
             who: "Nobody in particular".to_owned(),
             known_by: "no credential (`system:anonymous`)",
             granted: installed(bootstrap::cluster_info("")),
         },
-        Identity {
+        HubIdentity {
             who: "A cluster that joins".to_owned(),
             known_by: "the bootstrap token, or the ServiceAccount of `drover get token`",
             granted: installed(bootstrap::objects()),
         },
-        Identity {
+        HubIdentity {
             who: format!("The agent of `{cluster}` while the hub does not accept it"),
             known_by: "a certificate of the group of its cluster",
             granted: role(false),
         },
-        Identity {
+        HubIdentity {
             who: format!("The agent of `{cluster}`"),
             known_by: "a certificate of the group of its cluster",
             granted: role(true).into_iter().chain(in_own).collect(),
         },
-        Identity {
+        HubIdentity {
             who: "The hub itself".to_owned(),
             known_by: "its ServiceAccount",
             granted: everywhere(Some(rbac::RIGHTS.iter().map(|it| it.rule()).collect())),
@@ -65,7 +65,7 @@ pub fn all(cluster: &str) -> Vec<Identity> {
     ]
 }
 
-impl Identity {
+impl HubIdentity {
     /// Whether it may do this.
     pub fn may(&self, asked: &Attributes) -> bool {
         self.granted.iter().any(|it| it.allows(asked))

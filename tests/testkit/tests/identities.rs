@@ -320,7 +320,7 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
     let everybodys = allowed(&client, &stranger, &rights).await;
     let nobodys = BTreeSet::new();
 
-    let mut table: Vec<(Subject, identities::Identity)> = Vec::new();
+    let mut table: Vec<(Subject, identities::HubIdentity)> = Vec::new();
     let of = |cluster: &str| identities::all(cluster);
     let [nobody, joiner, _, agent, itself] = of("cluster1").try_into().expect("there are five");
     table.push((subject("system:anonymous", &["system:unauthenticated"]), nobody));
@@ -350,7 +350,7 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
         .groups
         .push(identity::addon_cluster_group("cluster1", "helloworld"));
     add_on.groups.push(identity::addon_group("helloworld"));
-    let granted = identities::Identity {
+    let granted = identities::HubIdentity {
         who: "an add-on".to_owned(),
         known_by: "",
         granted: permissions.into_iter().flat_map(in_cluster1).collect(),
@@ -428,8 +428,8 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
     stop.cancel();
 }
 
-fn nothing() -> identities::Identity {
-    identities::Identity {
+fn nothing() -> identities::HubIdentity {
+    identities::HubIdentity {
         who: String::new(),
         known_by: "",
         granted: Vec::new(),

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use client::{
     cluster_name,
-    connect::Target,
+    connect::ApiServer,
     csr::{self, Stage},
     flags::Global,
     kinds,
@@ -56,7 +56,7 @@ impl Accept {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.timeout);
         let mut open: Vec<Asking> = Vec::new();
         for cluster in &self.clusters {
@@ -100,7 +100,7 @@ impl Accept {
     }
 
     /// Does for one cluster what can be done now.
-    async fn look(&self, hub: &Target, it: &mut Asking<'_>) -> Result<Progress> {
+    async fn look(&self, hub: &ApiServer, it: &mut Asking<'_>) -> Result<Progress> {
         if !it.is_accepted {
             match self.try_accept(hub, it).await? {
                 Progress::Done => it.is_accepted = true,
@@ -113,7 +113,7 @@ impl Accept {
         namespace_made(hub, it.cluster).await
     }
 
-    async fn try_accept(&self, hub: &Target, it: &mut Asking<'_>) -> Result<Progress> {
+    async fn try_accept(&self, hub: &ApiServer, it: &mut Asking<'_>) -> Result<Progress> {
         let cluster = it.cluster;
         let managed = hub.all(&kinds::managed_cluster());
         let seen = managed.get_opt(cluster).await;
@@ -217,7 +217,7 @@ impl<'a> Asking<'a> {
 }
 
 /// What comes next is usually put into the cluster's namespace, which the hub makes once it sees the acceptance.
-async fn namespace_made(hub: &Target, cluster: &str) -> Result<Progress> {
+async fn namespace_made(hub: &ApiServer, cluster: &str) -> Result<Progress> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     let seen = namespaces.get_opt(cluster).await;
     let seen = seen.map_err(|error| hub.explain(&format!("could not get namespace {cluster}"), &error))?;

@@ -24,7 +24,7 @@ pub enum Addon {
     New(new::New),
     /// List add-ons and the clusters that have them
     #[command(alias = "ls")]
-    List(list::List),
+    List(list::ListAddOns),
     /// Say what an add-on waits for on a cluster, one sentence for each thing
     Why(why::Why),
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use client::{
     cluster_name,
-    connect::{self, Target},
+    connect::{self, ApiServer},
     flags::Global,
 };
 use credential::KubeconfigSource;
@@ -42,7 +42,7 @@ pub struct Agent {
     #[command(flatten)]
     add_ons: AddOnCredentials,
     #[command(flatten)]
-    health: health::Health,
+    health: health::HealthFlags,
 }
 
 impl Agent {
@@ -57,7 +57,7 @@ impl Agent {
         let target = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            target = Target::connect(global) => target?,
+            target = ApiServer::connect(global) => target?,
         };
         // First of all: what comes now may take its time, and it lives meanwhile.
         let healthy = self.health.start(&target.client, &stop).await?;
@@ -67,7 +67,7 @@ impl Agent {
             bootstrap = self.bootstrap(&target, &stop) => bootstrap?,
         };
         let managed = match &self.spoke_kubeconfig {
-            Some(path) => Target::of(connect::read(path)?, &path.display().to_string()).await?,
+            Some(path) => ApiServer::of(connect::read(path)?, &path.display().to_string()).await?,
             None => target.clone(),
         };
         if let Some(url) = self
@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    async fn bootstrap(&self, target: &Target, stop: &CancellationToken) -> Result<KubeconfigSource> {
+    async fn bootstrap(&self, target: &ApiServer, stop: &CancellationToken) -> Result<KubeconfigSource> {
         match &self.bootstrap_kubeconfig {
             Some(path) => Ok(KubeconfigSource::Path(path.clone())),
             None => bootstrap_secret(target, self.namespace(), stop).await,
@@ -113,7 +113,7 @@ impl Agent {
 }
 
 /// The bootstrap kubeconfig that somebody has put on the cluster, and may put there anew when its token is over.
-async fn bootstrap_secret(target: &Target, namespace: &str, stop: &CancellationToken) -> Result<KubeconfigSource> {
+async fn bootstrap_secret(target: &ApiServer, namespace: &str, stop: &CancellationToken) -> Result<KubeconfigSource> {
     let name = ocm_api::namespaces::BOOTSTRAP_KUBECONFIG_SECRET;
     let secrets: Api<Secret> = Api::namespaced(target.client.clone(), namespace);
     let secret = secrets

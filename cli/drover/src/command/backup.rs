@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use client::connect::Target;
+use client::connect::ApiServer;
 use fleet::{
     archive::{Archive, objects_of},
     data_dir::DataDir,
@@ -82,7 +82,7 @@ async fn objects(root: &Path, server: &str) -> Result<Vec<u8>> {
     }
     let kubeconfig = root.join(format!("{server}.kubeconfig"));
     let from = kubeconfig.display().to_string();
-    let target = Target::of(client::connect::read(&kubeconfig)?, &from).await?;
+    let target = ApiServer::of(client::connect::read(&kubeconfig)?, &from).await?;
     let request = Request::get("/backup").body(Vec::new())?;
     let answered = target.client.request_text(request).await;
     let text = answered.map_err(|error| target.explain(&format!("could not back up {server}"), &error))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
-use client::{connect::Target, flags::Global, kinds};
+use client::{connect::ApiServer, flags::Global, kinds};
 use hub::feature_gates;
 use installation::{
     Mode, Removal,
@@ -32,7 +32,7 @@ pub struct Clean {
 
 impl Clean {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let found = Found::on(&hub).await?;
         if let (false, Some(theirs)) = (found.is_there, &found.upstream) {
             bail!(
@@ -100,7 +100,7 @@ impl Clean {
         Ok(manifests)
     }
 
-    async fn check_clusters(&self, hub: &Target) -> Result<()> {
+    async fn check_clusters(&self, hub: &ApiServer) -> Result<()> {
         let listed = hub.all(&kinds::managed_cluster()).list(&ListParams::default()).await;
         let clusters: Vec<String> = match listed {
             Ok(listed) => listed.items.iter().map(ResourceExt::name_any).collect(),
@@ -131,7 +131,7 @@ struct Found {
 }
 
 impl Found {
-    async fn on(hub: &Target) -> Result<Self> {
+    async fn on(hub: &ApiServer) -> Result<Self> {
         let is_there = installation::find(hub, &[(namespaces::HUB, charts::HUB)])
             .await?
             .is_some();
@@ -155,7 +155,7 @@ impl Found {
 }
 
 /// Objects that only the hub lets go of; so they go while it is still there.
-async fn held(hub: &Target) -> Result<Vec<Value>> {
+async fn held(hub: &ApiServer) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for kind in [kinds::cluster_management_add_on(), kinds::manifest_work_replica_set()] {
         let listed = hub.all(&kind).list(&ListParams::default()).await;
@@ -175,7 +175,7 @@ async fn held(hub: &Target) -> Result<Vec<Value>> {
 }
 
 /// The definitions that we have made. Those of an upstream installation stay.
-async fn ours(hub: &Target) -> Result<Vec<Value>> {
+async fn ours(hub: &ApiServer) -> Result<Vec<Value>> {
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     let listed = definitions
         .list_metadata(&ListParams::default().labels(&format!("{MANAGED_BY}={DROVER}")))
@@ -194,11 +194,11 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::{cli::Cli, cli::Command};
+    use crate::{cli::Cli, cli::DroverCommand};
 
     #[test]
     fn what_others_use_stays() {
-        let Command::Clean(clean) = Cli::parse_from(["drover", "clean"]).command else {
+        let DroverCommand::Clean(clean) = Cli::parse_from(["drover", "clean"]).command else {
             panic!("it is clean");
         };
         let left =

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use client::{connect::Target, flags::Global, kinds};
+use client::{connect::ApiServer, flags::Global, kinds};
 use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     core::{DynamicObject, Status},
@@ -18,15 +18,15 @@ const TRIES: usize = 10;
 #[derive(Debug, Subcommand)]
 pub enum ClusterSet {
     /// Let the placements of a namespace choose from a set
-    Bind(Binding),
+    Bind(SetBindingFlags),
     /// Take that back
-    Unbind(Binding),
+    Unbind(SetBindingFlags),
     /// Put clusters into a set, out of the one they are in, or give it namespaces that all its clusters are to have
     Set(Set),
 }
 
 #[derive(Debug, Args)]
-pub struct Binding {
+pub struct SetBindingFlags {
     /// The name of the set
     name: String,
     /// The namespace
@@ -61,7 +61,7 @@ pub struct Set {
 
 impl ClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         match self {
             Self::Bind(it) => it.bind(&hub).await,
             Self::Unbind(it) => it.unbind(&hub).await,
@@ -71,7 +71,7 @@ impl ClusterSet {
 }
 
 /// The set, which has to be there: a binding to nothing would look as if it were done.
-async fn existing(hub: &Target, name: &str) -> Result<DynamicObject> {
+async fn existing(hub: &ApiServer, name: &str) -> Result<DynamicObject> {
     let found = hub.all(&kinds::managed_cluster_set()).get_opt(name).await;
     let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;
     found.ok_or_else(|| {
@@ -85,8 +85,8 @@ fn is_missing(status: &Status, namespace: &str) -> bool {
     status.code == 404 && about.is_some_and(|it| it.kind == "namespaces" && it.name == namespace)
 }
 
-impl Binding {
-    async fn bind(&self, hub: &Target) -> Result<()> {
+impl SetBindingFlags {
+    async fn bind(&self, hub: &ApiServer) -> Result<()> {
         let Self { name, namespace, .. } = self;
         existing(hub, name).await?;
         let binding = serde_json::from_value(json!({
@@ -117,7 +117,7 @@ impl Binding {
         }
     }
 
-    async fn unbind(&self, hub: &Target) -> Result<()> {
+    async fn unbind(&self, hub: &ApiServer) -> Result<()> {
         let Self { name, namespace, .. } = self;
         let parameters = DeleteParams {
             dry_run: self.dry_run,
@@ -140,7 +140,7 @@ impl Binding {
 }
 
 impl Set {
-    async fn set(&self, hub: &Target) -> Result<()> {
+    async fn set(&self, hub: &ApiServer) -> Result<()> {
         let name = &self.name;
         let set = existing(hub, name).await?;
         if !self.clusters.is_empty() && set.data["spec"]["clusterSelector"]["selectorType"] == "LabelSelector" {
@@ -197,7 +197,7 @@ impl Set {
     }
 
     /// Adds the namespaces to those that the clusters of the set are to have.
-    async fn give(&self, hub: &Target, set: &DynamicObject) -> Result<()> {
+    async fn give(&self, hub: &ApiServer, set: &DynamicObject) -> Result<()> {
         let name = &self.name;
         output::say(format_args!(
             "Processing managed namespaces: [{}]",

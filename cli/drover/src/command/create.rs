@@ -12,11 +12,11 @@ use client::flags::Global;
 pub enum Create {
     /// Create a set that clusters can be put into, or that takes those with certain labels
     #[command(name = "clusterset")]
-    ClusterSet(clusterset::ClusterSet),
+    ClusterSet(clusterset::CreateClusterSet),
     /// Create a placement, which chooses clusters from the sets that are bound to its namespace
     Placement(placement::Placement),
     /// Create a work that brings manifests to clusters
-    Work(work::Work),
+    Work(work::CreateWork),
 }
 
 impl Create {

@@ -11,10 +11,10 @@ use client::flags::Global;
 pub enum Delete {
     /// Delete a set of clusters; the clusters stay, and keep their label
     #[command(name = "clusterset")]
-    ClusterSet(clusterset::ClusterSet),
+    ClusterSet(clusterset::DeleteClusterSet),
     /// Delete a work, and with it what it made on the clusters
     #[command(alias = "works")]
-    Work(work::Work),
+    Work(work::DeleteWork),
 }
 
 impl Delete {

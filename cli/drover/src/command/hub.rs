@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use client::{connect::Target, flags::Global};
+use client::{connect::ApiServer, flags::Global};
 use fleet::examples;
 use hub::feature_gates;
 use ocm_api::namespaces;
@@ -32,9 +32,9 @@ pub struct Hub {
     #[arg(long)]
     leader_elect: bool,
     #[command(flatten)]
-    webhooks: webhooks::Flags,
+    webhooks: webhooks::WebhookFlags,
     #[command(flatten)]
-    health: health::Health,
+    health: health::HealthFlags,
 }
 
 /// client-go's usual times: a hub that dies is followed within a quarter of a minute.
@@ -49,7 +49,7 @@ impl Hub {
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
-        let target = Target::connect(global).await?;
+        let target = ApiServer::connect(global).await?;
         // First of all: what comes now may take its time, and it lives meanwhile.
         let healthy = self.health.start(&target.client, &stop).await?;
         let version = target.client.apiserver_version().await;
@@ -94,7 +94,7 @@ impl Hub {
 }
 
 /// Runs the hub whenever this process leads.
-async fn elected(target: Target, options: hub::Options, stop: CancellationToken) {
+async fn elected(target: ApiServer, options: hub::Options, stop: CancellationToken) {
     let election = Election {
         client: target.client.clone(),
         namespace: namespaces::HUB.to_owned(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
 use client::{
     bootstrap::{Invitation, parse_server, public_kubeconfig},
-    connect::Target,
+    connect::ApiServer,
     flags::Global,
 };
 use installation::{
@@ -69,7 +69,7 @@ impl Init {
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         let deployed = self.values.manifests()?;
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let version = hub.client.apiserver_version().await;
         version.map_err(|error| hub.explain("could not reach the cluster to make a hub of", &error))?;
         self.check_upstream(&hub).await?;
@@ -101,7 +101,7 @@ impl Init {
     }
 
     /// Two hubs on one API would undo what the other does.
-    async fn check_upstream(&self, hub: &Target) -> Result<()> {
+    async fn check_upstream(&self, hub: &ApiServer) -> Result<()> {
         if self.force {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Init {
 
 /// What lets joining clusters ask for the hub's CA; nothing where the cluster tells it already, as kubeadm's do, or where it has
 /// none of its own. What an earlier `init` has told is told anew: the address or the CA may be another now.
-async fn public(hub: &Target, server: Option<&str>) -> Result<Vec<Installed>> {
+async fn public(hub: &ApiServer, server: Option<&str>) -> Result<Vec<Installed>> {
     let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "kube-public");
     let found = maps.get_opt("cluster-info").await;
     let found = found.map_err(|error| hub.explain("could not look for kube-public/cluster-info", &error))?;

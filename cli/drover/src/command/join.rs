@@ -15,7 +15,7 @@ use clap::{Args, CommandFactory, error::ErrorKind};
 use client::{
     bootstrap::{self, Invitation, parse_server},
     cluster_name,
-    connect::Target,
+    connect::ApiServer,
     flags::Global,
 };
 use credential::KubeconfigSource;
@@ -115,7 +115,7 @@ impl Join {
         }
         if self.deploy.deploy {
             let (_, bootstrap) = self.hub().await?;
-            let cluster = Target::connect(global).await?;
+            let cluster = ApiServer::connect(global).await?;
             return self.deploy.run(&self.cluster_name, &bootstrap, &cluster).await;
         }
         process::raise_open_files();
@@ -172,7 +172,7 @@ impl Join {
                 rejoins: false,
             });
         }
-        let target = Target::connect(global).await?;
+        let target = ApiServer::connect(global).await?;
         let version = target.client.apiserver_version().await;
         version.map_err(|error| target.explain("could not reach the cluster to join", &error))?;
         keep_bootstrap(&target.client, namespaces::AGENT, &kubeconfig).await?;
@@ -312,20 +312,20 @@ struct Ready {
     rejoins: bool,
 }
 
-async fn admin(path: &Path) -> Result<Target> {
+async fn admin(path: &Path) -> Result<ApiServer> {
     let global = Global {
         kubeconfig: Some(path.to_owned()),
         context: None,
         log: None,
     };
-    Target::connect(&global).await
+    ApiServer::connect(&global).await
 }
 
 /// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log. What a bootstrap token may
 /// read is the cluster by its name.
 async fn check_hub(bootstrap: &KubeconfigSource, cluster: &str) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
-    let target = Target::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
+    let target = ApiServer::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;
     let clusters = target.all(&client::kinds::managed_cluster());
     match clusters.get(cluster).await {
         Ok(_) => Ok(loaded.kubeconfig),

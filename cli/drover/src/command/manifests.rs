@@ -11,11 +11,11 @@ pub enum Manifests {
     /// Those of a hub
     Hub(HubValues),
     /// Those of the agent of a cluster
-    Agent(Agent),
+    Agent(AgentManifests),
 }
 
 #[derive(Debug, Args)]
-pub struct Agent {
+pub struct AgentManifests {
     /// The name of the cluster on the hub
     #[arg(long, value_name = "NAME")]
     cluster_name: String,

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};
-use client::{cluster_name, connect::Target, flags::Global};
+use client::{cluster_name, connect::ApiServer, flags::Global};
 use installation::{
     Mode, Removal,
     charts::{self, AgentValues, Common},
@@ -42,7 +42,7 @@ impl Unjoin {
     pub async fn run(self, global: &Global) -> Result<()> {
         cluster_name::check(&self.cluster_name)?;
         let name = &self.cluster_name;
-        let cluster = Target::connect(global).await?;
+        let cluster = ApiServer::connect(global).await?;
         let agents: Api<Deployment> = Api::namespaced(cluster.client.clone(), &self.namespace);
         let agent = agents.get_opt(charts::AGENT).await;
         let agent = agent.map_err(|error| cluster.explain("could not look for the agent", &error))?;
@@ -130,7 +130,7 @@ impl Unjoin {
     }
 
     /// Who else is on the cluster.
-    async fn others(&self, cluster: &Target) -> Result<Others> {
+    async fn others(&self, cluster: &ApiServer) -> Result<Others> {
         let agents = agents(cluster).await?;
         let elsewhere = agents.into_iter().filter_map(|it| it.metadata.namespace);
         let mut elsewhere = elsewhere.filter(|it| *it != self.namespace);
@@ -144,7 +144,7 @@ impl Unjoin {
     }
 
     /// The names of the works that this agent has applied and that are still there.
-    async fn works(&self, cluster: &Target) -> Result<Vec<String>> {
+    async fn works(&self, cluster: &ApiServer) -> Result<Vec<String>> {
         let doing = "could not look for works that are still applied";
         let home: Api<Namespace> = Api::all(cluster.client.clone());
         let home = home.get_opt(&self.namespace).await;
@@ -163,7 +163,7 @@ impl Unjoin {
     }
 
     /// Leaves what the works applied to the cluster: nobody cleans up after them any more.
-    async fn let_go(&self, cluster: &Target, works: &[String]) -> Result<()> {
+    async fn let_go(&self, cluster: &ApiServer, works: &[String]) -> Result<()> {
         let traces: Api<AppliedManifestWork> = Api::all(cluster.client.clone());
         for name in works {
             let doing = format!("could not let go of AppliedManifestWork {name}");
@@ -215,11 +215,11 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::{cli::Cli, cli::Command};
+    use crate::{cli::Cli, cli::DroverCommand};
 
     #[test]
     fn what_another_agent_needs_stays() {
-        let Command::Unjoin(unjoin) = Cli::parse_from(["drover", "unjoin", "--cluster-name", "c"]).command else {
+        let DroverCommand::Unjoin(unjoin) = Cli::parse_from(["drover", "unjoin", "--cluster-name", "c"]).command else {
             panic!("it is unjoin");
         };
         let values = AgentValues {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use output::progress::Progress;
+use output::progress::StepProgress;
 use tokio_util::sync::CancellationToken;
 
 /// Start a hub and clusters that have joined it, all in this process, and stay until Ctrl-C
@@ -80,7 +80,7 @@ impl Up {
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
-        let progress = Progress::new(self.output == Some(Lines::Json), begun);
+        let progress = StepProgress::new(self.output == Some(Lines::Json), begun);
         let started = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),

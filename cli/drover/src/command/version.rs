@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use client::{connect::Target, flags::Global};
+use client::{connect::ApiServer, flags::Global};
 use output::Data;
 use serde_json::json;
 
@@ -40,7 +40,7 @@ impl Version {
 }
 
 async fn ask(global: &Global) -> Hub {
-    let target = match Target::connect(global).await {
+    let target = match ApiServer::connect(global).await {
         Ok(target) => target,
         // A kubeconfig that was asked for by name and cannot be used is worth a word; that there is none is not.
         Err(_) if global.kubeconfig.is_none() && std::env::var_os("KUBECONFIG").is_none() => return Hub::NotAsked,

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use clap::{Args, error::ErrorKind};
-use client::{connect::Target, flags::Global};
+use client::{connect::ApiServer, flags::Global};
 use output::Data;
 use serde_json::json;
-use why::object::Object;
+use why::object::ObjectRef;
 
 /// Say what an object waits for, one sentence for each thing
 #[derive(Debug, Args)]
@@ -29,12 +29,12 @@ pub struct Why {
 impl Why {
     pub async fn run(self, global: &Global) -> Result<()> {
         let object = match self.object.join("/").parse() {
-            Ok(Object::Placement { name, .. }) => Object::Placement {
+            Ok(ObjectRef::Placement { name, .. }) => ObjectRef::Placement {
                 name,
                 namespace: self.namespace,
                 cluster: self.cluster,
             },
-            Ok(Object::ManifestWorkReplicaSet { name, namespace, .. }) => Object::ManifestWorkReplicaSet {
+            Ok(ObjectRef::ManifestWorkReplicaSet { name, namespace, .. }) => ObjectRef::ManifestWorkReplicaSet {
                 name,
                 namespace: namespace.or(Some(self.namespace)),
                 cluster: self.cluster,
@@ -47,13 +47,13 @@ impl Why {
 }
 
 /// Prints what `object` waits for.
-pub async fn explain(global: &Global, object: &Object, data: Option<Data>) -> Result<()> {
-    let hub = Target::connect(global).await?;
+pub async fn explain(global: &Global, object: &ObjectRef, data: Option<Data>) -> Result<()> {
+    let hub = ApiServer::connect(global).await?;
     let sentences = why::sentences(&hub, object).await?;
     output::print(&encode(object, &sentences, data)?)
 }
 
-fn encode(object: &Object, sentences: &[String], data: Option<Data>) -> Result<String> {
+fn encode(object: &ObjectRef, sentences: &[String], data: Option<Data>) -> Result<String> {
     if let Some(data) = data {
         return output::encode(&json!({ "object": object.to_string(), "waitsFor": sentences }), data);
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn nothing_to_wait_for_is_said_too() {
-        let object = Object::ManagedCluster("a".into());
+        let object = ObjectRef::ManagedCluster("a".into());
         assert_eq!(
             encode(&object, &[], None).unwrap(),
             "managedcluster/a waits for nothing.\n"

@@ -1,4 +1,4 @@
-//! Registration's rules for those who write ManagedClusters, ManagedClusterSetBindings, and where an add-on runs.
+//! RegistrationAdmission's rules for those who write ManagedClusters, ManagedClusterSetBindings, and where an add-on runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,14 +30,14 @@ const ADD_ON_VALIDATORS: &str = "managedclusteraddonvalidators.admission.addon.o
 const LEASE_SECONDS: i32 = 60;
 
 /// The rules of registration.
-pub struct Registration {
+pub struct RegistrationAdmission {
     /// Whether a cluster that names no set is put into the set `default`.
     default_sets: bool,
     /// The hub's objects; the server that holds them does not exist yet when the rules are handed to it.
     store: OnceLock<Arc<Store>>,
 }
 
-impl Registration {
+impl RegistrationAdmission {
     /// The rules, which do not see the hub's objects yet.
     pub fn new(default_sets: bool) -> Self {
         Self {
@@ -128,7 +128,7 @@ fn operation<K>(old: Option<&K>) -> WriteOperation<'_, K> {
     old.map_or(WriteOperation::Create, WriteOperation::Update)
 }
 
-impl Admission for Registration {
+impl Admission for RegistrationAdmission {
     fn wants(&self, resource: &str) -> bool {
         [CLUSTERS, BINDINGS, ADD_ONS].contains(&resource)
     }

@@ -17,18 +17,18 @@ const WEBHOOK: &str = "manifestworkvalidators.admission.work.open-cluster-manage
 const REPLICA_SET_WEBHOOK: &str = "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io";
 
 /// The rules.
-pub struct Work {
+pub struct WorkAdmission {
     rules: AdmissionOptions,
 }
 
-impl Work {
+impl WorkAdmission {
     /// The same inside the server.
     pub fn new(rules: AdmissionOptions) -> Self {
         Self { rules }
     }
 }
 
-impl Admission for Work {
+impl Admission for WorkAdmission {
     fn wants(&self, resource: &str) -> bool {
         resource == WORKS || resource == REPLICA_SETS
     }

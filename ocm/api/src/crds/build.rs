@@ -9,7 +9,7 @@ use crate::{Kind, about, addon, cluster, multicluster, operator, work};
 
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ServedOn {
     /// On a hub.
     Hub,
     /// On a managed cluster.
@@ -19,8 +19,8 @@ pub enum Place {
 }
 
 /// Every CustomResourceDefinition with the place it belongs to, in the order of their names.
-pub fn build() -> Vec<(Place, Value)> {
-    use Place::{Hub, ManagedCluster, Operator};
+pub fn build() -> Vec<(ServedOn, Value)> {
+    use ServedOn::{Hub, ManagedCluster, Operator};
     let mut all = vec![
         (
             Hub,

@@ -15,7 +15,7 @@ mod structural;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub use build::{Place, build};
+pub use build::{ServedOn, build};
 
 /// What a hub serves.
 pub fn hub() -> Vec<Value> {

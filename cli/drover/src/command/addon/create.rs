@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use client::{cluster_name, connect::Target, flags::Global, kinds};
+use client::{cluster_name, connect::ApiServer, flags::Global, kinds};
 use kube::{
     api::{Patch, PatchParams, PostParams},
     core::{ApiResource, DynamicObject},
@@ -59,7 +59,7 @@ pub struct Create {
 impl Create {
     pub async fn run(self, global: &Global) -> Result<()> {
         let (add_on, template) = self.objects(manifests::read(&self.filename, self.recursive)?)?;
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         // The template first: an add-on that names a template nobody has would say so to everyone who looks.
         self.put(&hub, "AddonTemplate", &kinds::add_on_template(), template)
             .await?;
@@ -133,7 +133,7 @@ impl Create {
         Ok((add_on, template))
     }
 
-    async fn put(&self, hub: &Target, what: &str, kind: &ApiResource, object: Value) -> Result<()> {
+    async fn put(&self, hub: &ApiServer, what: &str, kind: &ApiResource, object: Value) -> Result<()> {
         let object: DynamicObject = serde_json::from_value(object)?;
         let name = object.metadata.name.clone().unwrap_or_default();
         let api = hub.all(kind);

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use client::{cluster_name, connect::Target, flags::Global, kinds};
+use client::{cluster_name, connect::ApiServer, flags::Global, kinds};
 use kube::api::{DeleteParams, ListParams};
 
 /// Take add-ons off clusters
@@ -37,7 +37,7 @@ impl Disable {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let kind = kinds::managed_cluster_add_on();
         let mut found = false;
         for name in &self.names {

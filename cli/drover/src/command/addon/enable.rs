@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use client::{cluster_name, connect::Target, flags::Global, kinds};
+use client::{cluster_name, connect::ApiServer, flags::Global, kinds};
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
@@ -81,7 +81,7 @@ impl Enable {
             cluster_name::check(namespace).with_context(|| format!("--namespace {namespace}"))?;
         }
         let names = sorted(&self.names);
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         for name in &names {
             let known = hub.all(&kinds::cluster_management_add_on()).get_opt(name).await;
             if known
@@ -129,7 +129,7 @@ impl Enable {
     }
 
     /// The configurations of the file, each with the plural name that the hub has for its kind.
-    async fn configs(&self, hub: &Target) -> Result<Vec<Config>> {
+    async fn configs(&self, hub: &ApiServer) -> Result<Vec<Config>> {
         let Some(path) = &self.config_file else {
             return Ok(Vec::new());
         };
@@ -193,7 +193,7 @@ impl Enable {
     }
 
     /// Creates the object, or merges it into the one there is.
-    async fn apply(&self, hub: &Target, kind: &ApiResource, object: &DynamicObject) -> Result<DynamicObject> {
+    async fn apply(&self, hub: &ApiServer, kind: &ApiResource, object: &DynamicObject) -> Result<DynamicObject> {
         let name = object.metadata.name.clone().unwrap_or_default();
         let api: Api<DynamicObject> = match &object.metadata.namespace {
             Some(namespace) => hub.namespaced(kind, namespace),

@@ -2,16 +2,16 @@
 
 use anyhow::Result;
 use clap::Args;
-use client::{clusters, conditions, connect::Target, flags::Global};
+use client::{clusters, conditions, connect::ApiServer, flags::Global};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
-use output::{Asked, Format, age, table::Table};
+use output::{Format, RequestedObjects, age, table::Table};
 
 use crate::add_ons::{self, cluster, name};
 
 /// List add-ons and the clusters that have them
 #[derive(Debug, Args)]
-pub struct List {
+pub struct ListAddOns {
     /// Only these add-ons
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -29,9 +29,9 @@ pub struct List {
     output: Format,
 }
 
-impl List {
+impl ListAddOns {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         clusters::exist(&hub, &self.clusters).await?;
         let offered = add_ons::offered(&hub, &self.names).await?;
         let mut installed = add_ons::installed(&hub, &self.names).await?;
@@ -39,9 +39,9 @@ impl List {
         installed.retain(|it| self.clusters.is_empty() || self.clusters.contains(&cluster(it)));
         installed.sort_by_key(|it| (name(it), cluster(it)));
         // One add-on is on many clusters, unless one is named as well.
-        let asked = match Asked::by(&self.names) {
-            Asked::One => Asked::by(&self.clusters),
-            Asked::Any => Asked::Any,
+        let asked = match RequestedObjects::by(&self.names) {
+            RequestedObjects::One => RequestedObjects::by(&self.clusters),
+            RequestedObjects::Any => RequestedObjects::Any,
         };
         if let Some(text) = add_ons::encode(&installed, asked, "managedclusteraddon", self.output)? {
             return output::print(&text);

@@ -1,6 +1,6 @@
 //! `drover addon why NAME --cluster C`: `drover why managedclusteraddon/C/NAME`, for those who think of the add-on first.
 
-use ::why::object::Object;
+use ::why::object::ObjectRef;
 use anyhow::Result;
 use clap::Args;
 use client::{cluster_name, flags::Global};
@@ -24,7 +24,7 @@ pub struct Why {
 impl Why {
     pub async fn run(self, global: &Global) -> Result<()> {
         cluster_name::check(&self.cluster)?;
-        let object = Object::ManagedClusterAddOn {
+        let object = ObjectRef::ManagedClusterAddOn {
             cluster: self.cluster,
             name: self.name,
         };

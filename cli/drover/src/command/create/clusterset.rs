@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{connect::Target, flags::Global, kinds};
+use client::{connect::ApiServer, flags::Global, kinds};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::selector_text;
 
 /// Create a set that clusters can be put into, or that takes those with certain labels
 #[derive(Debug, Args)]
-pub struct ClusterSet {
+pub struct CreateClusterSet {
     /// The name of the set
     name: String,
     /// Take every cluster with these labels, as for kubectl: `env=prod`, `zone in (a,b)`, `!old` [default: the clusters that
@@ -26,10 +26,10 @@ pub struct ClusterSet {
     dry_run: bool,
 }
 
-impl ClusterSet {
+impl CreateClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
         let selector = self.selector()?;
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let name = &self.name;
         let set = serde_json::from_value(json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
@@ -57,7 +57,7 @@ impl ClusterSet {
     }
 
     /// Refuses the set that is there if it takes other clusters than those that were asked for.
-    async fn compare(&self, hub: &Target, wanted: &Value) -> Result<()> {
+    async fn compare(&self, hub: &ApiServer, wanted: &Value) -> Result<()> {
         let name = &self.name;
         let found = hub.all(&kinds::managed_cluster_set()).get(name).await;
         let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;

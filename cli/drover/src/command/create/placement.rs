@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use client::{connect::Target, flags::Global, kinds};
+use client::{connect::ApiServer, flags::Global, kinds};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub struct Placement {
 impl Placement {
     pub async fn run(self, global: &Global) -> Result<()> {
         let spec = self.spec()?;
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let (name, namespace) = (&self.name, &self.namespace);
         let api = hub.namespaced(&kinds::placement(), namespace);
         let placement = serde_json::from_value(json!({

@@ -7,21 +7,21 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{cluster_name, connect::Target, flags::Global, kinds};
+use client::{cluster_name, connect::ApiServer, flags::Global, kinds};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::DynamicObject,
 };
 use ocm_api::{cluster::PlacementDecision, labels};
-use output::{Asked, Data};
+use output::{Data, RequestedObjects};
 use serde_json::{Value, json};
 
 use crate::manifests;
 
 /// Create a work that brings manifests to clusters
 #[derive(Debug, Args)]
-pub struct Work {
+pub struct CreateWork {
     /// The name of the work
     name: String,
     /// The manifests: files, directories, or - for standard input
@@ -66,7 +66,7 @@ pub struct Work {
     output: Option<Data>,
 }
 
-impl Work {
+impl CreateWork {
     pub async fn run(self, global: &Global) -> Result<()> {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
@@ -74,7 +74,7 @@ impl Work {
         check_work_name(&self.name)?;
         let placement = self.placement.as_deref().map(placement_of).transpose()?;
         let manifests = manifests::read(&self.filename, self.recursive)?;
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let plan = match placement {
             Some((namespace, placement)) if self.replicaset => {
                 return self.replica_set(&hub, namespace, placement, &manifests).await;
@@ -98,8 +98,8 @@ impl Work {
         if let Some(data) = self.output {
             // What a placement chooses is any number of clusters.
             let asked = match placement {
-                Some(_) => Asked::Any,
-                None => Asked::by(&self.clusters),
+                Some(_) => RequestedObjects::Any,
+                None => RequestedObjects::by(&self.clusters),
             };
             output::print(&output::encode(&output::objects(&works, asked)?, data)?)?;
         }
@@ -107,7 +107,7 @@ impl Work {
     }
 
     /// What has to be done on each of the clusters that are to have the work; asks, writes nothing.
-    async fn plan(&self, hub: &Target, clusters: &[String], present: Present) -> Result<Vec<(String, Step)>> {
+    async fn plan(&self, hub: &ApiServer, clusters: &[String], present: Present) -> Result<Vec<(String, Step)>> {
         let mut plan = Vec::new();
         for cluster in clusters {
             plan.push((cluster.clone(), self.step(hub, cluster, present).await?));
@@ -118,7 +118,7 @@ impl Work {
     /// Does one step and says so. Returns the work, if the cluster has one then.
     async fn take(
         &self,
-        hub: &Target,
+        hub: &ApiServer,
         cluster: &str,
         step: Step,
         manifests: &[Value],
@@ -176,7 +176,7 @@ impl Work {
     }
 
     /// The works of this name, wherever they are.
-    async fn of_this_name(&self, hub: &Target) -> Result<Vec<DynamicObject>> {
+    async fn of_this_name(&self, hub: &ApiServer) -> Result<Vec<DynamicObject>> {
         let only = ListParams::default().fields(&format!("metadata.name={}", self.name));
         let listed = hub.all(&kinds::manifest_work()).list(&only).await;
         let listed = listed.map_err(|error| {
@@ -188,7 +188,7 @@ impl Work {
         Ok(listed.items)
     }
 
-    async fn replica_set(&self, hub: &Target, namespace: &str, placement: &str, manifests: &[Value]) -> Result<()> {
+    async fn replica_set(&self, hub: &ApiServer, namespace: &str, placement: &str, manifests: &[Value]) -> Result<()> {
         placement_exists(hub, namespace, placement).await?;
         let api = hub.namespaced(&kinds::manifest_work_replica_set(), namespace);
         let (name, dry_run) = (&self.name, self.dry_run);
@@ -224,13 +224,13 @@ impl Work {
             None => output::say(line),
             Some(data) => {
                 eprintln!("{line}");
-                output::print(&output::encode(&output::objects(&[set], Asked::One)?, data)?)
+                output::print(&output::encode(&output::objects(&[set], RequestedObjects::One)?, data)?)
             }
         }
     }
 
     /// What has to be done for one cluster; asks, writes nothing.
-    async fn step(&self, hub: &Target, cluster: &str, present: Present) -> Result<Step> {
+    async fn step(&self, hub: &ApiServer, cluster: &str, present: Present) -> Result<Step> {
         let found = hub.all(&kinds::managed_cluster()).get_opt(cluster).await;
         let found = found.map_err(|error| hub.explain(&format!("could not get cluster {cluster}"), &error))?;
         match found {
@@ -273,7 +273,7 @@ fn placement_of(text: &str) -> Result<(&str, &str)> {
     }
 }
 
-async fn placement_exists(hub: &Target, namespace: &str, name: &str) -> Result<()> {
+async fn placement_exists(hub: &ApiServer, namespace: &str, name: &str) -> Result<()> {
     let found = hub.namespaced(&kinds::placement(), namespace).get_opt(name).await;
     let found = found.map_err(|error| hub.explain(&format!("could not get placement {name}"), &error))?;
     anyhow::ensure!(
@@ -284,7 +284,7 @@ async fn placement_exists(hub: &Target, namespace: &str, name: &str) -> Result<(
 }
 
 /// The clusters that a placement has chosen by now.
-async fn chosen(hub: &Target, namespace: &str, name: &str) -> Result<Vec<String>> {
+async fn chosen(hub: &ApiServer, namespace: &str, name: &str) -> Result<Vec<String>> {
     placement_exists(hub, namespace, name).await?;
     let decisions: Api<PlacementDecision> = Api::namespaced(hub.client.clone(), namespace);
     let its = ListParams::default().labels(&format!("{}={name}", labels::PLACEMENT));

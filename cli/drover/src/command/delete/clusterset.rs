@@ -4,13 +4,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{clusters, connect::Target, flags::Global, kinds};
+use client::{clusters, connect::ApiServer, flags::Global, kinds};
 use kube::api::{DeleteParams, ListParams};
 use ocm_api::namespaces;
 
 /// Delete a set of clusters; the clusters stay, and keep their label
 #[derive(Debug, Args)]
-pub struct ClusterSet {
+pub struct DeleteClusterSet {
     /// The name of the set
     name: String,
     /// Let the hub check everything and delete nothing
@@ -18,13 +18,13 @@ pub struct ClusterSet {
     dry_run: bool,
 }
 
-impl ClusterSet {
+impl DeleteClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
         let name = &self.name;
         if [namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET].contains(&name.as_str()) {
             bail!("clusterset {name} can not be deleted: the hub would make it anew");
         }
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let doing = format!("could not delete clusterset {name}");
         let api = hub.all(&kinds::managed_cluster_set());
         let found = api.get_opt(name).await.map_err(|error| hub.explain(&doing, &error))?;

@@ -10,12 +10,12 @@ use kube::{
     runtime::wait::{await_condition, conditions::is_deleted},
 };
 
-use client::{cluster_name, connect::Target, flags::Global, kinds};
+use client::{cluster_name, connect::ApiServer, flags::Global, kinds};
 use serde_json::json;
 
 /// Delete a work, and with it what it made on the clusters
 #[derive(Debug, Args)]
-pub struct Work {
+pub struct DeleteWork {
     /// The name of the work
     name: String,
     /// The clusters to delete it from
@@ -47,19 +47,19 @@ const SECONDS: u64 = 60;
 /// How long before a work is deleted by force, as with clusteradm.
 const FORCED_SECONDS: u64 = 10;
 
-impl Work {
+impl DeleteWork {
     pub async fn run(self, global: &Global) -> Result<()> {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         for cluster in &self.clusters {
             self.delete(&hub, cluster).await?;
         }
         Ok(())
     }
 
-    async fn delete(&self, hub: &Target, cluster: &str) -> Result<()> {
+    async fn delete(&self, hub: &ApiServer, cluster: &str) -> Result<()> {
         let name = &self.name;
         let doing = format!("could not delete work {name} in cluster {cluster}");
         let api = hub.namespaced(&kinds::manifest_work(), cluster);
@@ -108,7 +108,7 @@ impl Work {
     }
 
     /// Takes away what keeps a work that is being deleted.
-    async fn strip(&self, hub: &Target, cluster: &str, uid: &str) -> Result<()> {
+    async fn strip(&self, hub: &ApiServer, cluster: &str, uid: &str) -> Result<()> {
         let name = &self.name;
         let api = hub.namespaced(&kinds::manifest_work(), cluster);
         // Of the work that was seen: the API server refuses the patch of another one.

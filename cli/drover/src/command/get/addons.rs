@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
-use client::{clusters, connect::Target, flags::Global};
+use client::{clusters, connect::ApiServer, flags::Global};
 use kube::core::DynamicObject;
-use output::{Asked, Format, table::Table};
+use output::{Format, RequestedObjects, table::Table};
 
 use crate::add_ons::{self, cluster, name};
 
@@ -34,11 +34,11 @@ pub struct Addons {
 
 impl Addons {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         clusters::exist(&hub, &self.clusters).await?;
         let offered = add_ons::offered(&hub, &self.names).await?;
         add_ons::check_names(&self.names, &offered, &[])?;
-        let asked = Asked::by(&self.names);
+        let asked = RequestedObjects::by(&self.names);
         if let Some(text) = add_ons::encode(&offered, asked, "clustermanagementaddon", self.output)? {
             return output::print(&text);
         }

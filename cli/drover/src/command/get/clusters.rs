@@ -3,11 +3,11 @@
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use client::{conditions, connect::Target, flags::Global, kinds};
+use client::{conditions, connect::ApiServer, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Membership};
-use output::{Asked, Data, Format, age, table::Table};
+use output::{Data, Format, RequestedObjects, age, table::Table};
 
 use crate::quantity;
 
@@ -30,7 +30,7 @@ pub struct Clusters {
 
 impl Clusters {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let api = hub.all(&kinds::managed_cluster());
         let mut clusters = if self.names.is_empty() {
             let parameters = ListParams::default().labels(self.selector.as_deref().unwrap_or_default());
@@ -60,12 +60,12 @@ impl Clusters {
             eprintln!("no managed clusters found");
             return Ok(());
         }
-        let asked = Asked::by(&self.names);
+        let asked = RequestedObjects::by(&self.names);
         output::print(&encode(&clusters, asked, self.output, Timestamp::now())?)
     }
 }
 
-async fn cluster_set(hub: &Target, name: &str) -> Result<ManagedClusterSet> {
+async fn cluster_set(hub: &ApiServer, name: &str) -> Result<ManagedClusterSet> {
     let found = Api::<ManagedClusterSet>::all(hub.client.clone()).get_opt(name).await;
     let found = found.map_err(|error| hub.explain(&format!("could not get clusterset {name}"), &error))?;
     found.ok_or_else(|| {
@@ -80,7 +80,7 @@ fn is_member(members: &Membership<'_>, cluster: &DynamicObject) -> bool {
     members.has(&labelled)
 }
 
-fn encode(clusters: &[DynamicObject], asked: Asked, format: Format, now: Timestamp) -> Result<String> {
+fn encode(clusters: &[DynamicObject], asked: RequestedObjects, format: Format, now: Timestamp) -> Result<String> {
     Ok(match format {
         Format::Json => output::encode(&output::objects(clusters, asked)?, Data::Json)?,
         Format::Yaml => output::encode(&output::objects(clusters, asked)?, Data::Yaml)?,
@@ -187,13 +187,13 @@ mod tests {
     fn clusters_are_a_table_with_the_columns_of_clusteradm() {
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&clusters(), Asked::Any, Format::Table, now).unwrap(),
+            encode(&clusters(), RequestedObjects::Any, Format::Table, now).unwrap(),
             "NAME        ACCEPTED   AVAILABLE   CLUSTERSET   CPU   MEMORY   KUBERNETES VERSION\n\
              cluster1    true       True        default      4     23Gi     v1.36.0\n\
              cluster10   false\n"
         );
         assert_eq!(
-            encode(&clusters(), Asked::Any, Format::Wide, now)
+            encode(&clusters(), RequestedObjects::Any, Format::Wide, now)
                 .unwrap()
                 .lines()
                 .nth(1)
@@ -206,14 +206,14 @@ mod tests {
     fn clusters_are_also_names_json_and_yaml() {
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&clusters(), Asked::Any, Format::Name, now).unwrap(),
+            encode(&clusters(), RequestedObjects::Any, Format::Name, now).unwrap(),
             "managedcluster.cluster.open-cluster-management.io/cluster1\n\
              managedcluster.cluster.open-cluster-management.io/cluster10\n"
         );
         let json: serde_json::Value =
-            serde_json::from_str(&encode(&clusters()[..1], Asked::Any, Format::Json, now).unwrap()).unwrap();
+            serde_json::from_str(&encode(&clusters()[..1], RequestedObjects::Any, Format::Json, now).unwrap()).unwrap();
         assert_eq!(json["items"][0]["metadata"]["name"], "cluster1");
-        let yaml = encode(&clusters()[..1], Asked::One, Format::Yaml, now).unwrap();
+        let yaml = encode(&clusters()[..1], RequestedObjects::One, Format::Yaml, now).unwrap();
         assert!(yaml.contains("\n  hubAcceptsClient: true"), "{yaml}");
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{clusters, conditions, connect::Target, flags::Global, kinds};
+use client::{clusters, conditions, connect::ApiServer, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 use ocm_api::{conditions::managed_cluster_set, selector::Selector};
-use output::{Asked, Data, Format, age, table::Table};
+use output::{Data, Format, RequestedObjects, age, table::Table};
 
 /// List the sets of clusters, how many clusters each has, and who may use them
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct ClusterSets {
 
 impl ClusterSets {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let page = hub
             .all(&kinds::managed_cluster_set())
             .list(&ListParams::default())
@@ -50,14 +50,14 @@ impl ClusterSets {
             Format::Table | Format::Wide => clusters::bindings(&hub).await?,
             _ => BTreeMap::new(),
         };
-        let asked = Asked::by(&self.names);
+        let asked = RequestedObjects::by(&self.names);
         output::print(&encode(&sets, asked, &bindings, self.output, Timestamp::now())?)
     }
 }
 
 fn encode(
     sets: &[DynamicObject],
-    asked: Asked,
+    asked: RequestedObjects,
     bindings: &BTreeMap<String, Vec<String>>,
     format: Format,
     now: Timestamp,
@@ -148,18 +148,18 @@ mod tests {
         let bindings = BTreeMap::from([("eu".to_owned(), vec!["default".to_owned(), "kueue".to_owned()])]);
         let now = "2026-01-01T00:00:17Z".parse().unwrap();
         assert_eq!(
-            encode(&sets, Asked::Any, &bindings, Format::Table, now).unwrap(),
+            encode(&sets, RequestedObjects::Any, &bindings, Format::Table, now).unwrap(),
             "NAME     BOUND NAMESPACES   STATUS       MANAGED NAMESPACES\n\
              eu       default,kueue      2 selected   a,b\n\
              global                      3 selected\n\
              prod                        none\n"
         );
-        let wide = encode(&sets, Asked::Any, &bindings, Format::Wide, now).unwrap();
+        let wide = encode(&sets, RequestedObjects::Any, &bindings, Format::Wide, now).unwrap();
         let last = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
         let cells: Vec<String> = wide.lines().skip(1).map(last).collect();
         assert_eq!(cells, ["17s env=prod", "17s <all>", "17s <label>"]);
         assert_eq!(
-            encode(&sets[..1], Asked::Any, &bindings, Format::Name, now).unwrap(),
+            encode(&sets[..1], RequestedObjects::Any, &bindings, Format::Name, now).unwrap(),
             "managedclusterset.cluster.open-cluster-management.io/eu\n"
         );
     }

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use client::{connect::Target, flags::Global};
+use client::{connect::ApiServer, flags::Global};
 use installation::charts;
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -62,7 +62,7 @@ const AGENT: [Part; 4] = [
 
 impl HubInfo {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let page = Page {
             operator: deployment(&hub, namespaces::OPERATOR, "cluster-manager").await?,
             operator_kinds: kinds(
@@ -80,7 +80,7 @@ impl HubInfo {
 
 impl KlusterletInfo {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let cluster = Target::connect(global).await?;
+        let cluster = ApiServer::connect(global).await?;
         let page = Page {
             operator: deployment(&cluster, namespaces::OPERATOR, "klusterlet").await?,
             operator_kinds: kinds(
@@ -127,7 +127,7 @@ struct Page {
     klusterlet: Option<Vec<Value>>,
 }
 
-async fn deployment(target: &Target, namespace: &str, name: &str) -> Result<Option<Deployed>> {
+async fn deployment(target: &ApiServer, namespace: &str, name: &str) -> Result<Option<Deployed>> {
     let api: Api<Deployment> = Api::namespaced(target.client.clone(), namespace);
     let found = api.get_opt(name).await;
     let found =
@@ -144,7 +144,7 @@ async fn deployment(target: &Target, namespace: &str, name: &str) -> Result<Opti
     }))
 }
 
-async fn parts(target: &Target, namespace: &str, wanted: &[Part]) -> Result<Vec<(Part, Deployed)>> {
+async fn parts(target: &ApiServer, namespace: &str, wanted: &[Part]) -> Result<Vec<(Part, Deployed)>> {
     let mut found = Vec::new();
     for part in wanted {
         if let Some(deployed) = deployment(target, namespace, part.2).await? {
@@ -161,7 +161,7 @@ fn names(definitions: &[Value]) -> Vec<String> {
     names
 }
 
-async fn kinds(target: &Target, names: &[String]) -> Result<Vec<Kind>> {
+async fn kinds(target: &ApiServer, names: &[String]) -> Result<Vec<Kind>> {
     let api: Api<CustomResourceDefinition> = Api::all(target.client.clone());
     let mut kinds = Vec::new();
     for name in names {
@@ -183,7 +183,7 @@ async fn kinds(target: &Target, names: &[String]) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-async fn klusterlet(target: &Target) -> Result<Vec<Value>> {
+async fn klusterlet(target: &ApiServer) -> Result<Vec<Value>> {
     let kind = GroupVersionKind::gvk("operator.open-cluster-management.io", "v1", "Klusterlet");
     let api = target.all(&ApiResource::from_gvk(&kind));
     let found = match api.get_opt("klusterlet").await {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{conditions, connect::Target, flags::Global, kinds};
+use client::{conditions, connect::ApiServer, flags::Global, kinds};
 use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::{cluster::PlacementDecision, labels};
-use output::{Asked, Data, Format, table::Table};
+use output::{Data, Format, RequestedObjects, table::Table};
 
 /// List the placements and the clusters that each has chosen
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ type Chosen = BTreeMap<(String, String), Vec<String>>;
 
 impl Placements {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let kind = kinds::placement();
         let api = match &self.namespace {
             Some(namespace) => hub.namespaced(&kind, namespace),
@@ -63,13 +63,13 @@ impl Placements {
         };
         // Without a namespace a name is that of any number of placements.
         let asked = match &self.namespace {
-            Some(_) => Asked::by(&self.names),
-            None => Asked::Any,
+            Some(_) => RequestedObjects::by(&self.names),
+            None => RequestedObjects::Any,
         };
         output::print(&encode(&placements, asked, &chosen, self.output)?)
     }
 
-    async fn chosen(&self, hub: &Target) -> Result<Chosen> {
+    async fn chosen(&self, hub: &ApiServer) -> Result<Chosen> {
         let decisions: Api<PlacementDecision> = match &self.namespace {
             Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
             None => Api::all(hub.client.clone()),
@@ -95,7 +95,7 @@ fn by_placement(decisions: Vec<PlacementDecision>) -> Chosen {
     chosen
 }
 
-fn encode(placements: &[DynamicObject], asked: Asked, chosen: &Chosen, format: Format) -> Result<String> {
+fn encode(placements: &[DynamicObject], asked: RequestedObjects, chosen: &Chosen, format: Format) -> Result<String> {
     Ok(match format {
         Format::Json => output::encode(&output::objects(placements, asked)?, Data::Json)?,
         Format::Yaml => output::encode(&output::objects(placements, asked)?, Data::Yaml)?,

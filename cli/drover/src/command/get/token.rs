@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use client::{
     bootstrap::{Invitation, parse_server},
-    connect::Target,
+    connect::ApiServer,
     flags::Global,
 };
 use installation::charts;
@@ -35,7 +35,7 @@ enum Format {
 
 impl Token {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         let invitation = Invitation::make(&hub, self.hub_apiserver.as_deref()).await?;
         output::print(&match self.output {
             Format::Json => output::encode(&invitation.value(), Data::Json)?,
@@ -53,7 +53,7 @@ impl Token {
 
 /// What the command ends with. Who has the hub run as a Deployment wants agents that run so, too; of a hub in a terminal the
 /// agents are in terminals.
-async fn deploy(hub: &Target) -> Result<&'static str> {
+async fn deploy(hub: &ApiServer) -> Result<&'static str> {
     let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), namespaces::HUB);
     match deployments.get_opt(charts::HUB).await {
         Ok(found) => Ok(if found.is_some() { " --deploy" } else { "" }),

@@ -4,10 +4,10 @@
 
 use anyhow::Result;
 use clap::Args;
-use client::{clusters, conditions, connect::Target, flags::Global, kinds};
+use client::{clusters, conditions, connect::ApiServer, flags::Global, kinds};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
-use output::{Asked, Data, Format, age, table::Table};
+use output::{Data, Format, RequestedObjects, age, table::Table};
 use serde_json::Value;
 
 /// List the works of a cluster, or tell one work resource by resource
@@ -32,7 +32,7 @@ pub struct Works {
 
 impl Works {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = Target::connect(global).await?;
+        let hub = ApiServer::connect(global).await?;
         clusters::exist(&hub, &self.clusters).await?;
         let mut works = Vec::new();
         let parameters = match &self.name {
@@ -76,15 +76,21 @@ impl Works {
         }
         // A name alone is that of a work on any number of clusters.
         let asked = match &self.name {
-            Some(_) => Asked::by(&self.clusters),
-            None => Asked::Any,
+            Some(_) => RequestedObjects::by(&self.clusters),
+            None => RequestedObjects::Any,
         };
         let in_full = self.name.is_some();
         output::print(&encode(&works, asked, in_full, self.output, Timestamp::now())?)
     }
 }
 
-fn encode(works: &[DynamicObject], asked: Asked, in_full: bool, format: Format, now: Timestamp) -> Result<String> {
+fn encode(
+    works: &[DynamicObject],
+    asked: RequestedObjects,
+    in_full: bool,
+    format: Format,
+    now: Timestamp,
+) -> Result<String> {
     Ok(match format {
         Format::Json => output::encode(&output::objects(works, asked)?, Data::Json)?,
         Format::Yaml => output::encode(&output::objects(works, asked)?, Data::Yaml)?,
@@ -202,7 +208,7 @@ mod tests {
     fn works_are_a_table_with_the_columns_of_clusteradm() {
         let now = "2026-01-01T00:02:59Z".parse().unwrap();
         assert_eq!(
-            encode(&[work()], Asked::Any, false, Format::Wide, now).unwrap(),
+            encode(&[work()], RequestedObjects::Any, false, Format::Wide, now).unwrap(),
             "NAME            CLUSTER    NUMBER OF MANIFESTS   APPLIED   AVAILABLE   AGE\n\
              my-first-work   cluster1   3                     False     False       2m59s\n"
         );
@@ -212,7 +218,7 @@ mod tests {
     fn a_named_work_is_told_resource_by_resource() {
         let now = "2026-01-01T00:02:59Z".parse().unwrap();
         assert_eq!(
-            encode(&[work()], Asked::Any, true, Format::Table, now).unwrap(),
+            encode(&[work()], RequestedObjects::Any, true, Format::Table, now).unwrap(),
             "NAME            CLUSTER    NUMBER OF MANIFESTS   APPLIED   AVAILABLE\n\
              my-first-work   cluster1   3                     False     False\n\
              \n\

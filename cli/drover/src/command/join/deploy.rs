@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use client::{connect::Target, kinds};
+use client::{connect::ApiServer, kinds};
 use installation::{
     Mode,
     charts::{self, AgentValues},
@@ -66,7 +66,7 @@ impl Deploy {
     }
 
     /// Puts the agent of `name` on the cluster; `bootstrap` is the kubeconfig it asks the hub with.
-    pub async fn run(&self, name: &str, bootstrap: &Kubeconfig, cluster: &Target) -> Result<()> {
+    pub async fn run(&self, name: &str, bootstrap: &Kubeconfig, cluster: &ApiServer) -> Result<()> {
         let manifests = self.values.manifests(name)?;
         let namespace = AgentValues::namespace_of(&manifests);
         let version = cluster.client.apiserver_version().await;
@@ -99,7 +99,7 @@ impl Deploy {
     }
 
     /// Two agents on one cluster would undo what the other does, and a cluster that changes its name loses its works.
-    async fn check_others(&self, cluster: &Target, namespace: &str, name: &str) -> Result<()> {
+    async fn check_others(&self, cluster: &ApiServer, namespace: &str, name: &str) -> Result<()> {
         if self.force {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Deploy {
 }
 
 /// The agents that run on a cluster as Deployments, in whichever namespaces.
-pub async fn agents(cluster: &Target) -> Result<Vec<Deployment>> {
+pub async fn agents(cluster: &ApiServer) -> Result<Vec<Deployment>> {
     let all: Api<Deployment> = Api::all(cluster.client.clone());
     let listed = all
         .list(&ListParams::default().labels(&format!("app={}", charts::AGENT)))
@@ -151,7 +151,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Waits until the hub has the cluster, whether accepted or not. A bootstrap token watches no clusters: it gets this one.
 async fn known(bootstrap: &Kubeconfig, name: &str, namespace: &str, timeout: Duration) -> Result<()> {
-    let hub = Target::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
+    let hub = ApiServer::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
     let clusters = hub.all(&kinds::managed_cluster());
     let there = async {
         while clusters.get_opt(name).await?.is_none() {

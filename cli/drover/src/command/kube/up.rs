@@ -15,7 +15,7 @@ use fleet::{
     ports::Ports,
 };
 use kube_api::{authn::TrustedProxies, clock::Clock};
-use output::progress::Progress;
+use output::progress::StepProgress;
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ impl Up {
         let front_proxy = self.front_proxy()?;
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;
-        let progress = Progress::new(self.output == Some(Lines::Json), begun);
+        let progress = StepProgress::new(self.output == Some(Lines::Json), begun);
         let place = self.data_dir.clone();
         let data = match place.or((!self.ephemeral).then(|| PathBuf::from(".drover-kube"))) {
             Some(path) => DataDir::open(&path)?,

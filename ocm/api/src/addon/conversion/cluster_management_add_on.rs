@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::Version;
-use super::kept::{Kept, entries, map, rename};
+use super::kept::{PreservedFields, entries, map, rename};
 use crate::addon::v1beta1::NO_DEFAULT_CONFIG;
 
 const CONFIGURATION: &str = "spec.addOnConfiguration";
@@ -21,8 +21,8 @@ pub(super) fn convert(object: &mut Value, target: Version) {
 }
 
 fn to_v1beta1(object: &mut Value) {
-    let mut theirs = Kept::take(object, Version::V1Beta1);
-    let mut ours = Kept::default();
+    let mut theirs = PreservedFields::take(object, Version::V1Beta1);
+    let mut ours = PreservedFields::default();
     if let Some(spec) = part(object, "spec") {
         if let Some(configuration) = spec.remove("addOnConfiguration") {
             ours.keep(CONFIGURATION, configuration);
@@ -40,8 +40,8 @@ fn to_v1beta1(object: &mut Value) {
 }
 
 fn to_v1alpha1(object: &mut Value) {
-    let mut theirs = Kept::take(object, Version::V1Alpha1);
-    let mut ours = Kept::default();
+    let mut theirs = PreservedFields::take(object, Version::V1Alpha1);
+    let mut ours = PreservedFields::default();
     if let Some(spec) = part(object, "spec") {
         if let Some(configuration) = theirs.get(CONFIGURATION) {
             spec.insert("addOnConfiguration".into(), configuration);

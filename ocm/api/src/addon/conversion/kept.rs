@@ -19,9 +19,9 @@ fn key(version: Version) -> &'static str {
 
 /// Things of one version by where they belong, such as `spec.addOnConfiguration`.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Map<String, Value>);
+pub(super) struct PreservedFields(Map<String, Value>);
 
-impl Kept {
+impl PreservedFields {
     /// Takes what was kept of `version` off the object. What is no map was not written by us and stays.
     pub(super) fn take(object: &mut Value, version: Version) -> Self {
         let text = annotation(object, key(version));
@@ -63,7 +63,7 @@ impl Kept {
 pub(super) fn entries(
     list: &mut Value,
     place: &str,
-    (theirs, ours): (&mut Kept, &mut Kept),
+    (theirs, ours): (&mut PreservedFields, &mut PreservedFields),
     forward: impl Fn(&Value) -> Value,
     back: impl Fn(&Value) -> Value,
 ) {

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::Version;
-use super::kept::{Kept, annotation, entries, map, remove_annotation, set_annotation};
+use super::kept::{PreservedFields, annotation, entries, map, remove_annotation, set_annotation};
 use crate::annotations::ADDON_INSTALL_NAMESPACE;
 
 /// The signer of client certificates for the API server.
@@ -28,8 +28,8 @@ pub(super) fn convert(object: &mut Value, target: Version) {
 }
 
 fn to_v1beta1(object: &mut Value) {
-    let mut theirs = Kept::take(object, Version::V1Beta1);
-    let mut ours = Kept::default();
+    let mut theirs = PreservedFields::take(object, Version::V1Beta1);
+    let mut ours = PreservedFields::default();
     let namespace = object.get_mut("spec").and_then(Value::as_object_mut);
     let namespace = namespace.and_then(|it| it.remove("installNamespace"));
     let namespace = namespace.as_ref().and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -74,8 +74,8 @@ fn to_v1beta1(object: &mut Value) {
 }
 
 fn to_v1alpha1(object: &mut Value) {
-    let mut theirs = Kept::take(object, Version::V1Alpha1);
-    let mut ours = Kept::default();
+    let mut theirs = PreservedFields::take(object, Version::V1Alpha1);
+    let mut ours = PreservedFields::default();
     if let Some(namespace) = annotation(object, ADDON_INSTALL_NAMESPACE)
         .filter(|it| !it.is_empty())
         .map(str::to_owned)
