@@ -572,7 +572,7 @@ impl WorkAgent {
                     Err(error) => tries.errors.push(text_of(error)),
                 }
             }
-            Ok(Done::Told) => {}
+            Ok(Done::Told | ocm_reconcile::Done::Performed) => {}
             // A trace that cannot be made is told on the work: its name may be too long for the cluster.
             Err(error) if matches!(step, Step::Create { .. }) && error.code().is_some() => {
                 tries.blocked = Some(sentence(&error));
@@ -630,7 +630,7 @@ impl WorkAgent {
             Ok(Done::AlreadyExists) => {
                 tries.unsure.insert(key);
             }
-            Ok(Done::Told) => {}
+            Ok(Done::Told | ocm_reconcile::Done::Performed) => {}
             Err(error) => {
                 let code = error.code();
                 let message = sentence(&error);
