@@ -37,7 +37,7 @@ pub fn certificates(data: &[u8]) {
         pem(&der.unwrap_or_default()).into_bytes(),
     ] {
         let request = Value::from(BASE64_STANDARD.encode(request));
-        let _ = csr::Asked::read(&request);
+        let _ = csr::SigningRequest::read(&request);
         let object = json!({
             "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "a"},
             "spec": {

@@ -12,7 +12,7 @@ use fleet::{
     archive::{Archive, objects_of},
     data_dir::DataDir,
 };
-use kube_api::backup::{self, Objects};
+use kube_api::backup::{self, BackupObjects};
 use output::private_file;
 
 /// Make a data directory of what `drover backup` has written
@@ -102,7 +102,7 @@ fn private_dir(root: &Path, what: &str) -> std::io::Result<PathBuf> {
     Ok(dir)
 }
 
-fn build(dir: &Path, server: &str, objects: &Objects, archive: &Archive) -> Result<()> {
+fn build(dir: &Path, server: &str, objects: &BackupObjects, archive: &Archive) -> Result<()> {
     let keys = dir.join("pki");
     DirBuilder::new().recursive(true).mode(0o700).create(&keys)?;
     backup::write(dir, objects)?;
