@@ -1,6 +1,6 @@
 //! Which objects of a collection a request wants.
 
-use crate::{call::Call, convert, registry::Resource};
+use crate::{call::Call, convert, kinds, registry::Resource};
 use kube_store::{
     object::Object,
     selector::{FieldSelector, LabelSelector},
@@ -76,66 +76,12 @@ impl Selection {
     }
 }
 
-/// Fields that built-in kinds offer beyond name and namespace.
-fn builtin_fields(group: &str, id: &str) -> &'static [&'static str] {
-    match id {
-        "pods" => &[
-            // What it was called before it was a node.
-            "spec.host",
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        ],
-        "nodes" => &["spec.unschedulable"],
-        "namespaces" => &["status.phase"],
-        "secrets" => &["type"],
-        "services" => &["spec.clusterIP", "spec.type"],
-        "replicationcontrollers" => &["status.replicas"],
-        "jobs.batch" => &["status.successful"],
-        "certificatesigningrequests.certificates.k8s.io" => &["spec.signerName"],
-        // The same objects, in the words of each of their groups.
-        "events" if group.is_empty() => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        "events" => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        _ => &[],
-    }
-}
-
 fn known_field(call: &Call<'_>, field: &str) -> bool {
-    builtin_fields(&call.resource.group, call.id()).contains(&field)
-        || call.served().selectable.iter().any(|it| it == field)
+    kinds::of(call).selectable_fields().contains(&field) || call.served().selectable.iter().any(|it| it == field)
 }
 
 fn unknown_field(call: &Call<'_>, field: &str) -> Status {
-    let own_table = !call.resource.is_builtin() || !builtin_fields(&call.resource.group, call.id()).is_empty();
+    let own_table = !call.resource.is_builtin() || !kinds::of(call).selectable_fields().is_empty();
     Status::bad_request(if call.id().as_ref() == "jobs.batch" {
         format!("field label {field:?} not supported for Job")
     } else if own_table {

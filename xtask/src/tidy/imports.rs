@@ -213,7 +213,7 @@ mod tests {
             ("a/mod.rs", "mod b;\nfn f() { b::g() }\n"),
             ("a/b.rs", "use super::f;\n"),
         ];
-        assert_eq!(circles(&parent), [["a/b.rs", "a/mod.rs"]]);
+        assert_eq!(circles(&parent), [["a/mod.rs", "a/b.rs"]]);
     }
 
     #[test]

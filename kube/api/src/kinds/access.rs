@@ -1,4 +1,4 @@
-//! Roles, bindings and certificate signing requests.
+//! Roles and their bindings.
 
 use super::{
     defaults::{entry, items, set, text_of},
@@ -68,77 +68,6 @@ fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    let role = |key: &str| text(new, &format!("/roleRef/{key}"));
-    if role("apiGroup") != GROUP {
-        errors.push(FieldError::not_supported(
-            "roleRef.apiGroup",
-            &json!(role("apiGroup")),
-            &[GROUP],
-        ));
-    }
-    let kinds: &[&str] = if kind == "RoleBinding" {
-        &["Role", "ClusterRole"]
-    } else {
-        &["ClusterRole"]
-    };
-    if !kinds.contains(&role("kind")) {
-        errors.push(FieldError::not_supported("roleRef.kind", &json!(role("kind")), kinds));
-    }
-    if role("name").is_empty() {
-        errors.push(FieldError::required("roleRef.name", ""));
-    } else {
-        let found = path_segment_errors(role("name"));
-        errors.extend(
-            found
-                .iter()
-                .map(|it| FieldError::invalid("roleRef.name", &json!(role("name")), it)),
-        );
-    }
-    if let Some(old) = old
-        && old.get("roleRef") != new.get("roleRef")
-    {
-        // Go prints its struct with the names of the fields.
-        let shown = json!({"APIGroup": role("apiGroup"), "Kind": role("kind"), "Name": role("name")});
-        errors.push(FieldError::invalid("roleRef", &shown, "cannot change roleRef"));
-    }
-    for (at, subject) in list(new, "/subjects").iter().enumerate() {
-        let field = format!("subjects[{at}]");
-        let get = |key: &str| subject.get(key).and_then(Value::as_str).unwrap_or("");
-        if get("name").is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
-        }
-        let group = format!("{field}.apiGroup");
-        match get("kind") {
-            "ServiceAccount" => {
-                if !get("name").is_empty() {
-                    subdomain(get("name"), &format!("{field}.name"), errors);
-                }
-                if !get("apiGroup").is_empty() {
-                    errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[""]));
-                }
-                if kind == "ClusterRoleBinding" && get("namespace").is_empty() {
-                    errors.push(FieldError::required(format!("{field}.namespace"), ""));
-                }
-            }
-            "User" | "Group" => {
-                if get("apiGroup") != GROUP {
-                    errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[GROUP]));
-                }
-            }
-            other => {
-                let kinds = ["ServiceAccount", "User", "Group"];
-                errors.push(FieldError::not_supported(
-                    format!("{field}.kind"),
-                    &json!(other),
-                    &kinds,
-                ));
-            }
-        }
-    }
-}
-
 /// Role and ClusterRole.
 pub struct Roles {
     pub kind: &'static str,
@@ -175,7 +104,75 @@ impl Strategy for RoleBindings {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        binding(self.kind, new, old, errors);
+        let kind = self.kind;
+        const GROUP: &str = "rbac.authorization.k8s.io";
+        let role = |key: &str| text(new, &format!("/roleRef/{key}"));
+        if role("apiGroup") != GROUP {
+            errors.push(FieldError::not_supported(
+                "roleRef.apiGroup",
+                &json!(role("apiGroup")),
+                &[GROUP],
+            ));
+        }
+        let kinds: &[&str] = if kind == "RoleBinding" {
+            &["Role", "ClusterRole"]
+        } else {
+            &["ClusterRole"]
+        };
+        if !kinds.contains(&role("kind")) {
+            errors.push(FieldError::not_supported("roleRef.kind", &json!(role("kind")), kinds));
+        }
+        if role("name").is_empty() {
+            errors.push(FieldError::required("roleRef.name", ""));
+        } else {
+            let found = path_segment_errors(role("name"));
+            errors.extend(
+                found
+                    .iter()
+                    .map(|it| FieldError::invalid("roleRef.name", &json!(role("name")), it)),
+            );
+        }
+        if let Some(old) = old
+            && old.get("roleRef") != new.get("roleRef")
+        {
+            // Go prints its struct with the names of the fields.
+            let shown = json!({"APIGroup": role("apiGroup"), "Kind": role("kind"), "Name": role("name")});
+            errors.push(FieldError::invalid("roleRef", &shown, "cannot change roleRef"));
+        }
+        for (at, subject) in list(new, "/subjects").iter().enumerate() {
+            let field = format!("subjects[{at}]");
+            let get = |key: &str| subject.get(key).and_then(Value::as_str).unwrap_or("");
+            if get("name").is_empty() {
+                errors.push(FieldError::required(format!("{field}.name"), ""));
+            }
+            let group = format!("{field}.apiGroup");
+            match get("kind") {
+                "ServiceAccount" => {
+                    if !get("name").is_empty() {
+                        subdomain(get("name"), &format!("{field}.name"), errors);
+                    }
+                    if !get("apiGroup").is_empty() {
+                        errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[""]));
+                    }
+                    if kind == "ClusterRoleBinding" && get("namespace").is_empty() {
+                        errors.push(FieldError::required(format!("{field}.namespace"), ""));
+                    }
+                }
+                "User" | "Group" => {
+                    if get("apiGroup") != GROUP {
+                        errors.push(FieldError::not_supported(group, &json!(get("apiGroup")), &[GROUP]));
+                    }
+                }
+                other => {
+                    let kinds = ["ServiceAccount", "User", "Group"];
+                    errors.push(FieldError::not_supported(
+                        format!("{field}.kind"),
+                        &json!(other),
+                        &kinds,
+                    ));
+                }
+            }
+        }
     }
 
     fn check_allowed(&self, call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {

@@ -4,7 +4,7 @@ use super::{
     defaults::{entry, items, member, set},
     strategy::{Columns, Strategy},
     validation::{
-        fields::{FieldRule::*, FieldRules},
+        fields::{FAIL_OR_IGNORE, FieldRule::*, FieldRules, MATCHES, SCOPES},
         list, qualified_name,
         scheduling::label_selector,
         subdomain, text,
@@ -16,7 +16,6 @@ use crate::{
         policy,
     },
     call::Call,
-    kinds::fields::{FAIL_OR_IGNORE, MATCHES, SCOPES},
     table::cells,
 };
 use kube_store::{
@@ -29,18 +28,6 @@ use std::collections::HashSet;
 
 const CONDITIONS_MAX: usize = 64;
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
-
-fn webhooks(new: &Value, errors: &mut Vec<FieldError>) {
-    let mut names = HashSet::new();
-    for (at, it) in list(new, "/webhooks").iter().enumerate() {
-        let field = format!("webhooks[{at}]");
-        webhook(it, &field, errors);
-        let name = text(it, "/name");
-        if !names.insert(name) {
-            errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
-        }
-    }
-}
 
 fn webhook(webhook: &Value, field: &str, errors: &mut Vec<FieldError>) {
     let name = text(webhook, "/name");
@@ -314,108 +301,6 @@ impl<'a> Names<'a> {
     }
 }
 
-fn policy(new: &Value, errors: &mut Vec<FieldError>) {
-    let spec = &new["spec"];
-    if spec["paramKind"].is_object() {
-        param_kind(&spec["paramKind"], errors);
-    }
-    match spec.get("matchConstraints").filter(|it| !it.is_null()) {
-        None => errors.push(FieldError::required("spec.matchConstraints", "")),
-        Some(constraints) => {
-            resources(constraints, "spec.matchConstraints", errors);
-            if list(constraints, "/resourceRules").is_empty() {
-                errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
-            }
-        }
-    }
-    let mut expressions = Names::of(spec, policy::VARIABLES);
-    let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
-    let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
-    conditions(spec, "spec", &of_conditions.variables, errors);
-    for (at, variable) in list(spec, "/variables").iter().enumerate() {
-        let field = format!("spec.variables[{at}]");
-        let name = text(variable, "/name");
-        let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
-            && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-            && !safe_cel::RESERVED_WORDS.contains(&name);
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
-        } else if !is_name {
-            errors.push(FieldError::invalid(
-                format!("{field}.name"),
-                &json!(name),
-                "must be a valid CEL identifier",
-            ));
-        }
-        let place = format!("{field}.expression");
-        expressions.check(
-            &variable["expression"],
-            &place,
-            &[],
-            "expression is not specified",
-            errors,
-        );
-        expressions.declared.insert(name);
-        messages.declared.insert(name);
-    }
-    let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
-    if validations.is_empty() && audits.is_empty() {
-        let detail = "validations or auditAnnotations must contain at least one item";
-        errors.push(FieldError::required("spec.validations", detail));
-        errors.push(FieldError::required("spec.auditAnnotations", detail));
-    }
-    for (at, validation) in validations.iter().enumerate() {
-        let field = format!("spec.validations[{at}]");
-        let place = format!("{field}.expression");
-        let lacking = "expression is not specified";
-        expressions.check(&validation["expression"], &place, &["bool"], lacking, errors);
-        let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
-        for (key, given) in [("message", message), ("messageExpression", computed)] {
-            if !given.is_empty() && given.trim().is_empty() {
-                let detail = "must be non-empty if specified";
-                errors.push(FieldError::invalid(format!("{field}.{key}"), &json!(given), detail));
-            }
-        }
-        if !computed.trim().is_empty() {
-            let place = format!("{field}.messageExpression");
-            messages.check(&json!(computed), &place, &["string"], "", errors);
-        }
-        if message.trim().contains(['\n', '\r']) {
-            let detail = "must not contain line breaks";
-            errors.push(FieldError::invalid(format!("{field}.message"), &json!(message), detail));
-        }
-    }
-    if audits.len() > AUDIT_ANNOTATIONS_MAX {
-        // As Go prints its structs.
-        let shown: Value = audits
-            .iter()
-            .map(|it| json!({"Key": text(it, "/key"), "ValueExpression": text(it, "/valueExpression")}))
-            .collect();
-        let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
-        errors.push(FieldError::invalid("spec.auditAnnotations", &shown, detail));
-    }
-    let mut keys = HashSet::new();
-    for (at, audit) in audits.iter().enumerate() {
-        let field = format!("spec.auditAnnotations[{at}]");
-        let key = text(audit, "/key");
-        // As it would be written down.
-        let whole = format!("{}/{key}", text(new, "/metadata/name"));
-        qualified_name(&whole, &format!("{field}.key"), errors);
-        if !keys.insert(key) {
-            errors.push(FieldError::duplicate(format!("{field}.key"), &json!(key)));
-        }
-        let place = format!("{field}.valueExpression");
-        let lacking = "valueExpression is not specified";
-        expressions.check(
-            &audit["valueExpression"],
-            &place,
-            &["string", "null_type"],
-            lacking,
-            errors,
-        );
-    }
-}
-
 /// Errors of the kind of what a policy takes its parameters from.
 fn param_kind(given: &Value, errors: &mut Vec<FieldError>) {
     let (api_version, kind) = (text(given, "/apiVersion"), text(given, "/kind"));
@@ -481,40 +366,6 @@ fn resources(constraints: &Value, field: &str, errors: &mut Vec<FieldError>) {
             resource_names(it, &place, errors);
             rule(it, &place, errors);
         }
-    }
-}
-
-fn binding(new: &Value, errors: &mut Vec<FieldError>) {
-    const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
-    let spec = &new["spec"];
-    if text(spec, "/policyName").is_empty() {
-        errors.push(FieldError::required("spec.policyName", ""));
-    }
-    if spec["paramRef"].is_object() {
-        param_ref(&spec["paramRef"], errors);
-    }
-    if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
-        resources(resources_of, "spec.matchResources", errors);
-    }
-    let actions = list(spec, "/validationActions");
-    let mut seen = HashSet::new();
-    for (at, action) in actions.iter().enumerate() {
-        let field = format!("spec.validationActions[{at}]");
-        if !ACTIONS.iter().any(|it| action == it) {
-            errors.push(FieldError::not_supported(&field, action, &ACTIONS));
-        }
-        if !seen.insert(action) {
-            errors.push(FieldError::duplicate(field, action));
-        }
-    }
-    if actions.iter().any(|it| it == "Deny") && actions.iter().any(|it| it == "Warn") {
-        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
-                      headers serves no purpose)";
-        errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
-    }
-    if actions.is_empty() {
-        let detail = "at least one validation action is required";
-        errors.push(FieldError::required("spec.validationActions", detail));
     }
 }
 
@@ -588,7 +439,15 @@ impl Strategy for WebhookConfigurations {
     }
 
     fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        webhooks(new, errors);
+        let mut names = HashSet::new();
+        for (at, it) in list(new, "/webhooks").iter().enumerate() {
+            let field = format!("webhooks[{at}]");
+            webhook(it, &field, errors);
+            let name = text(it, "/name");
+            if !names.insert(name) {
+                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+            }
+        }
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
@@ -635,7 +494,105 @@ impl Strategy for AdmissionPolicies {
     }
 
     fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        policy(new, errors);
+        let spec = &new["spec"];
+        if spec["paramKind"].is_object() {
+            param_kind(&spec["paramKind"], errors);
+        }
+        match spec.get("matchConstraints").filter(|it| !it.is_null()) {
+            None => errors.push(FieldError::required("spec.matchConstraints", "")),
+            Some(constraints) => {
+                resources(constraints, "spec.matchConstraints", errors);
+                if list(constraints, "/resourceRules").is_empty() {
+                    errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
+                }
+            }
+        }
+        let mut expressions = Names::of(spec, policy::VARIABLES);
+        let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
+        let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
+        conditions(spec, "spec", &of_conditions.variables, errors);
+        for (at, variable) in list(spec, "/variables").iter().enumerate() {
+            let field = format!("spec.variables[{at}]");
+            let name = text(variable, "/name");
+            let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
+                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+                && !safe_cel::RESERVED_WORDS.contains(&name);
+            if name.is_empty() {
+                errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
+            } else if !is_name {
+                errors.push(FieldError::invalid(
+                    format!("{field}.name"),
+                    &json!(name),
+                    "must be a valid CEL identifier",
+                ));
+            }
+            let place = format!("{field}.expression");
+            expressions.check(
+                &variable["expression"],
+                &place,
+                &[],
+                "expression is not specified",
+                errors,
+            );
+            expressions.declared.insert(name);
+            messages.declared.insert(name);
+        }
+        let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
+        if validations.is_empty() && audits.is_empty() {
+            let detail = "validations or auditAnnotations must contain at least one item";
+            errors.push(FieldError::required("spec.validations", detail));
+            errors.push(FieldError::required("spec.auditAnnotations", detail));
+        }
+        for (at, validation) in validations.iter().enumerate() {
+            let field = format!("spec.validations[{at}]");
+            let place = format!("{field}.expression");
+            let lacking = "expression is not specified";
+            expressions.check(&validation["expression"], &place, &["bool"], lacking, errors);
+            let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
+            for (key, given) in [("message", message), ("messageExpression", computed)] {
+                if !given.is_empty() && given.trim().is_empty() {
+                    let detail = "must be non-empty if specified";
+                    errors.push(FieldError::invalid(format!("{field}.{key}"), &json!(given), detail));
+                }
+            }
+            if !computed.trim().is_empty() {
+                let place = format!("{field}.messageExpression");
+                messages.check(&json!(computed), &place, &["string"], "", errors);
+            }
+            if message.trim().contains(['\n', '\r']) {
+                let detail = "must not contain line breaks";
+                errors.push(FieldError::invalid(format!("{field}.message"), &json!(message), detail));
+            }
+        }
+        if audits.len() > AUDIT_ANNOTATIONS_MAX {
+            // As Go prints its structs.
+            let shown: Value = audits
+                .iter()
+                .map(|it| json!({"Key": text(it, "/key"), "ValueExpression": text(it, "/valueExpression")}))
+                .collect();
+            let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+            errors.push(FieldError::invalid("spec.auditAnnotations", &shown, detail));
+        }
+        let mut keys = HashSet::new();
+        for (at, audit) in audits.iter().enumerate() {
+            let field = format!("spec.auditAnnotations[{at}]");
+            let key = text(audit, "/key");
+            // As it would be written down.
+            let whole = format!("{}/{key}", text(new, "/metadata/name"));
+            qualified_name(&whole, &format!("{field}.key"), errors);
+            if !keys.insert(key) {
+                errors.push(FieldError::duplicate(format!("{field}.key"), &json!(key)));
+            }
+            let place = format!("{field}.valueExpression");
+            let lacking = "valueExpression is not specified";
+            expressions.check(
+                &audit["valueExpression"],
+                &place,
+                &["string", "null_type"],
+                lacking,
+                errors,
+            );
+        }
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
@@ -693,7 +650,37 @@ impl Strategy for AdmissionPolicyBindings {
     }
 
     fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        binding(new, errors);
+        const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+        let spec = &new["spec"];
+        if text(spec, "/policyName").is_empty() {
+            errors.push(FieldError::required("spec.policyName", ""));
+        }
+        if spec["paramRef"].is_object() {
+            param_ref(&spec["paramRef"], errors);
+        }
+        if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
+            resources(resources_of, "spec.matchResources", errors);
+        }
+        let actions = list(spec, "/validationActions");
+        let mut seen = HashSet::new();
+        for (at, action) in actions.iter().enumerate() {
+            let field = format!("spec.validationActions[{at}]");
+            if !ACTIONS.iter().any(|it| action == it) {
+                errors.push(FieldError::not_supported(&field, action, &ACTIONS));
+            }
+            if !seen.insert(action) {
+                errors.push(FieldError::duplicate(field, action));
+            }
+        }
+        if actions.iter().any(|it| it == "Deny") && actions.iter().any(|it| it == "Warn") {
+            let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
+                          headers serves no purpose)";
+            errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
+        }
+        if actions.is_empty() {
+            let detail = "at least one validation action is required";
+            errors.push(FieldError::required("spec.validationActions", detail));
+        }
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {

@@ -14,30 +14,6 @@ use crate::table::cells;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value};
 
-/// Errors of a PodDisruptionBudget.
-fn disruption_budget(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if changed(new, old, "/spec") {
-        let spec = &new["spec"];
-        let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
-        let policy = &spec["unhealthyPodEvictionPolicy"];
-        if !least.is_null() && !most.is_null() {
-            let shown = format!(
-                r#"{{"MinAvailable":{least},"Selector":{},"MaxUnavailable":{most},"UnhealthyPodEvictionPolicy":{policy}}}"#,
-                spec["selector"]
-            );
-            let detail = "minAvailable and maxUnavailable cannot be both set";
-            errors.push(invalid_shown("spec", &shown, detail));
-        }
-        for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-            int_or_percent(value, field, errors);
-            not_more_than_all(value, field, errors);
-        }
-        if changed(new, old, "/spec/selector") {
-            label_selector(&spec["selector"], "spec.selector", errors);
-        }
-    }
-}
-
 /// PodDisruptionBudget.
 pub struct DisruptionBudgets;
 
@@ -80,7 +56,26 @@ impl Strategy for DisruptionBudgets {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        disruption_budget(new, old, errors);
+        if changed(new, old, "/spec") {
+            let spec = &new["spec"];
+            let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
+            let policy = &spec["unhealthyPodEvictionPolicy"];
+            if !least.is_null() && !most.is_null() {
+                let shown = format!(
+                    r#"{{"MinAvailable":{least},"Selector":{},"MaxUnavailable":{most},"UnhealthyPodEvictionPolicy":{policy}}}"#,
+                    spec["selector"]
+                );
+                let detail = "minAvailable and maxUnavailable cannot be both set";
+                errors.push(invalid_shown("spec", &shown, detail));
+            }
+            for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
+                int_or_percent(value, field, errors);
+                not_more_than_all(value, field, errors);
+            }
+            if changed(new, old, "/spec/selector") {
+                label_selector(&spec["selector"], "spec.selector", errors);
+            }
+        }
     }
 }
 

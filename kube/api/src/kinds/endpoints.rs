@@ -16,36 +16,6 @@ use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
-fn endpoints(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    published::object(new, old, errors);
-    // What was stored once may stay.
-    if !changed(new, old, "/subsets") {
-        return;
-    }
-    for (at, subset) in list(new, "/subsets").iter().enumerate() {
-        for key in ["addresses", "notReadyAddresses"] {
-            for (number, it) in list(subset, &format!("/{key}")).iter().enumerate() {
-                let (given, field) = (text(it, "/ip"), format!("subsets[{at}].{key}[{number}].ip"));
-                address(given, &field, errors);
-                reachable_here(given, &field, errors);
-            }
-        }
-    }
-}
-
-fn slice(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    published::object(new, old, errors);
-    let kind = text(new, "/addressType");
-    if changed(new, old, "/endpoints") && ["IPv4", "IPv6"].contains(&kind) {
-        for (at, endpoint) in list(new, "/endpoints").iter().enumerate() {
-            for (number, given) in list(endpoint, "/addresses").iter().enumerate() {
-                let all = format!("endpoints[{at}].addresses");
-                slice_address(given.as_str().unwrap_or_default(), kind, &all, number, errors);
-            }
-        }
-    }
-}
-
 fn slice_address(given: &str, kind: &str, all: &str, at: usize, errors: &mut Vec<FieldError>) {
     let place = format!("{all}[{at}]");
     address(given, &place, errors);
@@ -74,7 +44,20 @@ impl Strategy for AllEndpoints {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        endpoints(new, old, errors);
+        published::object(new, old, errors);
+        // What was stored once may stay.
+        if !changed(new, old, "/subsets") {
+            return;
+        }
+        for (at, subset) in list(new, "/subsets").iter().enumerate() {
+            for key in ["addresses", "notReadyAddresses"] {
+                for (number, it) in list(subset, &format!("/{key}")).iter().enumerate() {
+                    let (given, field) = (text(it, "/ip"), format!("subsets[{at}].{key}[{number}].ip"));
+                    address(given, &field, errors);
+                    reachable_here(given, &field, errors);
+                }
+            }
+        }
     }
 }
 
@@ -101,7 +84,16 @@ impl Strategy for EndpointSlices {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        slice(new, old, errors);
+        published::object(new, old, errors);
+        let kind = text(new, "/addressType");
+        if changed(new, old, "/endpoints") && ["IPv4", "IPv6"].contains(&kind) {
+            for (at, endpoint) in list(new, "/endpoints").iter().enumerate() {
+                for (number, given) in list(endpoint, "/addresses").iter().enumerate() {
+                    let all = format!("endpoints[{at}].addresses");
+                    slice_address(given.as_str().unwrap_or_default(), kind, &all, number, errors);
+                }
+            }
+        }
     }
 
     // Their labels say which Service they are of.
@@ -183,8 +175,19 @@ mod tests {
             ),
         ];
         for (ip, want) in table {
-            assert_eq!(said_of(endpoints, &at(ip), None), want, "{ip}");
-            assert_eq!(said_of(endpoints, &at(ip), Some(&at(ip))), Vec::<String>::new());
+            assert_eq!(
+                said_of(|new, old, it| AllEndpoints.validate(new, old, it), &at(ip), None),
+                want,
+                "{ip}"
+            );
+            assert_eq!(
+                said_of(
+                    |new, old, it| AllEndpoints.validate(new, old, it),
+                    &at(ip),
+                    Some(&at(ip))
+                ),
+                Vec::<String>::new()
+            );
         }
     }
 
@@ -208,8 +211,15 @@ mod tests {
             ),
         ];
         for (new, want) in table {
-            assert_eq!(said_of(slice, &new, None), want, "{new}");
-            assert_eq!(said_of(slice, &new, Some(&new)), Vec::<String>::new());
+            assert_eq!(
+                said_of(|new, old, it| EndpointSlices.validate(new, old, it), &new, None),
+                want,
+                "{new}"
+            );
+            assert_eq!(
+                said_of(|new, old, it| EndpointSlices.validate(new, old, it), &new, Some(&new)),
+                Vec::<String>::new()
+            );
         }
     }
 }

@@ -18,31 +18,6 @@ struct Names {
     note: &'static str,
 }
 
-fn core(new: &Value, errors: &mut Vec<FieldError>) {
-    let names = Names {
-        involved: "involvedObject",
-        controller: "reportingComponent",
-        note: "message",
-    };
-    legacy(new, &names, errors);
-}
-
-fn event(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let names = Names {
-        involved: "regarding",
-        controller: "reportingController",
-        note: "note",
-    };
-    legacy(new, &names, errors);
-    if old.is_none_or(|it| it["series"] != new["series"]) {
-        series(new, errors);
-    }
-    match old {
-        None => create(new, errors),
-        Some(old) => update(new, old, errors),
-    }
-}
-
 /// Errors that an event of either group has. One of the newer kind is known by its time.
 fn legacy(new: &Value, names: &Names, errors: &mut Vec<FieldError>) {
     const LENGTH_MAX: usize = 128;
@@ -158,6 +133,22 @@ fn update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
 pub struct CoreEvents;
 
 impl Strategy for CoreEvents {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new(
             "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
@@ -176,7 +167,12 @@ impl Strategy for CoreEvents {
     }
 
     fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        core(new, errors);
+        let names = Names {
+            involved: "involvedObject",
+            controller: "reportingComponent",
+            note: "message",
+        };
+        legacy(new, &names, errors);
     }
 }
 
@@ -184,6 +180,21 @@ impl Strategy for CoreEvents {
 pub struct Events;
 
 impl Strategy for Events {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new(
             "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
@@ -200,7 +211,19 @@ impl Strategy for Events {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        event(new, old, errors);
+        let names = Names {
+            involved: "regarding",
+            controller: "reportingController",
+            note: "note",
+        };
+        legacy(new, &names, errors);
+        if old.is_none_or(|it| it["series"] != new["series"]) {
+            series(new, errors);
+        }
+        match old {
+            None => create(new, errors),
+            Some(old) => update(new, old, errors),
+        }
     }
 }
 
@@ -274,12 +297,12 @@ mod tests {
     fn an_event_with_a_time_says_who_did_what() {
         let about =
             |namespace: &str| json!({"metadata": {"namespace": "n"}, "involvedObject": {"namespace": namespace}});
-        assert!(said(|it| core(&about("n"), it)).is_empty());
+        assert!(said(|it| CoreEvents.validate(&about("n"), None, it)).is_empty());
         let want = ["involvedObject.namespace: Invalid value: \"m\": does not match event.namespace"];
-        assert_eq!(said(|it| core(&about("m"), it)), want);
+        assert_eq!(said(|it| CoreEvents.validate(&about("m"), None, it)), want);
         let mut new = about("m");
         new["eventTime"] = "2026-01-01T00:00:00.000000Z".into();
-        let said_of_new = said(|it| core(&new, it));
+        let said_of_new = said(|it| CoreEvents.validate(&new, None, it));
         let (last, first) = (said_of_new.len() - 3, "reportingComponent: Required value");
         assert_eq!(said_of_new[0], first);
         assert_eq!(
@@ -298,7 +321,7 @@ mod tests {
         ] {
             new[key] = value.into();
         }
-        assert!(said(|it| core(&new, it)).is_empty());
+        assert!(said(|it| CoreEvents.validate(&new, None, it)).is_empty());
     }
 
     #[test]
@@ -308,7 +331,7 @@ mod tests {
             "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "R", "action": "A",
             "reportingController": "ex.io/c", "reportingInstance": "i",
         });
-        assert!(said(|it| event(&good, None, it)).is_empty());
+        assert!(said(|it| Events.validate(&good, None, it)).is_empty());
         let with = |key: &str, value: Value| {
             let mut new = good.clone();
             new[key] = value;
@@ -318,13 +341,13 @@ mod tests {
             "series",
             json!({"count": 2, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}),
         );
-        assert!(said(|it| event(&series, Some(&good), it)).is_empty());
+        assert!(said(|it| Events.validate(&series, Some(&good), it)).is_empty());
         assert_eq!(
-            said(|it| event(&with("reason", json!("S")), Some(&good), it)),
+            said(|it| Events.validate(&with("reason", json!("S")), Some(&good), it)),
             ["reason: Invalid value: \"S\": field is immutable"]
         );
         assert_eq!(
-            said(|it| event(&with("deprecatedCount", json!(3)), None, it)),
+            said(|it| Events.validate(&with("deprecatedCount", json!(3)), None, it)),
             ["count: Invalid value: \"\": needs to be unset"]
         );
     }

@@ -19,41 +19,6 @@ use jiff::Timestamp;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 
-/// Errors of a Job.
-fn job(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if !changed(new, old, "/spec") {
-        return;
-    }
-    let spec = &new["spec"];
-    let is_own = spec["manualSelector"] != true;
-    if is_own && !spec["selector"].is_null() {
-        generated_selector(new, old, errors);
-    }
-    let keeps_template = !changed(new, old, "/spec/template");
-    job_spec(spec, keeps_template, "spec", errors);
-    if spec["selector"].is_null() {
-        errors.push(FieldError::required("spec.selector", ""));
-    }
-    let before = errors.len();
-    label_selector(&spec["selector"], "spec.selector", errors);
-    let labels = &spec["template"]["metadata"]["labels"];
-    if errors.len() == before && (spec["selector"].is_null() || !matches(&spec["selector"], labels)) {
-        errors.push(template_mismatch(new));
-    }
-    let completions = spec["completions"].as_i64().unwrap_or_default();
-    if is_indexed(spec) && completions > 0 {
-        let name = text(new, "/metadata/name");
-        let host = format!("{name}-{}", completions - 1);
-        if !kube_store::schema::metadata::label_errors(&host).is_empty() {
-            let detail = format!("will not able to create pod with invalid DNS label: {host}");
-            errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
-        }
-    }
-    if let Some(old) = old {
-        job_update(new, old, errors);
-    }
-}
-
 fn is_indexed(spec: &Value) -> bool {
     spec["completionMode"] == "Indexed"
 }
@@ -213,6 +178,10 @@ fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
 pub struct Jobs;
 
 impl Strategy for Jobs {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.successful"]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new(
             "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*",
@@ -260,7 +229,37 @@ impl Strategy for Jobs {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        job(new, old, errors);
+        if !changed(new, old, "/spec") {
+            return;
+        }
+        let spec = &new["spec"];
+        let is_own = spec["manualSelector"] != true;
+        if is_own && !spec["selector"].is_null() {
+            generated_selector(new, old, errors);
+        }
+        let keeps_template = !changed(new, old, "/spec/template");
+        job_spec(spec, keeps_template, "spec", errors);
+        if spec["selector"].is_null() {
+            errors.push(FieldError::required("spec.selector", ""));
+        }
+        let before = errors.len();
+        label_selector(&spec["selector"], "spec.selector", errors);
+        let labels = &spec["template"]["metadata"]["labels"];
+        if errors.len() == before && (spec["selector"].is_null() || !matches(&spec["selector"], labels)) {
+            errors.push(template_mismatch(new));
+        }
+        let completions = spec["completions"].as_i64().unwrap_or_default();
+        if is_indexed(spec) && completions > 0 {
+            let name = text(new, "/metadata/name");
+            let host = format!("{name}-{}", completions - 1);
+            if !kube_store::schema::metadata::label_errors(&host).is_empty() {
+                let detail = format!("will not able to create pod with invalid DNS label: {host}");
+                errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+            }
+        }
+        if let Some(old) = old {
+            job_update(new, old, errors);
+        }
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {

@@ -14,6 +14,10 @@ use serde_json::{Map, Value, json};
 pub struct Namespaces;
 
 impl Strategy for Namespaces {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.phase"]
+    }
+
     fn subresources(&self) -> &'static [Subresource] {
         &[Subresource {
             name: "finalize",
@@ -49,7 +53,14 @@ impl Strategy for Namespaces {
     }
 
     fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        namespace(new, errors);
+        for finalizer in list(new, "/spec/finalizers") {
+            let name = finalizer.as_str().unwrap_or("");
+            qualified_name(name, "spec.finalizers", errors);
+            if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+                let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
+            }
+        }
     }
 
     fn prepare_for_create(&self, call: &mut Call<'_>, value: &mut Value) -> Result<(), Status> {
@@ -127,17 +138,6 @@ fn label_namespace(call: &Call<'_>, value: &mut Value) {
 
 /// Finalizers of one word, which were there before names had to have a prefix.
 const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
-
-fn namespace(new: &Value, errors: &mut Vec<FieldError>) {
-    for finalizer in list(new, "/spec/finalizers") {
-        let name = finalizer.as_str().unwrap_or("");
-        qualified_name(name, "spec.finalizers", errors);
-        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid("spec.finalizers", finalizer, detail));
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -11,23 +11,6 @@ use kube_store::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-fn node(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // What was stored once may stay.
-    if changed(new, old, "/spec") {
-        taints(new, errors);
-    }
-    if changed(new, old, "/status") {
-        for key in ["capacity", "allocatable"] {
-            for (name, given) in new["status"][key].as_object().into_iter().flatten() {
-                amount(name, given, &format!("status.{key}.{name}"), errors);
-            }
-        }
-    }
-    if old.is_some() {
-        addresses(new, errors);
-    }
-}
-
 fn addresses(new: &Value, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
     for (at, address) in list(new, "/status/addresses").iter().enumerate() {
@@ -47,6 +30,10 @@ fn addresses(new: &Value, errors: &mut Vec<FieldError>) {
 pub struct Nodes;
 
 impl Strategy for Nodes {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.unschedulable"]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new(
             "Name|Status|Roles|Age|Version|Internal-IP*|External-IP*|OS-Image*|Kernel-Version*|Container-Runtime*",
@@ -72,7 +59,20 @@ impl Strategy for Nodes {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        node(new, old, errors);
+        // What was stored once may stay.
+        if changed(new, old, "/spec") {
+            taints(new, errors);
+        }
+        if changed(new, old, "/status") {
+            for key in ["capacity", "allocatable"] {
+                for (name, given) in new["status"][key].as_object().into_iter().flatten() {
+                    amount(name, given, &format!("status.{key}.{name}"), errors);
+                }
+            }
+        }
+        if old.is_some() {
+            addresses(new, errors);
+        }
     }
 
     fn prepare_for_create(&self, _call: &mut Call<'_>, value: &mut Value) -> Result<(), Status> {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_node_does_not_have_less_than_nothing() {
-        let said = |new: &Value, old| said_of(node, new, old);
+        let said = |new: &Value, old| said_of(|new, old, it| Nodes.validate(new, old, it), new, old);
         let of = |cpu: &str| json!({"status": {"capacity": {"cpu": cpu}}});
         assert!(said(&of("1500m"), None).is_empty());
         assert_eq!(

@@ -25,6 +25,22 @@ use serde_json::{Map, Value, json};
 pub struct Pods;
 
 impl Strategy for Pods {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            // What it was called before it was a node.
+            "spec.host",
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ]
+    }
+
     fn subresources(&self) -> &'static [Subresource] {
         &[
             Subresource {
@@ -63,7 +79,88 @@ impl Strategy for Pods {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        pod(new, old, errors);
+        // What was stored once may stay: its status is still to be written.
+        if old.is_none_or(|it| it["spec"] != new["spec"]) {
+            pod_spec(&new["spec"], "spec", errors);
+        }
+        let Some(old) = old else {
+            if !list(new, "/spec/ephemeralContainers").is_empty() {
+                errors.push(FieldError::forbidden(
+                    "spec.ephemeralContainers",
+                    "cannot be set on create",
+                ));
+            }
+            if !text(new, "/spec/nodeName").is_empty() && !list(new, "/spec/schedulingGates").is_empty() {
+                let detail = "cannot be set until all schedulingGates have been cleared";
+                errors.push(FieldError::forbidden("spec.nodeName", detail));
+            }
+            return;
+        };
+        let gated = !list(old, "/spec/schedulingGates").is_empty();
+        if gated {
+            gates::narrowed(&new["spec"], &old["spec"], errors);
+        }
+        // Images, deadlines and added tolerations may change; the rest of a pod may not.
+        let rest = |pod: &Value| {
+            let mut spec = pod["spec"].clone();
+            for list in ["containers", "initContainers"] {
+                for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    container.as_object_mut().map(|it| it.remove("image"));
+                }
+            }
+            if let Some(map) = spec.as_object_mut() {
+                for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
+                    map.remove(key);
+                }
+                if gated {
+                    gates::remove_changeable(map);
+                }
+                // A negative one, which was stored once, counts as 1 wherever it is read.
+                if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {
+                    *grace = grace.as_i64().map(|it| if it < 0 { 1 } else { it }).into();
+                }
+            }
+            spec
+        };
+        if rest(new) != rest(old) {
+            errors.push(FieldError::forbidden("spec", UNCHANGEABLE));
+        }
+        let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+        let refusal = match (deadline(old), deadline(new)) {
+            (Some(before), Some(now)) if before < now => Some("must be less than or equal to previous value"),
+            (Some(_), None) => Some("must not update from a positive integer to nil value"),
+            _ => None,
+        };
+        if let Some(detail) = refusal {
+            let value = json!(deadline(new));
+            errors.push(FieldError::invalid("spec.activeDeadlineSeconds", &value, detail));
+        }
+        // A toleration may come, and last longer or shorter; none may go.
+        let tolerations = |pod: &Value| -> Vec<Value> {
+            let mut all = list(pod, "/spec/tolerations").to_vec();
+            for one in all.iter_mut().filter_map(Value::as_object_mut) {
+                one.remove("tolerationSeconds");
+            }
+            all
+        };
+        let kept = tolerations(new);
+        if tolerations(old).iter().any(|it| !kept.contains(it)) {
+            errors.push(FieldError::forbidden(
+                "spec.tolerations",
+                "existing toleration can not be modified except its tolerationSeconds",
+            ));
+        }
+        let gates = list(old, "/spec/schedulingGates");
+        for (at, gate) in list(new, "/spec/schedulingGates").iter().enumerate() {
+            if !gates.iter().any(|it| it["name"] == gate["name"]) {
+                let name = text(gate, "/name");
+                let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+                errors.push(FieldError::forbidden(
+                    format!("spec.schedulingGates[{at}].name"),
+                    detail,
+                ));
+            }
+        }
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
@@ -146,91 +243,6 @@ impl Strategy for PodTemplates {
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
         if old.is_none() {
             warnings::pods::pod(&new["template"], "template.", warnings);
-        }
-    }
-}
-
-fn pod(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // What was stored once may stay: its status is still to be written.
-    if old.is_none_or(|it| it["spec"] != new["spec"]) {
-        pod_spec(&new["spec"], "spec", errors);
-    }
-    let Some(old) = old else {
-        if !list(new, "/spec/ephemeralContainers").is_empty() {
-            errors.push(FieldError::forbidden(
-                "spec.ephemeralContainers",
-                "cannot be set on create",
-            ));
-        }
-        if !text(new, "/spec/nodeName").is_empty() && !list(new, "/spec/schedulingGates").is_empty() {
-            let detail = "cannot be set until all schedulingGates have been cleared";
-            errors.push(FieldError::forbidden("spec.nodeName", detail));
-        }
-        return;
-    };
-    let gated = !list(old, "/spec/schedulingGates").is_empty();
-    if gated {
-        gates::narrowed(&new["spec"], &old["spec"], errors);
-    }
-    // Images, deadlines and added tolerations may change; the rest of a pod may not.
-    let rest = |pod: &Value| {
-        let mut spec = pod["spec"].clone();
-        for list in ["containers", "initContainers"] {
-            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                container.as_object_mut().map(|it| it.remove("image"));
-            }
-        }
-        if let Some(map) = spec.as_object_mut() {
-            for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeName"] {
-                map.remove(key);
-            }
-            if gated {
-                gates::remove_changeable(map);
-            }
-            // A negative one, which was stored once, counts as 1 wherever it is read.
-            if let Some(grace) = map.get_mut("terminationGracePeriodSeconds") {
-                *grace = grace.as_i64().map(|it| if it < 0 { 1 } else { it }).into();
-            }
-        }
-        spec
-    };
-    if rest(new) != rest(old) {
-        errors.push(FieldError::forbidden("spec", UNCHANGEABLE));
-    }
-    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
-    let refusal = match (deadline(old), deadline(new)) {
-        (Some(before), Some(now)) if before < now => Some("must be less than or equal to previous value"),
-        (Some(_), None) => Some("must not update from a positive integer to nil value"),
-        _ => None,
-    };
-    if let Some(detail) = refusal {
-        let value = json!(deadline(new));
-        errors.push(FieldError::invalid("spec.activeDeadlineSeconds", &value, detail));
-    }
-    // A toleration may come, and last longer or shorter; none may go.
-    let tolerations = |pod: &Value| -> Vec<Value> {
-        let mut all = list(pod, "/spec/tolerations").to_vec();
-        for one in all.iter_mut().filter_map(Value::as_object_mut) {
-            one.remove("tolerationSeconds");
-        }
-        all
-    };
-    let kept = tolerations(new);
-    if tolerations(old).iter().any(|it| !kept.contains(it)) {
-        errors.push(FieldError::forbidden(
-            "spec.tolerations",
-            "existing toleration can not be modified except its tolerationSeconds",
-        ));
-    }
-    let gates = list(old, "/spec/schedulingGates");
-    for (at, gate) in list(new, "/spec/schedulingGates").iter().enumerate() {
-        if !gates.iter().any(|it| it["name"] == gate["name"]) {
-            let name = text(gate, "/name");
-            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.push(FieldError::forbidden(
-                format!("spec.schedulingGates[{at}].name"),
-                detail,
-            ));
         }
     }
 }

@@ -2,24 +2,18 @@
 
 use super::{
     defaults::{entry, items, set, text_of},
+    service_addresses::{self, health_checked},
     strategy::{Columns, Strategy},
     validation::{
+        PROTOCOLS,
         addresses::{address, reachable},
         changed,
         containers::port_or_name,
-        fields::{FieldRule::*, FieldRules},
+        fields::{CLUSTER_OR_LOCAL, FieldRule::*, FieldRules},
         label, list, port_errors, subdomain, text,
     },
 };
-use crate::{
-    call::Call,
-    kinds::{
-        fields::CLUSTER_OR_LOCAL,
-        service_addresses::{self, health_checked},
-        validation::PROTOCOLS,
-    },
-    table::cells,
-};
+use crate::{call::Call, table::cells};
 use jiff::Timestamp;
 use kube_store::{
     schema::metadata::validate_labels,
@@ -27,54 +21,6 @@ use kube_store::{
 };
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, net::IpAddr};
-
-fn service(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let kind = text(new, "/spec/type");
-    if let Some(old) = old {
-        cluster_ips_stay(new, old, kind, errors);
-        let health = (health_checked(old), health_checked(new));
-        if health == (true, true) && old["spec"]["healthCheckNodePort"] != new["spec"]["healthCheckNodePort"] {
-            errors.push(FieldError::forbidden("spec.healthCheckNodePort", "field is immutable"));
-        }
-    }
-    let headless = is_headless(new);
-    if list(new, "/spec/ports").is_empty() && kind != "ExternalName" && !headless {
-        errors.push(FieldError::required("spec.ports", ""));
-    }
-    if headless && matches!(kind, "LoadBalancer" | "NodePort") {
-        let detail = format!("may not be set to 'None' for {kind} services");
-        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!("None"), detail));
-    }
-    if kind == "ExternalName" {
-        external_name(new, errors);
-    }
-    ports(new, errors);
-    if let Some(selector) = new.pointer("/spec/selector") {
-        errors.extend(validate_labels(selector, "spec.selector"));
-    }
-    if kind != "ExternalName" {
-        cluster_ips(new, old, errors);
-    }
-    let known = old.map(|it| list(it, "/spec/externalIPs")).unwrap_or_default();
-    for (at, given) in list(new, "/spec/externalIPs").iter().enumerate() {
-        let (shown, field) = (given.as_str().unwrap_or_default(), format!("spec.externalIPs[{at}]"));
-        if known.contains(given) {
-            continue;
-        }
-        let before = errors.len();
-        address(shown, &field, errors);
-        if errors.len() == before {
-            reachable(shown, &field, errors);
-        }
-    }
-    port_numbers(new, kind, errors);
-    // It would take the number from Services that have a use for it.
-    let health = &new["spec"]["healthCheckNodePort"];
-    if health.as_i64().is_some_and(|it| it != 0) && !health_checked(new) && changed(new, old, "/spec") {
-        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.push(FieldError::invalid("spec.healthCheckNodePort", health, detail));
-    }
-}
 
 /// Whether a Service has no address of its own.
 fn is_headless(service: &Value) -> bool {
@@ -253,6 +199,10 @@ fn cluster_ips_stay(new: &Value, old: &Value, kind: &str, errors: &mut Vec<Field
 pub struct Services;
 
 impl Strategy for Services {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.clusterIP", "spec.type"]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector*", row)
     }
@@ -344,7 +294,51 @@ impl Strategy for Services {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        service(new, old, errors);
+        let kind = text(new, "/spec/type");
+        if let Some(old) = old {
+            cluster_ips_stay(new, old, kind, errors);
+            let health = (health_checked(old), health_checked(new));
+            if health == (true, true) && old["spec"]["healthCheckNodePort"] != new["spec"]["healthCheckNodePort"] {
+                errors.push(FieldError::forbidden("spec.healthCheckNodePort", "field is immutable"));
+            }
+        }
+        let headless = is_headless(new);
+        if list(new, "/spec/ports").is_empty() && kind != "ExternalName" && !headless {
+            errors.push(FieldError::required("spec.ports", ""));
+        }
+        if headless && matches!(kind, "LoadBalancer" | "NodePort") {
+            let detail = format!("may not be set to 'None' for {kind} services");
+            errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!("None"), detail));
+        }
+        if kind == "ExternalName" {
+            external_name(new, errors);
+        }
+        ports(new, errors);
+        if let Some(selector) = new.pointer("/spec/selector") {
+            errors.extend(validate_labels(selector, "spec.selector"));
+        }
+        if kind != "ExternalName" {
+            cluster_ips(new, old, errors);
+        }
+        let known = old.map(|it| list(it, "/spec/externalIPs")).unwrap_or_default();
+        for (at, given) in list(new, "/spec/externalIPs").iter().enumerate() {
+            let (shown, field) = (given.as_str().unwrap_or_default(), format!("spec.externalIPs[{at}]"));
+            if known.contains(given) {
+                continue;
+            }
+            let before = errors.len();
+            address(shown, &field, errors);
+            if errors.len() == before {
+                reachable(shown, &field, errors);
+            }
+        }
+        port_numbers(new, kind, errors);
+        // It would take the number from Services that have a use for it.
+        let health = &new["spec"]["healthCheckNodePort"];
+        if health.as_i64().is_some_and(|it| it != 0) && !health_checked(new) && changed(new, old, "/spec") {
+            let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            errors.push(FieldError::invalid("spec.healthCheckNodePort", health, detail));
+        }
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {

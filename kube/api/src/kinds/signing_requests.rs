@@ -23,6 +23,10 @@ use std::collections::HashSet;
 pub struct SigningRequests;
 
 impl Strategy for SigningRequests {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.signerName"]
+    }
+
     fn subresources(&self) -> &'static [Subresource] {
         &[Subresource {
             name: "approval",
@@ -42,7 +46,66 @@ impl Strategy for SigningRequests {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        signing_request(new, old, errors);
+        // The request itself cannot change, so an update has nothing new to say about it.
+        if old.is_some() {
+            return;
+        }
+        let request = text(new, "/spec/request");
+        let pem = STANDARD.decode(request).unwrap_or_default();
+        let pem = String::from_utf8_lossy(&pem);
+        let reason = match (
+            pem.contains("-----BEGIN CERTIFICATE REQUEST-----"),
+            pem.contains("-----BEGIN "),
+        ) {
+            (true, _) => None,
+            (false, _) => Some("PEM block type must be CERTIFICATE REQUEST"),
+        };
+        if let Some(reason) = reason {
+            errors.push(FieldError::invalid("spec.request", &json!(request), reason));
+        }
+        let usages = list(new, "/spec/usages");
+        if usages.is_empty() {
+            errors.push(FieldError::required("spec.usages", ""));
+        }
+        let mut seen = HashSet::new();
+        for (at, usage) in usages.iter().enumerate() {
+            let name = usage.as_str().unwrap_or("");
+            let field = format!("spec.usages[{at}]");
+            if !USAGES.contains(&name) {
+                errors.push(FieldError::not_supported(field, usage, USAGES));
+            } else if !seen.insert(name) {
+                errors.push(FieldError::duplicate(field, usage));
+            }
+        }
+        let signer = text(new, "/spec/signerName");
+        if signer == "kubernetes.io/legacy-unknown" {
+            let detail = "the legacy signerName is not allowed via this API version";
+            errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
+        }
+        match signer.split_once('/') {
+            _ if signer.is_empty() => errors.push(FieldError::required("spec.signerName", "")),
+            None => {
+                let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+                errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
+            }
+            Some((domain, path)) => {
+                if !domain.contains('.') {
+                    let detail = "should be a domain with at least two segments separated by dots";
+                    errors.push(FieldError::invalid("spec.signerName", &json!(domain), detail));
+                }
+                if path.is_empty() {
+                    let detail = "validation regex: must be a valid path component";
+                    errors.push(FieldError::invalid("spec.signerName", &json!(path), detail));
+                }
+            }
+        }
+        if let Some(seconds) = new
+            .pointer("/spec/expirationSeconds")
+            .filter(|it| it.as_i64().is_some_and(|it| it < 600))
+        {
+            let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+            errors.push(FieldError::invalid("spec.expirationSeconds", seconds, detail));
+        }
     }
 
     fn prepare_for_create(&self, call: &mut Call<'_>, value: &mut Value) -> Result<(), Status> {
@@ -73,69 +136,6 @@ impl Strategy for SigningRequests {
 
 fn json_bytes(value: &Value) -> usize {
     serde_json::to_vec(value).map_or(0, |it| it.len())
-}
-
-fn signing_request(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // The request itself cannot change, so an update has nothing new to say about it.
-    if old.is_some() {
-        return;
-    }
-    let request = text(new, "/spec/request");
-    let pem = STANDARD.decode(request).unwrap_or_default();
-    let pem = String::from_utf8_lossy(&pem);
-    let reason = match (
-        pem.contains("-----BEGIN CERTIFICATE REQUEST-----"),
-        pem.contains("-----BEGIN "),
-    ) {
-        (true, _) => None,
-        (false, _) => Some("PEM block type must be CERTIFICATE REQUEST"),
-    };
-    if let Some(reason) = reason {
-        errors.push(FieldError::invalid("spec.request", &json!(request), reason));
-    }
-    let usages = list(new, "/spec/usages");
-    if usages.is_empty() {
-        errors.push(FieldError::required("spec.usages", ""));
-    }
-    let mut seen = HashSet::new();
-    for (at, usage) in usages.iter().enumerate() {
-        let name = usage.as_str().unwrap_or("");
-        let field = format!("spec.usages[{at}]");
-        if !USAGES.contains(&name) {
-            errors.push(FieldError::not_supported(field, usage, USAGES));
-        } else if !seen.insert(name) {
-            errors.push(FieldError::duplicate(field, usage));
-        }
-    }
-    let signer = text(new, "/spec/signerName");
-    if signer == "kubernetes.io/legacy-unknown" {
-        let detail = "the legacy signerName is not allowed via this API version";
-        errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
-    }
-    match signer.split_once('/') {
-        _ if signer.is_empty() => errors.push(FieldError::required("spec.signerName", "")),
-        None => {
-            let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-            errors.push(FieldError::invalid("spec.signerName", &json!(signer), detail));
-        }
-        Some((domain, path)) => {
-            if !domain.contains('.') {
-                let detail = "should be a domain with at least two segments separated by dots";
-                errors.push(FieldError::invalid("spec.signerName", &json!(domain), detail));
-            }
-            if path.is_empty() {
-                let detail = "validation regex: must be a valid path component";
-                errors.push(FieldError::invalid("spec.signerName", &json!(path), detail));
-            }
-        }
-    }
-    if let Some(seconds) = new
-        .pointer("/spec/expirationSeconds")
-        .filter(|it| it.as_i64().is_some_and(|it| it < 600))
-    {
-        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.push(FieldError::invalid("spec.expirationSeconds", seconds, detail));
-    }
 }
 
 fn row(it: &Value, now: Timestamp) -> Vec<Value> {

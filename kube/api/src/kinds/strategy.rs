@@ -29,6 +29,11 @@ pub trait Strategy: Sync {
         None
     }
 
+    /// Fields that field selectors may name beside name and namespace.
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Fills in defaults. The object is decoded; doing it again changes nothing.
     fn default(&self, _object: &mut Map<String, Value>) {}
 

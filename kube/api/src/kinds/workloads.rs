@@ -1,10 +1,10 @@
-//! Pods, and the kinds that make them.
+//! The kinds that make pods, but for Jobs.
 
 use super::{
     defaults::{self, entry, items, member, set, text_of},
     strategy::{Columns, Strategy},
     validation::{
-        self, changed,
+        changed,
         fields::{FieldRule::*, FieldRules},
         immutable, int_or_percent, invalid_shown, list, not_more_than_all,
         pods::template,
@@ -19,43 +19,6 @@ use jiff::Timestamp;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-
-fn deployment(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if !changed(new, old, "/spec") {
-        return;
-    }
-    if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
-        template(&new["spec"]["template"], "spec.template", errors);
-        lasting(new, "ReplicaSet", errors);
-    }
-    let strategy = &new["spec"]["strategy"];
-    let update = &strategy["rollingUpdate"];
-    match text(strategy, "/type") {
-        "Recreate" => {
-            if !update.is_null() {
-                let detail = "may not be specified when strategy `type` is 'Recreate'";
-                errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
-            }
-        }
-        "RollingUpdate" => rolling_deployment(update, errors),
-        other => errors.push(unknown_strategy(
-            "spec.strategy",
-            other,
-            &bounds_shown(update),
-            ["Recreate", "RollingUpdate"],
-        )),
-    }
-    let seconds = |key: &str| new["spec"][key].as_i64();
-    let deadline = seconds("progressDeadlineSeconds");
-    if deadline.is_some_and(|it| it <= seconds("minReadySeconds").unwrap_or_default()) {
-        let detail = "must be greater than minReadySeconds";
-        errors.push(FieldError::invalid(
-            "spec.progressDeadlineSeconds",
-            &json!(deadline),
-            detail,
-        ));
-    }
-}
 
 /// Pods that are made anew whenever they end have no time to end in.
 fn lasting(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
@@ -176,71 +139,6 @@ fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn replica_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if !changed(new, old, "/spec") {
-        return;
-    }
-    if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
-        template(&new["spec"]["template"], "spec.template", errors);
-        lasting(new, "ReplicaSet", errors);
-    }
-}
-
-fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if !changed(new, old, "/spec") {
-        return;
-    }
-    let given = &new["spec"]["selector"];
-    if given.is_null() {
-        // Upstream misses it only by what it selects: nothing.
-        errors.push(template_mismatch(new));
-    } else {
-        selector(new, "daemonset", errors);
-    }
-    if changed(new, old, "/spec/template") {
-        template(&new["spec"]["template"], "spec.template", errors);
-        lasting(new, "DaemonSet", errors);
-    }
-    rolling_daemon_set(new, errors);
-}
-
-fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
-    if !changed(new, old, "/spec") {
-        return;
-    }
-    let policy = text(new, "/spec/podManagementPolicy");
-    if !POLICIES.contains(&policy) {
-        let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
-        errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
-    }
-    rolling_stateful_set(new, errors);
-    let (claims, field) = (&new["spec"]["volumeClaimTemplates"], "spec.volumeClaimTemplates");
-    // What may not change is not checked again.
-    if old.is_none() {
-        published::member(
-            "io.k8s.api.apps.v1.StatefulSetSpec",
-            "volumeClaimTemplates",
-            claims,
-            field,
-            errors,
-        );
-    }
-    let readable = selector(new, "statefulset", errors);
-    if changed(new, old, "/spec/template") {
-        if readable {
-            template(&with_claims(new), "spec.template", errors);
-        }
-        lasting(new, "StatefulSet", errors);
-    }
-    const KEPT: [&str; 4] = ["serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector"];
-    if old.is_some_and(|old| KEPT.iter().any(|key| new["spec"].get(*key) != old["spec"].get(*key))) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
-                      'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.push(FieldError::forbidden("spec", detail));
-    }
-}
-
 /// The template of a StatefulSet with the volumes that its claims become, which its containers may mount, too; what its
 /// controller writes over is not looked at.
 fn with_claims(new: &Value) -> Value {
@@ -343,16 +241,44 @@ impl Strategy for Deployments {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        deployment(new, old, errors);
+        if !changed(new, old, "/spec") {
+            return;
+        }
+        if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
+            template(&new["spec"]["template"], "spec.template", errors);
+            lasting(new, "ReplicaSet", errors);
+        }
+        let strategy = &new["spec"]["strategy"];
+        let update = &strategy["rollingUpdate"];
+        match text(strategy, "/type") {
+            "Recreate" => {
+                if !update.is_null() {
+                    let detail = "may not be specified when strategy `type` is 'Recreate'";
+                    errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
+                }
+            }
+            "RollingUpdate" => rolling_deployment(update, errors),
+            other => errors.push(unknown_strategy(
+                "spec.strategy",
+                other,
+                &bounds_shown(update),
+                ["Recreate", "RollingUpdate"],
+            )),
+        }
+        let seconds = |key: &str| new["spec"][key].as_i64();
+        let deadline = seconds("progressDeadlineSeconds");
+        if deadline.is_some_and(|it| it <= seconds("minReadySeconds").unwrap_or_default()) {
+            let detail = "must be greater than minReadySeconds";
+            errors.push(FieldError::invalid(
+                "spec.progressDeadlineSeconds",
+                &json!(deadline),
+                detail,
+            ));
+        }
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
-        if validation::changed(new, old, "/spec") {
-            if old.is_none() {
-                warnings::name("Pod names and hostnames", new, warnings);
-            }
-            warnings::pods::pod(&new["spec"]["template"], "spec.template.", warnings);
-        }
+        warnings::template(true, new, old, warnings);
     }
 
     fn status_metadata(&self) -> &'static [&'static str] {
@@ -392,16 +318,17 @@ impl Strategy for ReplicaSets {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        replica_set(new, old, errors);
+        if !changed(new, old, "/spec") {
+            return;
+        }
+        if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
+            template(&new["spec"]["template"], "spec.template", errors);
+            lasting(new, "ReplicaSet", errors);
+        }
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
-        if validation::changed(new, old, "/spec") {
-            if old.is_none() {
-                warnings::name("Pod names and hostnames", new, warnings);
-            }
-            warnings::pods::pod(&new["spec"]["template"], "spec.template.", warnings);
-        }
+        warnings::template(true, new, old, warnings);
     }
 }
 
@@ -409,6 +336,10 @@ impl Strategy for ReplicaSets {
 pub struct ReplicationControllers;
 
 impl Strategy for ReplicationControllers {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.replicas"]
+    }
+
     fn columns(&self) -> Columns {
         Columns::new(
             "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
@@ -437,12 +368,7 @@ impl Strategy for ReplicationControllers {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
-        if validation::changed(new, old, "/spec") {
-            if old.is_none() {
-                warnings::name("Pod names and hostnames", new, warnings);
-            }
-            warnings::pods::pod(&new["spec"]["template"], "spec.template.", warnings);
-        }
+        warnings::template(true, new, old, warnings);
     }
 }
 
@@ -493,13 +419,25 @@ impl Strategy for DaemonSets {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        daemon_set(new, old, errors);
+        if !changed(new, old, "/spec") {
+            return;
+        }
+        let given = &new["spec"]["selector"];
+        if given.is_null() {
+            // Upstream misses it only by what it selects: nothing.
+            errors.push(template_mismatch(new));
+        } else {
+            selector(new, "daemonset", errors);
+        }
+        if changed(new, old, "/spec/template") {
+            template(&new["spec"]["template"], "spec.template", errors);
+            lasting(new, "DaemonSet", errors);
+        }
+        rolling_daemon_set(new, errors);
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
-        if validation::changed(new, old, "/spec") {
-            warnings::pods::pod(&new["spec"]["template"], "spec.template.", warnings);
-        }
+        warnings::template(false, new, old, warnings);
     }
 }
 
@@ -556,13 +494,44 @@ impl Strategy for StatefulSets {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        stateful_set(new, old, errors);
+        const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
+        if !changed(new, old, "/spec") {
+            return;
+        }
+        let policy = text(new, "/spec/podManagementPolicy");
+        if !POLICIES.contains(&policy) {
+            let detail = format!("must be '{}' or '{}'", POLICIES[0], POLICIES[1]);
+            errors.push(FieldError::invalid("spec.podManagementPolicy", &json!(policy), detail));
+        }
+        rolling_stateful_set(new, errors);
+        let (claims, field) = (&new["spec"]["volumeClaimTemplates"], "spec.volumeClaimTemplates");
+        // What may not change is not checked again.
+        if old.is_none() {
+            published::member(
+                "io.k8s.api.apps.v1.StatefulSetSpec",
+                "volumeClaimTemplates",
+                claims,
+                field,
+                errors,
+            );
+        }
+        let readable = selector(new, "statefulset", errors);
+        if changed(new, old, "/spec/template") {
+            if readable {
+                template(&with_claims(new), "spec.template", errors);
+            }
+            lasting(new, "StatefulSet", errors);
+        }
+        const KEPT: [&str; 4] = ["serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector"];
+        if old.is_some_and(|old| KEPT.iter().any(|key| new["spec"].get(*key) != old["spec"].get(*key))) {
+            let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
+                          'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+            errors.push(FieldError::forbidden("spec", detail));
+        }
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
-        if validation::changed(new, old, "/spec") {
-            warnings::pods::pod(&new["spec"]["template"], "spec.template.", warnings);
-        }
+        warnings::template(false, new, old, warnings);
         if new["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|it| it < 0) {
             warnings.push(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -589,16 +558,12 @@ impl Strategy for ControllerRevisions {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        controller_revision(new, old, errors);
-    }
-}
-
-fn controller_revision(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    match &new["data"] {
-        _ if old.is_some() => immutable(new, old, "/data", "data", errors),
-        Value::Object(_) => {}
-        Value::Null => errors.push(FieldError::required("data", "data is mandatory")),
-        _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+        match &new["data"] {
+            _ if old.is_some() => immutable(new, old, "/data", "data", errors),
+            Value::Object(_) => {}
+            Value::Null => errors.push(FieldError::required("data", "data is mandatory")),
+            _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+        }
     }
 }
 

@@ -7,6 +7,12 @@ fn built_in(group: &str, resource: &str) -> Printer {
     found.expect("a built-in resource").versions[0].printer.clone()
 }
 
+/// What is to be printed of what: `cases.json`.
+fn cases<T: serde::de::DeserializeOwned>(of: &str) -> T {
+    let mut all: Value = serde_json::from_str(include_str!("cases.json")).expect("cases");
+    serde_json::from_value(all[of].take()).expect("cases of this form")
+}
+
 fn now() -> Timestamp {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
@@ -33,170 +39,10 @@ fn the_age_of_what_has_no_time_is_said_so() {
 #[test]
 fn built_in_kinds_print_what_kubernetes_prints() {
     let meta = json!({"name": "a", "namespace": "n", "creationTimestamp": "2026-11-21T11:55:00Z"});
-    let pod_template = json!({"spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}});
-    let selector = json!({"matchLabels": {"app": "a"}});
-    let table = [
-        (
-            "",
-            "configmaps",
-            json!({"data": {"a": "", "b": ""}, "binaryData": {"c": ""}}),
-            json!(["a", 3, "5m"]),
-        ),
-        (
-            "",
-            "secrets",
-            json!({"type": "Opaque", "data": {"a": ""}}),
-            json!(["a", "Opaque", 1, "5m"]),
-        ),
-        ("", "serviceaccounts", json!({}), json!(["a", "5m"])),
-        (
-            "",
-            "namespaces",
-            json!({"status": {"phase": "Active"}}),
-            json!(["a", "Active", "5m"]),
-        ),
-        (
-            "",
-            "nodes",
-            json!({"spec": {"unschedulable": true}, "status": {"conditions": [{"type": "Ready", "status": "True"}],
-                "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "nodeInfo": {"kubeletVersion": "v1.36.0"}}}),
-            json!([
-                "a",
-                "Ready,SchedulingDisabled",
-                "<none>",
-                "5m",
-                "v1.36.0",
-                "10.0.0.1",
-                "<none>",
-                "<unknown>",
-                "<unknown>",
-                "<unknown>"
-            ]),
-        ),
-        (
-            "",
-            "services",
-            json!({"spec": {"type": "ClusterIP", "clusterIPs": ["10.0.0.1"], "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]}}),
-            json!([
-                "a",
-                "ClusterIP",
-                "10.0.0.1",
-                "<none>",
-                "80/TCP,53:30053/UDP",
-                "5m",
-                "<none>"
-            ]),
-        ),
-        (
-            "",
-            "services",
-            json!({"spec": {"type": "LoadBalancer", "clusterIP": "None", "selector": {"b": "2", "a": "1"}}}),
-            json!(["a", "LoadBalancer", "None", "<pending>", "<none>", "5m", "a=1,b=2"]),
-        ),
-        (
-            "apps",
-            "deployments",
-            json!({"spec": {"replicas": 3, "selector": selector, "template": pod_template}, "status": {"readyReplicas": 1, "updatedReplicas": 2}}),
-            json!(["a", "1/3", 2, 0, "5m", "c,d", "i,j", "app=a"]),
-        ),
-        (
-            "apps",
-            "replicasets",
-            json!({"spec": {"replicas": 2, "selector": selector, "template": pod_template}, "status": {"replicas": 1}}),
-            json!(["a", 2, 1, 0, "5m", "c,d", "i,j", "app=a"]),
-        ),
-        (
-            "apps",
-            "statefulsets",
-            json!({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}),
-            json!(["a", "2/2", "5m", "", ""]),
-        ),
-        (
-            "batch",
-            "jobs",
-            json!({"spec": {"completions": 2}, "status": {"succeeded": 1, "startTime": "2026-11-21T11:58:00Z"}}),
-            json!(["a", "Running", "1/2", "2m", "5m", "", "", "<none>"]),
-        ),
-        (
-            "batch",
-            "cronjobs",
-            json!({"spec": {"schedule": "* * * * *", "suspend": false}, "status": {"active": [{}]}}),
-            json!(["a", "* * * * *", "<none>", "False", 1, "<none>", "5m", "", "", "<none>"]),
-        ),
-        (
-            "certificates.k8s.io",
-            "certificatesigningrequests",
-            json!({"spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600}, "status": {"conditions": [{"type": "Approved"}], "certificate": "x"}}),
-            json!(["a", "5m", "s", "u", "60m", "Approved,Issued"]),
-        ),
-        (
-            "certificates.k8s.io",
-            "certificatesigningrequests",
-            json!({}),
-            json!(["a", "5m", "<none>", "", "<none>", "Pending"]),
-        ),
-        (
-            "coordination.k8s.io",
-            "leases",
-            json!({"spec": {"holderIdentity": "h"}}),
-            json!(["a", "h", "5m"]),
-        ),
-        (
-            "rbac.authorization.k8s.io",
-            "clusterrolebindings",
-            json!({"roleRef": {"kind": "ClusterRole", "name": "admin"}, "subjects": [
-                {"kind": "User", "name": "u"}, {"kind": "User", "name": "v"}, {"kind": "Group", "name": "g"}, {"kind": "ServiceAccount", "namespace": "n", "name": "s"},
-            ]}),
-            json!(["a", "ClusterRole/admin", "5m", "u, v", "g", "n/s"]),
-        ),
-        (
-            "rbac.authorization.k8s.io",
-            "clusterroles",
-            json!({}),
-            json!(["a", "2026-11-21T11:55:00Z"]),
-        ),
-        (
-            "",
-            "events",
-            json!({"involvedObject": {"kind": "Pod", "name": "p"}, "type": "Normal", "reason": "R", "message": " m\n", "count": 0,
-                "firstTimestamp": "2026-11-21T11:00:00Z", "lastTimestamp": "2026-11-21T11:59:00Z", "source": {"component": "c", "host": "h"}}),
-            json!(["60s", "Normal", "R", "pod/p", "", "c, h", "m", "60m", 1, "a"]),
-        ),
-        (
-            "events.k8s.io",
-            "events",
-            json!({"regarding": {"kind": "Pod", "name": "p"}, "type": "Normal", "reason": "R", "note": "m", "eventTime": "2026-11-21T11:59:00.000000Z",
-                "reportingController": "c", "series": {"count": 7, "lastObservedTime": "2026-11-21T11:59:50.000000Z"}}),
-            json!(["10s", "Normal", "R", "pod/p", "", "c", "m", "60s", 7, "a"]),
-        ),
-        (
-            "networking.k8s.io",
-            "ingresses",
-            json!({"spec": {"rules": [{"host": "x"}], "tls": [{}]}}),
-            json!(["a", "<none>", "x", "", "80, 443", "5m"]),
-        ),
-        (
-            "policy",
-            "poddisruptionbudgets",
-            json!({"spec": {"minAvailable": "50%"}}),
-            json!(["a", "50%", "N/A", 0, "5m"]),
-        ),
-        (
-            "admissionregistration.k8s.io",
-            "validatingwebhookconfigurations",
-            json!({"webhooks": [{}, {}]}),
-            json!(["a", 2, "5m"]),
-        ),
-        (
-            "apiregistration.k8s.io",
-            "apiservices",
-            json!({"status": {"conditions": [{"type": "Available", "status": "True"}]}}),
-            json!(["a", "Local", "True", "5m"]),
-        ),
-    ];
-    for (group, resource, mut object, expected) in table {
+    let cases: Vec<(String, String, Value, Value)> = cases("cells");
+    for (group, resource, mut object, expected) in cases {
         object["metadata"] = meta.clone();
-        let printer = built_in(group, resource);
+        let printer = built_in(&group, &resource);
         assert_eq!(
             Value::from(printer.cells(&object, now())),
             expected,
@@ -233,149 +79,23 @@ fn every_built_in_kind_has_a_cell_for_each_column_even_when_the_object_is_empty(
 
 #[test]
 fn columns_have_the_types_and_priorities_of_kubernetes() {
-    let table = [
-        ("", "configmaps", vec!["Name", "Data", "Age"]),
-        (
-            "apps",
-            "deployments",
-            vec![
-                "Name",
-                "Ready",
-                "Up-to-date",
-                "Available",
-                "Age",
-                "Containers*",
-                "Images*",
-                "Selector*",
-            ],
-        ),
-        (
-            "apps",
-            "replicasets",
-            vec![
-                "Name",
-                "Desired:integer",
-                "Current:integer",
-                "Ready:integer",
-                "Age",
-                "Containers*",
-                "Images*",
-                "Selector*",
-            ],
-        ),
-        (
-            "",
-            "services",
-            vec![
-                "Name",
-                "Type",
-                "Cluster-IP",
-                "External-IP",
-                "Port(s)",
-                "Age",
-                "Selector*",
-            ],
-        ),
-        (
-            "apiextensions.k8s.io",
-            "customresourcedefinitions",
-            vec!["Name", "Created At:date"],
-        ),
-        (
-            "",
-            "events",
-            vec![
-                "Last Seen",
-                "Type",
-                "Reason",
-                "Object",
-                "Subobject*",
-                "Source*",
-                "Message",
-                "First Seen*",
-                "Count*",
-                "Name*",
-            ],
-        ),
-    ];
-    for (group, resource, expected) in table {
-        assert_eq!(headings(&built_in(group, resource)), expected, "{group}/{resource}");
+    let cases: Vec<(String, String, Vec<String>)> = cases("columns");
+    for (group, resource, expected) in cases {
+        assert_eq!(headings(&built_in(&group, &resource)), expected, "{group}/{resource}");
     }
     assert_eq!(built_in("", "secrets").columns()[0].format, "name");
 }
 
 #[test]
 fn a_pod_is_told_in_one_word() {
-    let running = json!({"state": {"running": {}}, "ready": true, "restartCount": 0});
-    let crashing = json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 4,
-        "lastState": {"terminated": {"finishedAt": "2026-11-21T11:58:00Z"}}});
-    let done = json!({"state": {"terminated": {"reason": "Completed", "exitCode": 0}}});
-    let killed = json!({"state": {"terminated": {"signal": 9}}});
-    let two = json!({"containers": [{"name": "c"}, {"name": "d"}]});
-    let table = [
-        (two.clone(), json!({"phase": "Pending"}), false, ("0/2", "Pending", "0")),
-        (
-            two.clone(),
-            json!({"phase": "Running", "containerStatuses": [running, running]}),
-            false,
-            ("2/2", "Running", "0"),
-        ),
-        (
-            two.clone(),
-            json!({"phase": "Running", "containerStatuses": [crashing, running]}),
-            false,
-            ("1/2", "CrashLoopBackOff", "4 (2m ago)"),
-        ),
-        (
-            two.clone(),
-            json!({"phase": "Running", "containerStatuses": [done, running]}),
-            false,
-            ("1/2", "NotReady", "0"),
-        ),
-        (
-            two.clone(),
-            json!({"phase": "Succeeded", "containerStatuses": [done, done]}),
-            false,
-            ("0/2", "Completed", "0"),
-        ),
-        (
-            two.clone(),
-            json!({"phase": "Failed", "containerStatuses": [killed]}),
-            false,
-            ("0/2", "Signal:9", "0"),
-        ),
-        (
-            two.clone(),
-            json!({"phase": "Running", "containerStatuses": [running, running]}),
-            true,
-            ("2/2", "Terminating", "0"),
-        ),
-        (
-            two,
-            json!({"phase": "Failed", "reason": "Evicted"}),
-            false,
-            ("0/2", "Evicted", "0"),
-        ),
-        (
-            json!({"containers": [{"name": "c"}], "initContainers": [{"name": "i"}, {"name": "j"}]}),
-            json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"terminated": {"exitCode": 0}}}, {"name": "j", "state": {"running": {}}}]}),
-            false,
-            ("0/1", "Init:1/2", "0"),
-        ),
-        (
-            json!({"containers": [{"name": "c"}], "initContainers": [{"name": "i", "restartPolicy": "Always"}]}),
-            json!({"phase": "Running", "initContainerStatuses": [{"name": "i", "started": true, "ready": true, "state": {"running": {}}}], "containerStatuses": [running]}),
-            false,
-            ("2/2", "Running", "0"),
-        ),
-    ];
-    for (spec, status, deleting, (ready, state, restarts)) in table {
+    let cases: Vec<(Value, Value, bool, [Value; 3])> = cases("pods");
+    for (spec, status, deleting, expected) in cases {
         let mut object = json!({"metadata": {"name": "p"}, "spec": spec, "status": status});
         if deleting {
             object["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         }
         let cells = built_in("", "pods").cells(&object, now());
-        assert_eq!(cells[1..4], [json!(ready), json!(state), json!(restarts)], "{object}");
+        assert_eq!(cells[1..4], expected, "{object}");
     }
 }
 

@@ -4,7 +4,7 @@
 mod paths;
 pub mod pods;
 
-use super::validation::{list, text};
+use super::validation::{changed, list, text};
 use kube_store::schema::{metadata::label_errors, quantity};
 use serde_json::Value;
 
@@ -66,4 +66,16 @@ pub fn fraction_of_bytes(amount: &Value, field: &str, warnings: &mut Vec<String>
             "{field}: fractional byte value {text:?} is invalid, must be an integer"
         ));
     }
+}
+
+/// Of the template of a kind that makes pods, when it has changed: its name becomes a part of theirs where they are named after
+/// it (`names_pods`).
+pub fn template(names_pods: bool, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+    if !changed(new, old, "/spec") {
+        return;
+    }
+    if names_pods && old.is_none() {
+        name("Pod names and hostnames", new, warnings);
+    }
+    pods::pod(&new["spec"]["template"], "spec.template.", warnings);
 }
