@@ -31,7 +31,7 @@ pub enum TemplateError {
 }
 
 /// Tells the time.
-pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+pub type TemplateClock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 /// Fills a buffer with random bytes.
 pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
@@ -41,12 +41,12 @@ pub(crate) struct Settings {
     pub missing_key: MissingKey,
     pub left: String,
     pub right: String,
-    pub clock: Clock,
+    pub clock: TemplateClock,
     pub random: Random,
     /// Whether messages and results follow Helm's engine: no `<no value>`, failures marked.
     pub helm: bool,
     /// Answers `lookup`.
-    pub lookup: Option<crate::helm::Lookup>,
+    pub lookup: Option<crate::helm::ObjectLookup>,
     /// How much work one run may be.
     pub work_max: u64,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Error,
     Bool,
     Char,
@@ -40,9 +40,9 @@ pub(crate) enum Kind {
     With,
 }
 
-impl Kind {
+impl TokenKind {
     fn is_keyword(self) -> bool {
-        use Kind::*;
+        use TokenKind::*;
         matches!(
             self,
             Block | Break | Continue | Dot | Define | Else | End | If | Nil | Range | Template | With
@@ -52,7 +52,7 @@ impl Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Where in the text the item starts, in bytes.
     pub pos: usize,
     pub text: String,
@@ -63,8 +63,8 @@ impl Item {
     /// As Go shows an item in a message.
     pub fn show(&self) -> String {
         match self.kind {
-            Kind::Eof => "EOF".to_owned(),
-            Kind::Error => self.text.clone(),
+            TokenKind::Eof => "EOF".to_owned(),
+            TokenKind::Error => self.text.clone(),
             kind if kind.is_keyword() => format!("<{}>", self.text),
             _ if self.text.len() > 10 => {
                 let bytes = self.text.as_bytes();
@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
         while self.ready.is_empty() {
             if self.failed {
                 return Item {
-                    kind: Kind::Eof,
+                    kind: TokenKind::Eof,
                     pos: self.start,
                     text: "EOF".to_owned(),
                     line: self.start_line,
@@ -161,7 +161,7 @@ impl<'a> Lexer<'a> {
         Some(it)
     }
 
-    fn emit(&mut self, kind: Kind) {
+    fn emit(&mut self, kind: TokenKind) {
         let text = self.input[self.start..self.pos].to_owned();
         self.ready.push_back(Item {
             kind,
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
 
     fn fail(&mut self, message: String) {
         self.ready.push_back(Item {
-            kind: Kind::Error,
+            kind: TokenKind::Error,
             pos: self.start,
             text: message,
             line: self.start_line,
@@ -197,10 +197,10 @@ impl<'a> Lexer<'a> {
         let Some(at) = self.rest().find(self.left) else {
             self.advance(self.input.len());
             if self.pos > self.start {
-                self.emit(Kind::Text);
+                self.emit(TokenKind::Text);
             }
             if self.ready.is_empty() {
-                self.emit(Kind::Eof);
+                self.emit(TokenKind::Eof);
             }
             return;
         };
@@ -212,7 +212,7 @@ impl<'a> Lexer<'a> {
             }
             self.advance(text_end);
             if self.pos > self.start {
-                self.emit(Kind::Text);
+                self.emit(TokenKind::Text);
             }
             self.advance(end);
             self.ignore();
@@ -228,7 +228,7 @@ impl<'a> Lexer<'a> {
             self.ignore();
             return self.comment();
         }
-        self.emit(Kind::LeftDelim);
+        self.emit(TokenKind::LeftDelim);
         self.inside = true;
         self.advance(self.pos + marker);
         self.ignore();
@@ -271,7 +271,7 @@ impl<'a> Lexer<'a> {
             self.ignore();
         }
         self.pos += self.right.len();
-        self.emit(Kind::RightDelim);
+        self.emit(TokenKind::RightDelim);
         if trim {
             let trimmed = self.rest().trim_start_matches(SPACES);
             self.advance(self.input.len() - trimmed.len());
@@ -292,35 +292,35 @@ impl<'a> Lexer<'a> {
         };
         match it {
             it if is_space(it) => self.space(),
-            '=' => self.emit(Kind::Assign),
+            '=' => self.emit(TokenKind::Assign),
             ':' => {
                 if self.bump() != Some('=') {
                     return self.fail("expected :=".to_owned());
                 }
-                self.emit(Kind::Declare);
+                self.emit(TokenKind::Declare);
             }
-            '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '|' => self.emit(TokenKind::Pipe),
+            '"' => self.quoted('"', TokenKind::String, "unterminated quoted string"),
+            '\'' => self.quoted('\'', TokenKind::CharConstant, "unterminated character constant"),
             '`' => self.raw_quoted(),
-            '$' => self.field_or_variable(Kind::Variable),
+            '$' => self.field_or_variable(TokenKind::Variable),
             '.' if !self.rest().is_empty() && !self.rest().starts_with(|it: char| it.is_ascii_digit()) => {
-                self.field_or_variable(Kind::Field);
+                self.field_or_variable(TokenKind::Field);
             }
             '.' | '+' | '-' | '0'..='9' => self.number(),
             it if is_alphanumeric(it) => self.identifier(),
             '(' => {
                 self.parens += 1;
-                self.emit(Kind::LeftParen);
+                self.emit(TokenKind::LeftParen);
             }
             ')' => {
                 if self.parens == 0 {
                     return self.fail("unexpected right paren".to_owned());
                 }
                 self.parens -= 1;
-                self.emit(Kind::RightParen);
+                self.emit(TokenKind::RightParen);
             }
-            it if it.is_ascii() && !it.is_ascii_control() => self.emit(Kind::Char),
+            it if it.is_ascii() && !it.is_ascii_control() => self.emit(TokenKind::Char),
             it => self.fail(format!("unrecognized character in action: {}", unicode(it))),
         }
     }
@@ -340,7 +340,7 @@ impl<'a> Lexer<'a> {
                 return self.right_delim(true);
             }
         }
-        self.emit(Kind::Space);
+        self.emit(TokenKind::Space);
     }
 
     fn at_terminator(&self) -> bool {
@@ -358,26 +358,26 @@ impl<'a> Lexer<'a> {
             return self.bad_character();
         }
         let kind = match &self.input[self.start..self.pos] {
-            "block" => Kind::Block,
-            "break" => Kind::Break,
-            "continue" => Kind::Continue,
-            "define" => Kind::Define,
-            "else" => Kind::Else,
-            "end" => Kind::End,
-            "if" => Kind::If,
-            "nil" => Kind::Nil,
-            "range" => Kind::Range,
-            "template" => Kind::Template,
-            "with" => Kind::With,
-            "true" | "false" => Kind::Bool,
-            _ => Kind::Identifier,
+            "block" => TokenKind::Block,
+            "break" => TokenKind::Break,
+            "continue" => TokenKind::Continue,
+            "define" => TokenKind::Define,
+            "else" => TokenKind::Else,
+            "end" => TokenKind::End,
+            "if" => TokenKind::If,
+            "nil" => TokenKind::Nil,
+            "range" => TokenKind::Range,
+            "template" => TokenKind::Template,
+            "with" => TokenKind::With,
+            "true" | "false" => TokenKind::Bool,
+            _ => TokenKind::Identifier,
         };
         self.emit(kind);
     }
 
-    fn field_or_variable(&mut self, kind: Kind) {
+    fn field_or_variable(&mut self, kind: TokenKind) {
         if self.at_terminator() {
-            return self.emit(if kind == Kind::Variable { kind } else { Kind::Dot });
+            return self.emit(if kind == TokenKind::Variable { kind } else { TokenKind::Dot });
         }
         while self.peek().is_some_and(is_alphanumeric) {
             self.bump();
@@ -393,7 +393,7 @@ impl<'a> Lexer<'a> {
         self.fail(format!("bad character {it}"));
     }
 
-    fn quoted(&mut self, mark: char, kind: Kind, unterminated: &str) {
+    fn quoted(&mut self, mark: char, kind: TokenKind, unterminated: &str) {
         loop {
             match self.bump() {
                 Some('\\') => {
@@ -412,7 +412,7 @@ impl<'a> Lexer<'a> {
         loop {
             match self.bump() {
                 None => return self.fail("unterminated raw quoted string".to_owned()),
-                Some('`') => return self.emit(Kind::RawString),
+                Some('`') => return self.emit(TokenKind::RawString),
                 Some(_) => {}
             }
         }
@@ -420,7 +420,7 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) {
         self.pos = self.start;
-        let mut kind = Kind::Number;
+        let mut kind = TokenKind::Number;
         if !self.scan_number() {
             return self.bad_number();
         }
@@ -428,7 +428,7 @@ impl<'a> Lexer<'a> {
             if !self.scan_number() || self.input.as_bytes()[self.pos - 1] != b'i' {
                 return self.bad_number();
             }
-            kind = Kind::Complex;
+            kind = TokenKind::Complex;
         }
         self.emit(kind);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::lex::{Item, Kind, Lexer};
+use crate::lex::{Item, TokenKind, Lexer};
 use crate::limits::{NESTING_MAX, with_stack};
 use crate::node::{Arg, ArgKind, Branch, BranchKind, Command, Literal, Node, Number, Pipe, Tree};
 
@@ -113,7 +113,7 @@ impl Parser<'_> {
         self.pushed.push(item);
     }
 
-    fn peek(&mut self) -> (Kind, usize) {
+    fn peek(&mut self) -> (TokenKind, usize) {
         let item = self.next();
         let seen = (item.kind, item.pos);
         self.back(item);
@@ -123,13 +123,13 @@ impl Parser<'_> {
     fn next_non_space(&mut self) -> Item {
         loop {
             let item = self.next();
-            if item.kind != Kind::Space {
+            if item.kind != TokenKind::Space {
                 return item;
             }
         }
     }
 
-    fn peek_non_space(&mut self) -> (Kind, usize) {
+    fn peek_non_space(&mut self) -> (TokenKind, usize) {
         let item = self.next_non_space();
         let seen = (item.kind, item.pos);
         self.back(item);
@@ -141,7 +141,7 @@ impl Parser<'_> {
     }
 
     fn unexpected<T>(&self, item: &Item, context: &str) -> Parse<T> {
-        if item.kind == Kind::Error {
+        if item.kind == TokenKind::Error {
             let started = self.scope.action_line;
             let mut extra = String::new();
             if started != 0 && started != item.line {
@@ -155,7 +155,7 @@ impl Parser<'_> {
         self.error(format_args!("unexpected {} in {context}", item.show()))
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Parse<Item> {
+    fn expect(&mut self, kind: TokenKind, context: &str) -> Parse<Item> {
         let item = self.next_non_space();
         if item.kind != kind {
             return self.unexpected(&item, context);
@@ -168,10 +168,10 @@ impl Parser<'_> {
         loop {
             let item = self.next();
             match item.kind {
-                Kind::Eof => break,
-                Kind::LeftDelim => {
+                TokenKind::Eof => break,
+                TokenKind::LeftDelim => {
                     let next = self.next_non_space();
-                    if next.kind == Kind::Define {
+                    if next.kind == TokenKind::Define {
                         let outer = std::mem::take(&mut self.scope);
                         self.definition()?;
                         self.scope = outer;
@@ -216,7 +216,7 @@ impl Parser<'_> {
         let context = "define clause";
         let item = self.next_non_space();
         let name = self.template_name(&item, context)?;
-        self.expect(Kind::RightDelim, context)?;
+        self.expect(TokenKind::RightDelim, context)?;
         let (root, ending) = self.list()?;
         if let Ending::Else = ending {
             return self.error(format_args!("unexpected {} in {context}", ending.show()));
@@ -231,7 +231,7 @@ impl Parser<'_> {
         }
         let found = with_stack(|| {
             let mut nodes = Vec::new();
-            while self.peek_non_space().0 != Kind::Eof {
+            while self.peek_non_space().0 != TokenKind::Eof {
                 match self.text_or_action()? {
                     Parsed::Node(node) => nodes.push(node),
                     Parsed::Ending(ending) => return Ok((nodes, ending)),
@@ -246,8 +246,8 @@ impl Parser<'_> {
     fn text_or_action(&mut self) -> Parse<Parsed> {
         let item = self.next_non_space();
         match item.kind {
-            Kind::Text => Ok(Parsed::Node(Node::Text(item.pos, item.text.into()))),
-            Kind::LeftDelim => {
+            TokenKind::Text => Ok(Parsed::Node(Node::Text(item.pos, item.text.into()))),
+            TokenKind::LeftDelim => {
                 self.scope.action_line = item.line;
                 let found = self.action();
                 self.scope.action_line = 0;
@@ -260,21 +260,21 @@ impl Parser<'_> {
     fn action(&mut self) -> Parse<Parsed> {
         let item = self.next_non_space();
         let node = match item.kind {
-            Kind::Block => self.block()?,
-            Kind::Break | Kind::Continue => self.break_or_continue(&item)?,
-            Kind::Else => return self.else_control(),
-            Kind::End => {
-                self.expect(Kind::RightDelim, "end")?;
+            TokenKind::Block => self.block()?,
+            TokenKind::Break | TokenKind::Continue => self.break_or_continue(&item)?,
+            TokenKind::Else => return self.else_control(),
+            TokenKind::End => {
+                self.expect(TokenKind::RightDelim, "end")?;
                 return Ok(Parsed::Ending(Ending::End));
             }
-            Kind::If => self.control(BranchKind::If)?,
-            Kind::Range => self.control(BranchKind::Range)?,
-            Kind::With => self.control(BranchKind::With)?,
-            Kind::Template => self.template()?,
+            TokenKind::If => self.control(BranchKind::If)?,
+            TokenKind::Range => self.control(BranchKind::Range)?,
+            TokenKind::With => self.control(BranchKind::With)?,
+            TokenKind::Template => self.template()?,
             _ => {
                 self.back(item);
                 let pos = self.peek().1;
-                Node::Action(pos, self.pipeline("command", Kind::RightDelim)?)
+                Node::Action(pos, self.pipeline("command", TokenKind::RightDelim)?)
             }
         };
         Ok(Parsed::Node(node))
@@ -283,22 +283,22 @@ impl Parser<'_> {
     fn break_or_continue(&mut self, item: &Item) -> Parse<Node> {
         let name = &item.text;
         let next = self.next_non_space();
-        if next.kind != Kind::RightDelim {
+        if next.kind != TokenKind::RightDelim {
             return self.unexpected(&next, &format!("{{{{{name}}}}}"));
         }
         if self.scope.ranges == 0 {
             return self.error(format_args!("{{{{{name}}}}} outside {{{{range}}}}"));
         }
         Ok(match item.kind {
-            Kind::Break => Node::Break(item.pos),
+            TokenKind::Break => Node::Break(item.pos),
             _ => Node::Continue(item.pos),
         })
     }
 
     fn else_control(&mut self) -> Parse<Parsed> {
         // What follows an `else` may be the next condition; it is read by whoever the else belongs to.
-        if !matches!(self.peek_non_space().0, Kind::If | Kind::With) {
-            self.expect(Kind::RightDelim, "else")?;
+        if !matches!(self.peek_non_space().0, TokenKind::If | TokenKind::With) {
+            self.expect(TokenKind::RightDelim, "else")?;
         }
         Ok(Parsed::Ending(Ending::Else))
     }
@@ -310,14 +310,14 @@ impl Parser<'_> {
             BranchKind::With => "with",
         };
         let variables = self.scope.variables.len();
-        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        let pipe = self.pipeline(context, TokenKind::RightDelim)?;
         self.scope.ranges += usize::from(kind == BranchKind::Range);
         let (body, ending) = self.list()?;
         self.scope.ranges -= usize::from(kind == BranchKind::Range);
         let mut other = None;
         if let Ending::Else = ending {
             let next = self.peek().0;
-            let chained = kind == BranchKind::If && next == Kind::If || kind == BranchKind::With && next == Kind::With;
+            let chained = kind == BranchKind::If && next == TokenKind::If || kind == BranchKind::With && next == TokenKind::With;
             if chained {
                 self.next();
                 self.scope.nesting += 1;
@@ -348,7 +348,7 @@ impl Parser<'_> {
         let context = "block clause";
         let item = self.next_non_space();
         let name = self.template_name(&item, context)?;
-        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        let pipe = self.pipeline(context, TokenKind::RightDelim)?;
         let nesting = self.scope.nesting;
         let outer = std::mem::take(&mut self.scope);
         self.scope.nesting = nesting;
@@ -366,18 +366,18 @@ impl Parser<'_> {
         let item = self.next_non_space();
         let name = self.template_name(&item, context)?;
         let next = self.next_non_space();
-        let pipe = if next.kind == Kind::RightDelim {
+        let pipe = if next.kind == TokenKind::RightDelim {
             None
         } else {
             self.back(next);
-            Some(self.pipeline(context, Kind::RightDelim)?)
+            Some(self.pipeline(context, TokenKind::RightDelim)?)
         };
         Ok(Node::Template(item.pos, name, pipe))
     }
 
     fn template_name(&mut self, item: &Item, context: &str) -> Parse<Arc<str>> {
         match item.kind {
-            Kind::String | Kind::RawString => match crate::strconv::unquote(&item.text) {
+            TokenKind::String | TokenKind::RawString => match crate::strconv::unquote(&item.text) {
                 Some(name) => Ok(String::from_utf8_lossy(&name).into()),
                 None => self.error("invalid syntax"),
             },
@@ -385,7 +385,7 @@ impl Parser<'_> {
         }
     }
 
-    fn pipeline(&mut self, context: &str, end: Kind) -> Parse<Pipe> {
+    fn pipeline(&mut self, context: &str, end: TokenKind) -> Parse<Pipe> {
         let mut pipe = Pipe {
             pos: self.peek_non_space().1,
             assigns: false,
@@ -397,18 +397,18 @@ impl Parser<'_> {
             let item = self.next_non_space();
             match item.kind {
                 kind if kind == end => break,
-                Kind::Bool
-                | Kind::CharConstant
-                | Kind::Complex
-                | Kind::Dot
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::Nil
-                | Kind::RawString
-                | Kind::String
-                | Kind::Variable
-                | Kind::LeftParen => {
+                TokenKind::Bool
+                | TokenKind::CharConstant
+                | TokenKind::Complex
+                | TokenKind::Dot
+                | TokenKind::Field
+                | TokenKind::Identifier
+                | TokenKind::Number
+                | TokenKind::Nil
+                | TokenKind::RawString
+                | TokenKind::String
+                | TokenKind::Variable
+                | TokenKind::LeftParen => {
                     self.back(item);
                     let command = self.command()?;
                     pipe.commands.push(command);
@@ -430,34 +430,34 @@ impl Parser<'_> {
 
     fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parse<()> {
         loop {
-            if self.peek_non_space().0 != Kind::Variable {
+            if self.peek_non_space().0 != TokenKind::Variable {
                 return Ok(());
             }
             let variable = self.next_non_space();
             let after = self.next();
-            let next = if after.kind == Kind::Space {
+            let next = if after.kind == TokenKind::Space {
                 self.next_non_space()
             } else {
                 after.clone()
             };
             match next.kind {
-                Kind::Assign | Kind::Declare => {
-                    pipe.assigns = next.kind == Kind::Assign;
+                TokenKind::Assign | TokenKind::Declare => {
+                    pipe.assigns = next.kind == TokenKind::Assign;
                     self.declare(pipe, &variable);
                     return Ok(());
                 }
-                Kind::Char if next.text == "," => {
+                TokenKind::Char if next.text == "," => {
                     self.declare(pipe, &variable);
                     if context == "range" && pipe.variables.len() < 2 {
                         match self.peek_non_space().0 {
-                            Kind::Variable | Kind::RightDelim | Kind::RightParen => continue,
+                            TokenKind::Variable | TokenKind::RightDelim | TokenKind::RightParen => continue,
                             _ => return self.error("range can only initialize variables"),
                         }
                     }
                     return self.error(format_args!("too many declarations in {context}"));
                 }
                 _ => {
-                    let spaced = after.kind == Kind::Space;
+                    let spaced = after.kind == TokenKind::Space;
                     self.back(next);
                     if spaced {
                         self.back(after);
@@ -487,9 +487,9 @@ impl Parser<'_> {
             }
             let item = self.next();
             match item.kind {
-                Kind::Space => continue,
-                Kind::RightDelim | Kind::RightParen => self.back(item),
-                Kind::Pipe => {}
+                TokenKind::Space => continue,
+                TokenKind::RightDelim | TokenKind::RightParen => self.back(item),
+                TokenKind::Pipe => {}
                 _ => return self.unexpected(&item, "operand"),
             }
             break;
@@ -505,11 +505,11 @@ impl Parser<'_> {
             return Ok(None);
         };
         let (kind, pos) = self.peek();
-        if kind != Kind::Field {
+        if kind != TokenKind::Field {
             return Ok(Some(arg));
         }
         let mut names: Vec<Arc<str>> = Vec::new();
-        while self.peek().0 == Kind::Field {
+        while self.peek().0 == TokenKind::Field {
             names.push(self.next().text[1..].into());
         }
         let kind = match arg.kind {
@@ -533,41 +533,41 @@ impl Parser<'_> {
     fn term(&mut self) -> Parse<Option<Arg>> {
         let item = self.next_non_space();
         let kind = match item.kind {
-            Kind::Identifier => {
+            TokenKind::Identifier => {
                 if !(self.source.has_function)(&item.text) {
                     let name = crate::strconv::quote(&item.text);
                     return self.error(format_args!("function {name} not defined"));
                 }
                 ArgKind::Identifier(item.text.as_str().into())
             }
-            Kind::Dot => ArgKind::Dot,
-            Kind::Nil => ArgKind::Nil,
-            Kind::Variable => {
+            TokenKind::Dot => ArgKind::Dot,
+            TokenKind::Nil => ArgKind::Nil,
+            TokenKind::Variable => {
                 if !self.scope.variables.iter().any(|it| **it == *item.text) {
                     let name = crate::strconv::quote(&item.text);
                     return self.error(format_args!("undefined variable {name}"));
                 }
                 ArgKind::Variable(vec![item.text.as_str().into()])
             }
-            Kind::Field => ArgKind::Field(vec![item.text[1..].into()]),
-            Kind::Bool => ArgKind::Bool(item.text == "true"),
-            Kind::CharConstant | Kind::Complex | Kind::Number => match number(&item) {
+            TokenKind::Field => ArgKind::Field(vec![item.text[1..].into()]),
+            TokenKind::Bool => ArgKind::Bool(item.text == "true"),
+            TokenKind::CharConstant | TokenKind::Complex | TokenKind::Number => match number(&item) {
                 Ok(number) => ArgKind::Number(number),
                 Err(message) => return self.error(message),
             },
-            Kind::LeftParen => {
+            TokenKind::LeftParen => {
                 if self.scope.nesting >= NESTING_MAX {
                     return self.error("max expression depth exceeded");
                 }
                 self.scope.nesting += 1;
-                let pipe = with_stack(|| self.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let pipe = with_stack(|| self.pipeline("parenthesized pipeline", TokenKind::RightParen))?;
                 self.scope.nesting -= 1;
                 return Ok(Some(Arg {
                     pos: pipe.pos,
                     kind: ArgKind::Pipe(Box::new(pipe)),
                 }));
             }
-            Kind::String | Kind::RawString => {
+            TokenKind::String | TokenKind::RawString => {
                 let Some(bytes) = crate::strconv::unquote(&item.text) else {
                     return self.error("invalid syntax");
                 };
@@ -595,7 +595,7 @@ fn number(item: &Item) -> Result<Number, String> {
         float: None,
         complex: false,
     };
-    if item.kind == Kind::CharConstant {
+    if item.kind == TokenKind::CharConstant {
         let Some(code) = crate::strconv::unquote_char(text) else {
             return Err(format!("malformed character constant: {text}"));
         };
@@ -604,7 +604,7 @@ fn number(item: &Item) -> Result<Number, String> {
         number.float = Some(code.into());
         return Ok(number);
     }
-    if item.kind == Kind::Complex || text.ends_with('i') {
+    if item.kind == TokenKind::Complex || text.ends_with('i') {
         number.complex = true;
         return Ok(number);
     }

@@ -27,12 +27,12 @@ const LOG_LINES_MAX: usize = 40;
 
 /// What went wrong, and where.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct StoryFailure {
     line: usize,
     text: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StoryFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.line, self.text)
     }
@@ -52,8 +52,8 @@ struct Runner<'a> {
 }
 
 /// Runs the steps with these programs first in the path; an error is the first step that did not go as written.
-pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), Failure> {
-    let prepare = |error: std::io::Error| Failure {
+pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), StoryFailure> {
+    let prepare = |error: std::io::Error| StoryFailure {
         line: 1,
         text: format!("could not prepare a folder: {error}"),
     };
@@ -93,7 +93,7 @@ pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), Failure> {
     for step in steps {
         if let Err(text) = runner.step(step, logs.path()) {
             let text = format!("{text}{}", runner.logs());
-            return Err(Failure { line: step.line, text });
+            return Err(StoryFailure { line: step.line, text });
         }
     }
     Ok(())

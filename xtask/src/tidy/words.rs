@@ -40,7 +40,7 @@ fn types(sources: &[&Source]) -> Vec<String> {
         Regex::new(r"(?m)^ *pub(?:\([a-z: ]+\))? (?:struct|enum|trait|type|union) (\w+)").expect("a constant")
     });
     let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for source in sources {
+    for source in sources.iter().filter(|it| !it.is_test()) {
         for name in TYPE.captures_iter(source.code()) {
             let name = name.get(1).expect("the group always matches").as_str();
             places.entry(name).or_default().insert(&source.path);

@@ -2,7 +2,7 @@
 
 use super::{
     path::{PathElement, same_value},
-    set::{Entry, FieldSet, Node},
+    set::{Entry, FieldSet, FieldNode},
     typed::{At, List, collect_items, whole},
     zero::{self, Zero},
 };
@@ -80,21 +80,21 @@ impl Walk<'_> {
         }
     }
 
-    fn values(&self, old: Option<&Value>, new: Option<&Value>, at: At<'_>, zero: Option<Zero>) -> (Node, Node) {
+    fn values(&self, old: Option<&Value>, new: Option<&Value>, at: At<'_>, zero: Option<Zero>) -> (FieldNode, FieldNode) {
         let empty = Map::new();
         let inner = |(changed, removed)| {
             (
-                Node {
+                FieldNode {
                     member: false,
                     children: changed,
                 },
-                Node {
+                FieldNode {
                     member: false,
                     children: removed,
                 },
             )
         };
-        let changed = || (Node::leaf(), Node::default());
+        let changed = || (FieldNode::leaf(), FieldNode::default());
         match (old, new) {
             (None, None) => Default::default(),
             // In Go an absent field of a built-in kind and a null one are the same.
@@ -108,8 +108,8 @@ impl Walk<'_> {
             (None, Some(Value::Array(new))) if zero.is_some() && !matches!(at.list(), List::Atomic) => {
                 inner(self.lists(&[], new, at.list()).unwrap_or_default())
             }
-            (None, Some(new)) => (whole(new, at, self.built_in), Node::default()),
-            (Some(old), None) => (Node::default(), whole(old, at, self.built_in)),
+            (None, Some(new)) => (whole(new, at, self.built_in), FieldNode::default()),
+            (Some(old), None) => (FieldNode::default(), whole(old, at, self.built_in)),
             (Some(Value::Object(old)), Some(Value::Object(new))) if !at.is_atomic_map() => {
                 inner(self.maps(old, new, at, zero))
             }
@@ -126,11 +126,11 @@ impl Walk<'_> {
                     changed()
                 } else {
                     (
-                        Node {
+                        FieldNode {
                             member: false,
                             children,
                         },
-                        Node::default(),
+                        FieldNode::default(),
                     )
                 }
             }
@@ -140,8 +140,8 @@ impl Walk<'_> {
                     changed()
                 } else {
                     (
-                        Node::default(),
-                        Node {
+                        FieldNode::default(),
+                        FieldNode {
                             member: false,
                             children,
                         },
@@ -159,11 +159,11 @@ impl Walk<'_> {
                     return changed();
                 }
                 (
-                    Node {
+                    FieldNode {
                         member: true,
                         children: children(new),
                     },
-                    Node {
+                    FieldNode {
                         member: false,
                         children: children(old),
                     },
@@ -190,15 +190,15 @@ impl Walk<'_> {
                     list.items(),
                     None,
                 ),
-                ([], _) => (Node::leaf(), Node::default()),
-                (_, []) => (Node::default(), Node::leaf()),
+                ([], _) => (FieldNode::leaf(), FieldNode::default()),
+                (_, []) => (FieldNode::default(), FieldNode::leaf()),
                 // Duplicates cannot be told apart, so together they are one leaf.
                 _ if old_run.len() == new_run.len()
                     && old_run.iter().zip(new_run).all(|(old, new)| same_value(old.1, new.1)) =>
                 {
                     continue;
                 }
-                _ => (Node::leaf(), Node::default()),
+                _ => (FieldNode::leaf(), FieldNode::default()),
             };
             changed.push(Entry {
                 element: element.clone(),

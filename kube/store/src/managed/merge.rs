@@ -2,7 +2,7 @@
 
 use super::{
     path::PathElement,
-    set::{FieldSet, Node},
+    set::{FieldSet, FieldNode},
     typed::{At, List},
 };
 use serde_json::{Map, Value};
@@ -162,7 +162,7 @@ pub(crate) fn prune(value: &mut Value, at: At<'_>, last: &FieldSet, owned: &Fiel
                 let child = at.child(name);
                 let owner = owned.field(name);
                 // A struct belongs to whoever owns something in it; an entry of a map must be owned itself.
-                let holds = |node: &Node| node.member || (child.declared && !node.children.is_empty());
+                let holds = |node: &FieldNode| node.member || (child.declared && !node.children.is_empty());
                 let goes = holds(&entry.node) && !owner.is_some_and(holds) && !matches!(child.at, At::Metadata(_));
                 if goes || prune_inside(value, child.at, &entry.node, owner, keeps_empty) {
                     map.remove(&**name);
@@ -189,7 +189,7 @@ pub(crate) fn prune(value: &mut Value, at: At<'_>, last: &FieldSet, owned: &Fiel
 }
 
 /// Prunes below a path that stays; says whether pruning emptied it so that it should go as well.
-fn prune_inside(value: &mut Value, at: At<'_>, last: &Node, owned: Option<&Node>, keeps_empty: bool) -> bool {
+fn prune_inside(value: &mut Value, at: At<'_>, last: &FieldNode, owned: Option<&FieldNode>, keeps_empty: bool) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),

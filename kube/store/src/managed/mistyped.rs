@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What is wrong with the type of a value, and of nothing below it.
 pub(super) fn mistyped(value: &Value, at: At<'_>) -> Option<String> {
-    let (At::Root(schema) | At::Metadata(schema) | At::Node(schema)) = at else {
+    let (At::Root(schema) | At::Metadata(schema) | At::FieldNode(schema)) = at else {
         return None;
     };
     if value.is_null() || schema.int_or_string || schema.opaque {

@@ -13,18 +13,18 @@ pub struct FieldSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) element: PathElement,
-    pub(crate) node: Node,
+    pub(crate) node: FieldNode,
 }
 
 /// What a set holds at one path and below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct FieldNode {
     /// The path itself is in the set.
     pub(crate) member: bool,
     pub(crate) children: FieldSet,
 }
 
-impl Node {
+impl FieldNode {
     pub(crate) fn leaf() -> Self {
         Self {
             member: true,
@@ -48,7 +48,7 @@ impl FieldSet {
     }
 
     /// Adds an element that sorts after all others; empty nodes are left out.
-    pub(crate) fn push(&mut self, element: PathElement, node: Node) {
+    pub(crate) fn push(&mut self, element: PathElement, node: FieldNode) {
         if !node.is_empty() {
             debug_assert!(
                 self.entries.last().is_none_or(|last| last.element < element),
@@ -58,14 +58,14 @@ impl FieldSet {
         }
     }
 
-    pub(crate) fn get(&self, element: &PathElement) -> Option<&Node> {
+    pub(crate) fn get(&self, element: &PathElement) -> Option<&FieldNode> {
         self.entries
             .binary_search_by(|it| it.element.cmp(element))
             .ok()
             .map(|at| &self.entries[at].node)
     }
 
-    pub(crate) fn field(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn field(&self, name: &str) -> Option<&FieldNode> {
         // Fields sort before every other kind of element.
         let order = |it: &Entry| match &it.element {
             PathElement::Field(field) => (**field).cmp(name),
@@ -85,7 +85,7 @@ impl FieldSet {
             let children = Self::of_fields(path.collect::<Vec<_>>());
             set.push(
                 PathElement::Field(first.into()),
-                Node {
+                FieldNode {
                     member: children.is_empty(),
                     children,
                 },
@@ -125,7 +125,7 @@ impl FieldSet {
                         let children = left.node.children.union(&right.node.children);
                         result.entries.push(Entry {
                             element: left.element.clone(),
-                            node: Node { member, children },
+                            node: FieldNode { member, children },
                         });
                     }
                 }
@@ -140,7 +140,7 @@ impl FieldSet {
             let children = left.children.intersection(&right.children);
             result.push(
                 element.clone(),
-                Node {
+                FieldNode {
                     member: left.member && right.member,
                     children,
                 },
@@ -182,7 +182,7 @@ impl FieldSet {
                 Some(gone) => {
                     let member = entry.node.member && !gone.node.member;
                     let children = entry.node.children.without(&gone.node.children, recursive);
-                    result.push(entry.element.clone(), Node { member, children });
+                    result.push(entry.element.clone(), FieldNode { member, children });
                 }
             }
         }
@@ -226,7 +226,7 @@ impl FieldSet {
             let member = children.is_empty() || value.get(".").is_some();
             entries.push(Entry {
                 element: PathElement::parse(key)?,
-                node: Node { member, children },
+                node: FieldNode { member, children },
             });
         }
         // Fields arrive sorted; keys and values sort by what they hold, not by their text.
@@ -282,7 +282,7 @@ impl FieldSet {
     }
 }
 
-fn each_common(left: &FieldSet, right: &FieldSet, mut visit: impl FnMut(&PathElement, &Node, &Node)) {
+fn each_common(left: &FieldSet, right: &FieldSet, mut visit: impl FnMut(&PathElement, &FieldNode, &FieldNode)) {
     let (mut left, mut right) = (left.entries.iter().peekable(), right.entries.iter().peekable());
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
         match a.element.cmp(&b.element) {

@@ -7,7 +7,7 @@ use super::{
     meta::root_field,
     mistyped::mistyped,
     path::PathElement,
-    set::{Entry, FieldSet, Node},
+    set::{Entry, FieldSet, FieldNode},
 };
 use crate::schema::{ListType, Schema, Type};
 use compact_str::CompactString;
@@ -34,7 +34,7 @@ pub(crate) enum At<'a> {
     /// Its `metadata`.
     Metadata(&'a Schema),
     /// Any node below.
-    Node(&'a Schema),
+    FieldNode(&'a Schema),
     /// Content that the schema does not describe.
     Deduced,
 }
@@ -71,7 +71,7 @@ impl<'a> At<'a> {
                     let at = if key == "metadata" {
                         At::Metadata(field)
                     } else {
-                        At::Node(field)
+                        At::FieldNode(field)
                     };
                     return Child {
                         at,
@@ -81,10 +81,10 @@ impl<'a> At<'a> {
                 }
                 schema
             }
-            At::Metadata(schema) | At::Node(schema) => {
+            At::Metadata(schema) | At::FieldNode(schema) => {
                 if let Some(field) = schema.properties.get(key) {
                     return Child {
-                        at: At::Node(field),
+                        at: At::FieldNode(field),
                         declared: true,
                         known: true,
                     };
@@ -94,7 +94,7 @@ impl<'a> At<'a> {
         };
         if let Some(values) = &schema.additional {
             return Child {
-                at: At::Node(values),
+                at: At::FieldNode(values),
                 declared: false,
                 known: true,
             };
@@ -111,7 +111,7 @@ impl<'a> At<'a> {
     /// Whether undeclared fields are taken here, and then everywhere below.
     fn preserves_unknown(self) -> bool {
         match self {
-            At::Root(schema) | At::Metadata(schema) | At::Node(schema) => schema.preserve_unknown,
+            At::Root(schema) | At::Metadata(schema) | At::FieldNode(schema) => schema.preserve_unknown,
             At::Deduced => false,
         }
     }
@@ -120,7 +120,7 @@ impl<'a> At<'a> {
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
             At::Root(_) | At::Metadata(_) | At::Deduced => false,
-            At::Node(it) => {
+            At::FieldNode(it) => {
                 let bare = it.properties.is_empty()
                     && it.additional.is_none()
                     && !it.preserve_unknown
@@ -131,12 +131,12 @@ impl<'a> At<'a> {
     }
 
     pub(crate) fn list(self) -> List<'a> {
-        let At::Node(schema) = self else { return List::Atomic };
+        let At::FieldNode(schema) = self else { return List::Atomic };
         match schema.list_type {
             ListType::Set => List::Set,
             ListType::Map if !schema.list_map_keys.is_empty() => List::Keyed {
                 keys: &schema.list_map_keys,
-                items: schema.items.as_deref().map_or(At::Deduced, At::Node),
+                items: schema.items.as_deref().map_or(At::Deduced, At::FieldNode),
             },
             _ => List::Atomic,
         }
@@ -180,7 +180,7 @@ impl<'a> List<'a> {
                     .to_owned());
                 };
                 let default = |key: &String| match items {
-                    At::Node(schema) => {
+                    At::FieldNode(schema) => {
                         let field = schema.properties.get(key)?;
                         field.default.clone().or_else(|| zero_of_go(schema, key, field))
                     }
@@ -231,7 +231,7 @@ pub fn field_set(config: &Value, schema: &Schema) -> FieldSet {
     set_of(config, At::Root(schema)).children
 }
 
-fn set_of(value: &Value, at: At<'_>) -> Node {
+fn set_of(value: &Value, at: At<'_>) -> FieldNode {
     match value {
         Value::Object(map) if !at.is_atomic_map() => {
             let mut children = FieldSet::default();
@@ -246,7 +246,7 @@ fn set_of(value: &Value, at: At<'_>) -> Node {
                 node.member &= !matches!(child.at, At::Metadata(_));
                 children.push(PathElement::Field(key.as_str().into()), node);
             }
-            Node {
+            FieldNode {
                 member: false,
                 children,
             }
@@ -254,26 +254,26 @@ fn set_of(value: &Value, at: At<'_>) -> Node {
         Value::Array(items) => {
             let list = at.list();
             let Some(elements) = list.elements(items) else {
-                return Node::leaf();
+                return FieldNode::leaf();
             };
             let nodes = elements.into_iter().zip(items).map(|(element, item)| {
                 let children = set_of(item, list.items()).children;
                 Entry {
                     element,
-                    node: Node { member: true, children },
+                    node: FieldNode { member: true, children },
                 }
             });
-            Node {
+            FieldNode {
                 member: false,
                 children: collect_items(nodes.collect()),
             }
         }
-        _ => Node::leaf(),
+        _ => FieldNode::leaf(),
     }
 }
 
 /// Everything in `value`, containers included: what a change owns that adds `value` where nothing was.
-pub(crate) fn whole(value: &Value, at: At<'_>, nulls_are_absent: bool) -> Node {
+pub(crate) fn whole(value: &Value, at: At<'_>, nulls_are_absent: bool) -> FieldNode {
     let mut children = FieldSet::default();
     match value {
         Value::Object(map) if !at.is_atomic_map() => {
@@ -298,7 +298,7 @@ pub(crate) fn whole(value: &Value, at: At<'_>, nulls_are_absent: bool) -> Node {
         }
         _ => {}
     }
-    Node { member: true, children }
+    FieldNode { member: true, children }
 }
 
 /// Sorts the items of a list. Items that share an element cannot be told apart, so only the element is kept.
@@ -307,7 +307,7 @@ pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
     nodes.dedup_by(|later, first| {
         let same = later.element == first.element;
         if same {
-            first.node = Node::leaf();
+            first.node = FieldNode::leaf();
         }
         same
     });

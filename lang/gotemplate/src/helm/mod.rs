@@ -16,5 +16,5 @@ pub use chart::{Chart, Dependency, File, Maintainer, Metadata};
 pub use documents::{Document, Hook, install_order};
 pub use load::ChartError;
 pub use objects::{Capabilities, KubeVersion};
-pub use render::{Lookup, Release, RenderError, RenderOptions, Rendered};
+pub use render::{ObjectLookup, Release, RenderError, RenderOptions, Rendered};
 pub use values::merge_values;

@@ -9,7 +9,7 @@ use super::chart::Chart;
 use super::documents::{self, Document, Hook};
 use super::values::{Values, coalesce};
 use super::{Capabilities, dependencies, objects, schema};
-use crate::engine::{Clock, Engine, MissingKey, Random, read};
+use crate::engine::{TemplateClock, Engine, MissingKey, Random, read};
 use crate::exec::{Call, Run, execute};
 use crate::functions::Functions;
 use crate::parse::Trees;
@@ -39,7 +39,7 @@ impl Release {
 }
 
 /// Answers the template function `lookup`: api version, kind, namespace, name; what is not there is an empty object.
-pub type Lookup = Arc<dyn Fn(&str, &str, &str, &str) -> Result<Json, String> + Send + Sync>;
+pub type ObjectLookup = Arc<dyn Fn(&str, &str, &str, &str) -> Result<Json, String> + Send + Sync>;
 
 /// How to render. The default is what `helm template` does.
 #[derive(Clone, Default)]
@@ -47,9 +47,9 @@ pub struct RenderOptions {
     /// A value that is not there is an error rather than nothing.
     pub strict: bool,
     /// Without it `lookup` finds nothing.
-    pub lookup: Option<Lookup>,
+    pub lookup: Option<ObjectLookup>,
     /// Without it the system's clock.
-    pub clock: Option<Clock>,
+    pub clock: Option<TemplateClock>,
     /// Without it the system's source of randomness.
     pub random: Option<Random>,
     /// How much work the whole chart may be, as [`Engine::work_max`] has it.

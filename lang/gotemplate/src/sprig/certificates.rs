@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
 
-use super::keys::Key;
+use super::keys::PrivateKey;
 use crate::exec::Call;
 
 /// What a certificate is for, beside its common name.
@@ -20,7 +20,7 @@ pub(super) struct Names {
 pub(super) struct Issuer<'a> {
     pub subject: &'a [u8],
     pub key_id: Option<Vec<u8>>,
-    pub key: &'a Key,
+    pub key: &'a PrivateKey,
 }
 
 pub(super) fn pem(label: &str, der: &[u8]) -> String {
@@ -78,20 +78,20 @@ const CLIENT_AUTH: &[u8] = &[0x06, 8, 0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 
 const NULL: &[u8] = &[0x05, 0];
 const TRUE: &[u8] = &[0x01, 1, 0xff];
 
-fn public_key(key: &Key) -> Vec<u8> {
+fn public_key(key: &PrivateKey) -> Vec<u8> {
     let algorithm = match key {
-        Key::Rsa(_) => sequence(&[RSA, NULL]),
-        Key::Ecdsa(_) => sequence(&[EC, P256]),
-        Key::Ed25519(_) => sequence(&[ED25519]),
+        PrivateKey::Rsa(_) => sequence(&[RSA, NULL]),
+        PrivateKey::Ecdsa(_) => sequence(&[EC, P256]),
+        PrivateKey::Ed25519(_) => sequence(&[ED25519]),
     };
     sequence(&[&algorithm, &bits(key.public())])
 }
 
-fn signature_algorithm(key: &Key) -> Vec<u8> {
+fn signature_algorithm(key: &PrivateKey) -> Vec<u8> {
     match key {
-        Key::Rsa(_) => sequence(&[SHA256_RSA, NULL]),
-        Key::Ecdsa(_) => sequence(&[SHA256_ECDSA]),
-        Key::Ed25519(_) => sequence(&[ED25519]),
+        PrivateKey::Rsa(_) => sequence(&[SHA256_RSA, NULL]),
+        PrivateKey::Ecdsa(_) => sequence(&[SHA256_ECDSA]),
+        PrivateKey::Ed25519(_) => sequence(&[ED25519]),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn key_id(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> {
         })
 }
 
-fn extensions(names: &Names, authority: bool, key: &Key, issuer: Option<&Issuer<'_>>) -> Vec<u8> {
+fn extensions(names: &Names, authority: bool, key: &PrivateKey, issuer: Option<&Issuer<'_>>) -> Vec<u8> {
     // Digital signature and key encipherment; an authority signs certificates, too.
     let usage: &[u8] = if authority {
         &[0x03, 2, 2, 0xa4]
@@ -174,7 +174,7 @@ pub(super) fn make(
     days: i64,
     names: &Names,
     authority: bool,
-    key: &Key,
+    key: &PrivateKey,
     issuer: Option<Issuer<'_>>,
 ) -> Result<String, String> {
     let now = call.now();

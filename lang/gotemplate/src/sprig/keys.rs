@@ -29,31 +29,31 @@ pub(crate) fn add(functions: &mut Functions) {
     functions.add("genPrivateKey", "string", |_, a| {
         let kind = display(&a[0]);
         let key = match kind.as_str() {
-            "" | "rsa" => Key::rsa(KeySize::Rsa4096),
-            "ecdsa" => Key::ecdsa(),
-            "ed25519" => Key::ed25519(),
+            "" | "rsa" => PrivateKey::rsa(KeySize::Rsa4096),
+            "ecdsa" => PrivateKey::ecdsa(),
+            "ed25519" => PrivateKey::ed25519(),
             "dsa" => return Ok(Value::from("failed to generate private key: dsa is not supported")),
             other => return Ok(Value::from(format!("Unknown type {other}"))),
         };
         Ok(Value::from(key?.pem()?))
     });
     functions.add("genCA", "string int", |call, a| {
-        authority(call, a, Key::rsa(KeySize::Rsa2048)?)
+        authority(call, a, PrivateKey::rsa(KeySize::Rsa2048)?)
     });
     functions.add("genCAWithKey", "string int string", |call, a| {
-        authority(call, a, Key::parse(&display(&a[2])).map_err(parsing)?)
+        authority(call, a, PrivateKey::parse(&display(&a[2])).map_err(parsing)?)
     });
     functions.add("genSelfSignedCert", "string list list int", |call, a| {
-        self_signed(call, a, Key::rsa(KeySize::Rsa2048)?)
+        self_signed(call, a, PrivateKey::rsa(KeySize::Rsa2048)?)
     });
     functions.add("genSelfSignedCertWithKey", "string list list int string", |call, a| {
-        self_signed(call, a, Key::parse(&display(&a[4])).map_err(parsing)?)
+        self_signed(call, a, PrivateKey::parse(&display(&a[4])).map_err(parsing)?)
     });
     functions.add("genSignedCert", "string list list int any", |call, a| {
-        signed(call, a, Key::rsa(KeySize::Rsa2048)?)
+        signed(call, a, PrivateKey::rsa(KeySize::Rsa2048)?)
     });
     functions.add("genSignedCertWithKey", "string list list int any string", |call, a| {
-        signed(call, a, Key::parse(&display(&a[5])).map_err(parsing)?)
+        signed(call, a, PrivateKey::parse(&display(&a[5])).map_err(parsing)?)
     });
     functions.add("buildCustomCert", "string string", |_, a| {
         let decoded = |at: usize, what: &str| {
@@ -66,7 +66,7 @@ pub(crate) fn add(functions: &mut Functions) {
         block
             .parse_x509()
             .map_err(|error| format!("error parsing certificate: decodedCert.Bytes: {error}"))?;
-        Key::parse(&key).map_err(|error| format!("error parsing private key: {error}"))?;
+        PrivateKey::parse(&key).map_err(|error| format!("error parsing private key: {error}"))?;
         Ok(pair(cert, key))
     });
     functions.add("encryptAES", "string string", encrypt);
@@ -89,7 +89,7 @@ fn parsing(message: String) -> String {
 }
 
 /// A private key of one of the kinds that certificates are made with.
-pub(super) enum Key {
+pub(super) enum PrivateKey {
     Rsa(RsaKeyPair),
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
@@ -99,36 +99,36 @@ fn failed<E>(_: E) -> String {
     "failed to generate private key".to_owned()
 }
 
-impl Key {
-    fn rsa(size: KeySize) -> Result<Key, String> {
-        RsaKeyPair::generate(size).map(Key::Rsa).map_err(failed)
+impl PrivateKey {
+    fn rsa(size: KeySize) -> Result<PrivateKey, String> {
+        RsaKeyPair::generate(size).map(PrivateKey::Rsa).map_err(failed)
     }
 
-    fn ecdsa() -> Result<Key, String> {
+    fn ecdsa() -> Result<PrivateKey, String> {
         EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)
-            .map(Key::Ecdsa)
+            .map(PrivateKey::Ecdsa)
             .map_err(failed)
     }
 
-    fn ed25519() -> Result<Key, String> {
-        Ed25519KeyPair::generate().map(Key::Ed25519).map_err(failed)
+    fn ed25519() -> Result<PrivateKey, String> {
+        Ed25519KeyPair::generate().map(PrivateKey::Ed25519).map_err(failed)
     }
 
-    fn parse(pem: &str) -> Result<Key, String> {
+    fn parse(pem: &str) -> Result<PrivateKey, String> {
         let (_, block) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(|_| "no PEM data in input")?;
         let der = &block.contents;
         let ecdsa = &ECDSA_P256_SHA256_ASN1_SIGNING;
         match block.label.as_str() {
             "PRIVATE KEY" => RsaKeyPair::from_pkcs8(der)
-                .map(Key::Rsa)
-                .or_else(|_| EcdsaKeyPair::from_pkcs8(ecdsa, der).map(Key::Ecdsa))
-                .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(Key::Ed25519))
+                .map(PrivateKey::Rsa)
+                .or_else(|_| EcdsaKeyPair::from_pkcs8(ecdsa, der).map(PrivateKey::Ecdsa))
+                .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(PrivateKey::Ed25519))
                 .map_err(|error| format!("decoding PEM as PKCS#8: {error}")),
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(der)
-                .map(Key::Rsa)
+                .map(PrivateKey::Rsa)
                 .map_err(|error| format!("parsing RSA private key from PEM: {error}")),
             "EC PRIVATE KEY" => EcdsaKeyPair::from_private_key_der(ecdsa, der)
-                .map(Key::Ecdsa)
+                .map(PrivateKey::Ecdsa)
                 .map_err(|error| format!("parsing EC private key from PEM: {error}")),
             other => match other.strip_suffix(" PRIVATE KEY") {
                 Some(kind) => Err(format!("invalid private key type {kind}")),
@@ -139,16 +139,16 @@ impl Key {
 
     fn pem(&self) -> Result<String, String> {
         Ok(match self {
-            Key::Rsa(key) => {
+            PrivateKey::Rsa(key) => {
                 let pkcs8 = AsDer::<aws_lc_rs::encoding::Pkcs8V1Der<'_>>::as_der(key).map_err(failed)?;
                 let inner = certificates::private_key_of(pkcs8.as_ref()).ok_or_else(|| failed(()))?;
                 certificates::pem("RSA PRIVATE KEY", inner)
             }
-            Key::Ecdsa(key) => {
+            PrivateKey::Ecdsa(key) => {
                 let der = key.private_key().as_der().map_err(failed)?;
                 certificates::pem("EC PRIVATE KEY", der.as_ref())
             }
-            Key::Ed25519(key) => {
+            PrivateKey::Ed25519(key) => {
                 let der = AsDer::<aws_lc_rs::encoding::Pkcs8V1Der<'_>>::as_der(key).map_err(failed)?;
                 certificates::pem("PRIVATE KEY", der.as_ref())
             }
@@ -158,9 +158,9 @@ impl Key {
     /// The raw public key, as it stands in a certificate's bit string.
     pub(super) fn public(&self) -> &[u8] {
         match self {
-            Key::Rsa(key) => key.public_key().as_ref(),
-            Key::Ecdsa(key) => key.public_key().as_ref(),
-            Key::Ed25519(key) => key.public_key().as_ref(),
+            PrivateKey::Rsa(key) => key.public_key().as_ref(),
+            PrivateKey::Ecdsa(key) => key.public_key().as_ref(),
+            PrivateKey::Ed25519(key) => key.public_key().as_ref(),
         }
     }
 
@@ -168,14 +168,14 @@ impl Key {
         let random = SystemRandom::new();
         let refused = |_| "error creating certificate: the key does not sign".to_owned();
         match self {
-            Key::Rsa(key) => {
+            PrivateKey::Rsa(key) => {
                 let mut signature = vec![0; key.public_modulus_len()];
                 key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature)
                     .map_err(refused)?;
                 Ok(signature)
             }
-            Key::Ecdsa(key) => Ok(key.sign(&random, message).map_err(refused)?.as_ref().to_vec()),
-            Key::Ed25519(key) => Ok(key.try_sign(message).map_err(refused)?.as_ref().to_vec()),
+            PrivateKey::Ecdsa(key) => Ok(key.sign(&random, message).map_err(refused)?.as_ref().to_vec()),
+            PrivateKey::Ed25519(key) => Ok(key.try_sign(message).map_err(refused)?.as_ref().to_vec()),
         }
     }
 }
@@ -197,7 +197,7 @@ impl Object for Pair {
     fn field(&self, name: &str) -> Option<Value> {
         match name {
             "Cert" => Some(Value::from(self.cert.as_str())),
-            "Key" => Some(Value::from(self.key.as_str())),
+            "PrivateKey" => Some(Value::from(self.key.as_str())),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl Object for Pair {
         format!("{{{} {}}}", self.cert, self.key)
     }
     fn to_json(&self) -> serde_json::Value {
-        json!({"Cert": self.cert, "Key": self.key})
+        json!({"Cert": self.cert, "PrivateKey": self.key})
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -233,17 +233,17 @@ fn names(a: &[Value]) -> Result<Names, String> {
     })
 }
 
-fn authority(call: &Call<'_>, a: &[Value], key: Key) -> Outcome {
+fn authority(call: &Call<'_>, a: &[Value], key: PrivateKey) -> Outcome {
     let made = certificates::make(call, &display(&a[0]), int(&a[1]), &Names::default(), true, &key, None)?;
     Ok(pair(made, key.pem()?))
 }
 
-fn self_signed(call: &Call<'_>, a: &[Value], key: Key) -> Outcome {
+fn self_signed(call: &Call<'_>, a: &[Value], key: PrivateKey) -> Outcome {
     let made = certificates::make(call, &display(&a[0]), int(&a[3]), &names(a)?, false, &key, None)?;
     Ok(pair(made, key.pem()?))
 }
 
-fn signed(call: &Call<'_>, a: &[Value], key: Key) -> Outcome {
+fn signed(call: &Call<'_>, a: &[Value], key: PrivateKey) -> Outcome {
     let signer = match &a[4] {
         Value::Object(object) => object.as_any().downcast_ref::<Pair>(),
         _ => None,
@@ -257,7 +257,7 @@ fn signed(call: &Call<'_>, a: &[Value], key: Key) -> Outcome {
     let parent = block
         .parse_x509()
         .map_err(|error| format!("error parsing certificate: decodedSignerCert.Bytes: {error}"))?;
-    let signing = Key::parse(&signer.key).map_err(|error| format!("error parsing private key: {error}"))?;
+    let signing = PrivateKey::parse(&signer.key).map_err(|error| format!("error parsing private key: {error}"))?;
     let issuer = certificates::Issuer {
         subject: parent.subject().as_raw(),
         key_id: certificates::key_id(&parent),

@@ -12,7 +12,7 @@ use crate::value::{IntType, Object, Value};
 
 /// A parsed version.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Version {
+pub(crate) struct SemanticVersion {
     pub major: u64,
     pub minor: u64,
     pub patch: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Constraints(Vec<Vec<Constraint>>);
 
 struct Constraint {
     operator: String,
-    version: Version,
+    version: SemanticVersion,
     /// Parts of the version were not said or are wildcards.
     dirty: bool,
     minor_dirty: bool,
@@ -43,8 +43,8 @@ fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'static Regex {
     cell.get_or_init(|| Regex::new(pattern).expect("the pattern is a constant"))
 }
 
-impl Version {
-    pub fn parse(text: &str) -> Result<Version, String> {
+impl SemanticVersion {
+    pub fn parse(text: &str) -> Result<SemanticVersion, String> {
         static PATTERN: OnceLock<Regex> = OnceLock::new();
         if text.len() > LENGTH_MAX {
             return Err(format!("version string is too long (max {LENGTH_MAX} bytes)"));
@@ -67,7 +67,7 @@ impl Version {
                 format!("error parsing version segment: strconv.ParseUint: parsing {digits}: value out of range")
             })
         };
-        let version = Version {
+        let version = SemanticVersion {
             major: number(1)?,
             minor: number(2)?,
             patch: number(3)?,
@@ -97,7 +97,7 @@ impl Version {
         text
     }
 
-    pub fn compare(&self, other: &Version) -> Ordering {
+    pub fn compare(&self, other: &SemanticVersion) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
             .then_with(|| compare_pre(&self.pre, &other.pre))
@@ -165,7 +165,7 @@ impl Constraints {
         Ok(Constraints(all))
     }
 
-    pub fn allow(&self, version: &Version) -> bool {
+    pub fn allow(&self, version: &SemanticVersion) -> bool {
         self.0.iter().any(|list| {
             let with_pre = list.iter().any(|it| !it.version.pre.is_empty());
             list.iter().all(|it| it.allows(version, with_pre))
@@ -188,7 +188,7 @@ impl Constraint {
         let (major, minor, patch, pre) = (part(3), part(4), part(5), part(6));
         let mut constraint = Constraint {
             operator: part(1).to_owned(),
-            version: Version::parse("0.0.0")?,
+            version: SemanticVersion::parse("0.0.0")?,
             dirty: true,
             minor_dirty: false,
             patch_dirty: false,
@@ -205,11 +205,11 @@ impl Constraint {
             constraint.dirty = false;
             part(2).to_owned()
         };
-        constraint.version = Version::parse(&version).map_err(|_| "constraint parser error".to_owned())?;
+        constraint.version = SemanticVersion::parse(&version).map_err(|_| "constraint parser error".to_owned())?;
         Ok(constraint)
     }
 
-    fn allows(&self, version: &Version, with_pre: bool) -> bool {
+    fn allows(&self, version: &SemanticVersion, with_pre: bool) -> bool {
         if !version.pre.is_empty() && !with_pre {
             return false;
         }
@@ -244,7 +244,7 @@ impl Constraint {
         }
     }
 
-    fn differs(&self, version: &Version) -> bool {
+    fn differs(&self, version: &SemanticVersion) -> bool {
         let mine = &self.version;
         if self.dirty {
             if mine.major != version.major {
@@ -267,7 +267,7 @@ impl Constraint {
         version.compare(mine) != Ordering::Equal
     }
 
-    fn tilde(&self, version: &Version) -> bool {
+    fn tilde(&self, version: &SemanticVersion) -> bool {
         let mine = &self.version;
         if version.compare(mine) == Ordering::Less {
             return false;
@@ -278,7 +278,7 @@ impl Constraint {
         version.major == mine.major && (version.minor == mine.minor || self.minor_dirty)
     }
 
-    fn caret(&self, version: &Version) -> bool {
+    fn caret(&self, version: &SemanticVersion) -> bool {
         let mine = &self.version;
         if version.compare(mine) == Ordering::Less {
             return false;
@@ -296,7 +296,7 @@ impl Constraint {
     }
 }
 
-impl Object for Version {
+impl Object for SemanticVersion {
     fn type_name(&self) -> &str {
         "*semver.Version"
     }
@@ -315,7 +315,7 @@ impl Object for Version {
     fn call(&self, name: &str, args: &[Value]) -> Result<Value, String> {
         let number = |it: u64| Value::Int(it as i64, IntType::Uint64);
         let bumped = |major: u64, minor: u64, patch: u64| {
-            Value::Object(Rc::new(Version {
+            Value::Object(Rc::new(SemanticVersion {
                 major,
                 minor,
                 patch,
@@ -325,7 +325,7 @@ impl Object for Version {
             }))
         };
         let other = || match args.first() {
-            Some(Value::Object(it)) => it.as_any().downcast_ref::<Version>().ok_or_else(wrong),
+            Some(Value::Object(it)) => it.as_any().downcast_ref::<SemanticVersion>().ok_or_else(wrong),
             _ => Err(wrong()),
         };
         fn wrong() -> String {
@@ -374,11 +374,11 @@ impl Object for Version {
 
 pub(crate) fn add(functions: &mut Functions) {
     functions.add("semver", "string", |_, args| {
-        Ok(Value::Object(Rc::new(Version::parse(&display(&args[0]))?)))
+        Ok(Value::Object(Rc::new(SemanticVersion::parse(&display(&args[0]))?)))
     });
     functions.add("semverCompare", "string string", |_, args| {
         let range = Constraints::parse(&display(&args[0]))?;
-        let version = Version::parse(&display(&args[1]))?;
+        let version = SemanticVersion::parse(&display(&args[1]))?;
         Ok(Value::Bool(range.allow(&version)))
     });
 }

@@ -6,11 +6,11 @@ use crate::strconv::format_float;
 const BYTES_MAX: usize = 8 << 10;
 
 /// A value that a schema does not allow.
-pub(super) struct Failure {
+pub(super) struct SchemaFailure {
     /// The JSON pointer of the value.
     pub at: String,
     pub what: What,
-    pub causes: Vec<Failure>,
+    pub causes: Vec<SchemaFailure>,
 }
 
 const MORE: &str = "- and more\n";
@@ -23,9 +23,9 @@ pub(super) enum What {
     Said(String),
 }
 
-impl Failure {
-    pub fn said(at: &str, text: String) -> Failure {
-        Failure {
+impl SchemaFailure {
+    pub fn said(at: &str, text: String) -> SchemaFailure {
+        SchemaFailure {
             at: at.to_owned(),
             what: What::Said(text),
             causes: Vec::new(),

@@ -22,7 +22,7 @@ pub(super) struct Schema {
 }
 
 /// Where a reference leads.
-pub(super) enum Target<'a> {
+pub(super) enum ReferenceTarget<'a> {
     Schema(&'a Json),
     /// An `urn:` that nobody resolves. Helm takes it for a schema that allows everything.
     Anything,
@@ -62,7 +62,7 @@ impl Schema {
     }
 
     /// What a reference names; reading the schema has made sure that it names something.
-    pub fn target(&self, reference: &str) -> Option<Target<'_>> {
+    pub fn target(&self, reference: &str) -> Option<ReferenceTarget<'_>> {
         target(&self.root, &self.anchors, reference)
     }
 }
@@ -80,9 +80,9 @@ fn draft_of(named: &str) -> Option<u16> {
     }
 }
 
-fn target<'a>(root: &'a Json, anchors: &HashMap<String, String>, reference: &str) -> Option<Target<'a>> {
+fn target<'a>(root: &'a Json, anchors: &HashMap<String, String>, reference: &str) -> Option<ReferenceTarget<'a>> {
     if reference.starts_with("urn:") {
-        return Some(Target::Anything);
+        return Some(ReferenceTarget::Anything);
     }
     let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let own = ["$id", "id"].map(|it| root.get(it).and_then(Json::as_str).unwrap_or_default());
@@ -97,7 +97,7 @@ fn target<'a>(root: &'a Json, anchors: &HashMap<String, String>, reference: &str
         true => &fragment,
         false => anchors.get(&fragment)?,
     };
-    root.pointer(pointer).map(Target::Schema)
+    root.pointer(pointer).map(ReferenceTarget::Schema)
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
@@ -130,8 +130,8 @@ impl<'a> Reader<'a> {
         // A reference may lead to a place where no keyword puts a schema, and there may be references there again.
         while let Some((at, reference)) = self.references.pop() {
             match target(self.root, self.anchors, reference) {
-                Some(Target::Schema(schema)) => self.schema(schema, &at, 0)?,
-                Some(Target::Anything) => {}
+                Some(ReferenceTarget::Schema(schema)) => self.schema(schema, &at, 0)?,
+                Some(ReferenceTarget::Anything) => {}
                 None if reference.starts_with('#') => {
                     return Err(format!("{at} refers to {reference}, which is not there"));
                 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value as Json};
 
-use super::failure::{Failure, What, count, number, quoted, quoted_all};
-use super::read::{Schema, Target};
+use super::failure::{SchemaFailure, What, count, number, quoted, quoted_all};
+use super::read::{Schema, ReferenceTarget};
 use super::{below, formats, numbers};
 use crate::helm::values::Values;
 use crate::limits::with_stack;
@@ -15,7 +15,7 @@ use crate::limits::with_stack;
 const STEPS_MAX: u32 = 200_000;
 const DEPTH_MAX: usize = 1_000;
 
-type Check = Result<(), Failure>;
+type Check = Result<(), SchemaFailure>;
 
 /// The schemas that one value is being held against, to find those that refer to themselves.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl Schema {
             steps: Cell::new(0),
         };
         let values = Json::Object(values.clone());
-        run.value(&self.root, &values, "", None, 0).map_err(Failure::text)
+        run.value(&self.root, &values, "", None, 0).map_err(SchemaFailure::text)
     }
 }
 
@@ -47,16 +47,16 @@ struct Meeting<'a> {
     at: &'a str,
     held: &'a Held<'a>,
     depth: usize,
-    failures: Vec<Failure>,
+    failures: Vec<SchemaFailure>,
 }
 
 impl Meeting<'_> {
     fn says(&mut self, text: String) {
-        self.failures.push(Failure::said(self.at, text));
+        self.failures.push(SchemaFailure::said(self.at, text));
     }
 
-    fn because(&mut self, text: String, causes: Vec<Failure>) {
-        self.failures.push(Failure {
+    fn because(&mut self, text: String, causes: Vec<SchemaFailure>) {
+        self.failures.push(SchemaFailure {
             at: self.at.to_owned(),
             what: What::Said(text),
             causes,
@@ -79,7 +79,7 @@ impl Meeting<'_> {
         match self.failures.len() {
             0 => Ok(()),
             1 => Err(self.failures.remove(0)),
-            _ => Err(Failure {
+            _ => Err(SchemaFailure {
                 at: self.at.to_owned(),
                 what: What::Group,
                 causes: self.failures,
@@ -90,7 +90,7 @@ impl Meeting<'_> {
 
 impl Run<'_> {
     fn value(&self, schema: &Json, value: &Json, at: &str, above: Option<&Held<'_>>, depth: usize) -> Check {
-        let says = |text: &str| Err(Failure::said(at, text.to_owned()));
+        let says = |text: &str| Err(SchemaFailure::said(at, text.to_owned()));
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > STEPS_MAX || depth > DEPTH_MAX {
             return says("the schema takes too long to be checked");
@@ -154,10 +154,10 @@ impl Run<'_> {
     }
 
     fn reference(&self, reference: &str, value: &Json, from: &Meeting<'_>) -> Check {
-        let Some(Target::Schema(schema)) = self.schema.target(reference) else {
+        let Some(ReferenceTarget::Schema(schema)) = self.schema.target(reference) else {
             return Ok(());
         };
-        self.same(schema, value, from).map_err(|failure| Failure {
+        self.same(schema, value, from).map_err(|failure| SchemaFailure {
             at: from.at.to_owned(),
             what: What::Reference,
             causes: match failure.what {
@@ -223,7 +223,7 @@ impl Run<'_> {
                         _ => vec![failure],
                     };
                     // The library counts a name's place from the name itself.
-                    meeting.failures.push(Failure {
+                    meeting.failures.push(SchemaFailure {
                         at: String::new(),
                         what: What::Said(format!("invalid propertyName {}", quoted(name))),
                         causes,
@@ -421,13 +421,13 @@ impl Run<'_> {
         let list = |keyword: &str| fields.get(keyword).and_then(Json::as_array);
         if let Some(schemas) = list("allOf") {
             let checks = schemas.iter().map(|it| self.same(it, value, meeting));
-            let failures: Vec<Failure> = checks.filter_map(Result::err).collect();
+            let failures: Vec<SchemaFailure> = checks.filter_map(Result::err).collect();
             if !failures.is_empty() {
                 meeting.because("'allOf' failed".to_owned(), failures);
             }
         }
         if let Some(schemas) = list("anyOf") {
-            let checks: Result<Vec<Failure>, ()> = schemas
+            let checks: Result<Vec<SchemaFailure>, ()> = schemas
                 .iter()
                 .map(|it| self.same(it, value, meeting).err().ok_or(()))
                 .collect();
