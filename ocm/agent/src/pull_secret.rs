@@ -1,8 +1,8 @@
 //! Gives the namespaces of add-ons the credential that images are pulled with.
 //!
-//! Root: a Namespace of the managed cluster with the label `addon.open-cluster-management.io/namespace: "true"`. Reads: the Secret
-//! `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each of them, and takes it away
-//! with the label or with the Secret. Never: a Secret of that name that somebody else has made.
+//! Root: a Namespace of the managed cluster with the label `addon.open-cluster-management.io/namespace: "true"`. Reads:
+//! the Secret `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each of
+//! them, and takes it away with the label or with the Secret. Never: a Secret of that name that somebody else has made.
 
 mod copy;
 mod start;

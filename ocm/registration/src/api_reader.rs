@@ -1,4 +1,5 @@
-//! Looking at the API for what no cache shows: it lacks a cluster's label, the watch has not brought it yet, or nobody watches it.
+//! Looking at the API for what no cache shows: it lacks a cluster's label, the watch has not brought it yet, or nobody
+//! watches it.
 
 use std::sync::Arc;
 

@@ -1,19 +1,17 @@
-//! ManagedClusters, ManagedClusterSets, ManagedClusterSetBindings and ClusterProfiles: joining, accepting, heartbeats, claims, the
-//! conversation between a hub and the clusters it manages.
+//! ManagedClusters, ManagedClusterSets, ManagedClusterSetBindings and ClusterProfiles: joining, accepting, heartbeats,
+//! claims, the conversation between a hub and the clusters it manages.
 //!
 //! ```text
-//! hub                                                               agent
-//! ManagedCluster             <-- creates it, says how it is ------- joining, state, client_configs
-//!                            --> accepts it, gives it its rights:   lifecycle, availability, clock, taints, garbage, imports
-//!   Namespace, RBAC objects  <-- lifecycle, cluster_roles
-//!   CertificateSigningRequest <-- asks ---------------------------- enrolment --> Secret on the cluster
-//!                            --> approves: approval
-//!   Lease                    <-- renews --------------------------- lease
-//!                            --> reads: availability, clock
-//! ManagedClusterSet          <-> default_sets makes two, cluster_sets counts
-//! ManagedClusterSetBinding   <-- set_bindings says whether it holds
-//! ClusterProfile             <-- cluster_profiles, of clusters whose sets are bound
-//! ManagedCluster's managedNamespaces <-- managed_namespaces --> state --> Namespaces on the cluster
+//!                            hub                                        agent of the managed cluster
+//! ManagedCluster             lifecycle accepts; availability, clock,    joining creates it; state says how the cluster is,
+//!                            taints judge; garbage, imports             client_configs how it is reached
+//! Namespace, RBAC objects    lifecycle and cluster_roles write
+//! CertificateSigningRequest  approval approves                          enrolment asks, and keeps what comes in a Secret
+//! Lease                      availability makes it; it and clock read   lease renews
+//! managedNamespaces          managed_namespaces says which              state makes them on the cluster
+//! ManagedClusterSet          default_sets makes two; cluster_sets counts
+//! ManagedClusterSetBinding   set_bindings says whether it holds
+//! ClusterProfile             cluster_profiles, of clusters whose sets are bound
 //! ```
 //!
 //! [`hub`] is the half that runs beside the API of the hub, [`agent`] the half that runs for each managed cluster;

@@ -1,5 +1,5 @@
-//! A copy of the Secret, in the namespace of an add-on.
-//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`. There the operator does it, from its own
+//! A copy of the Secret, in the namespace of an add-on. Upstream: ocm
+//! `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`. There the operator does it, from its own
 //! namespace; the ConfigMap with a TLS profile that it copies as well is for programs that read one, and ours do not.
 
 use std::collections::BTreeMap;

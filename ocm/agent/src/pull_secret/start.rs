@@ -1,4 +1,5 @@
-//! Where the Secret is, and whether there is anything to do: most clusters have no such Secret, and cost one watch that is silent.
+//! Where the Secret is, and whether there is anything to do: most clusters have no such Secret, and cost one watch that
+//! is silent.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::ListParams};

@@ -1,9 +1,9 @@
-//! Obtaining a client certificate and keeping it in the Secret. Upstream: ocm `pkg/registration/register/secret_controller.go`.
+//! Obtaining a client certificate and keeping it in the Secret.
 //!
-//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub, and when there are too many its age. Writes:
-//! requests; the Secret. Condition `ClusterCertificateRotated` goes into the one status patch of `state.rs`.
-//! Never: a second request while one is under way, also after a restart: the key of a request stands in the Secret before the hub is
-//! asked, and the request is known by it.
+//! Root: the Secret. Reads: the cluster's certificate signing requests on the hub, and when there are too many its age.
+//! Writes: requests; the Secret. Condition `ClusterCertificateRotated` goes into the one status patch of `state.rs`.
+//! Never: a second request while one is under way, also after a restart: the key of a request stands in the Secret before
+//! the hub is asked, and the request is known by it.
 
 mod obtain;
 mod report;
@@ -34,8 +34,8 @@ const KEY: &str = "credential";
 const MADE: &str = "key";
 const MAKE: &str = "a key and a request for its certificate";
 const REQUEST: &str = "request";
-/// Whoever calls [`obtain`] has decided that a certificate is needed. With the upper end of the range the rules cannot come to
-/// another mind on the way and leave the caller waiting.
+/// Whoever calls [`obtain`] has decided that a certificate is needed. With the upper end of the range the rules cannot
+/// come to another mind on the way and leave the caller waiting.
 const DECIDED: f64 = enrol::THRESHOLD.end;
 /// How soon to look again after a request turned out to be of no use.
 const AGAIN: Duration = Duration::from_millis(200);

@@ -72,7 +72,8 @@ pub(super) async fn present(client: &Client, label: &str, wanted: &[String]) -> 
     all
 }
 
-/// Watches those that carry the label for this cache, so that one that is deleted or changed by another hand is put right at once.
+/// Watches those that carry the label for this cache, so that one that is deleted or changed by another hand is put right
+/// at once.
 pub(super) fn feed(cache: &Cache<Namespace>, client: &Client, label: &str, stop: &CancellationToken) {
     let watching = Watching {
         selection: watcher::Config::default().labels(label),

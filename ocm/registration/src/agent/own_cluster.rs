@@ -63,8 +63,8 @@ pub(super) fn desired(agent: &RegistrationAgent) -> ManagedCluster {
     cluster
 }
 
-/// Adds the client configs that it lacks: an update of the whole object, because agents may update their ManagedCluster but not
-/// patch it.
+/// Adds the client configs that it lacks: an update of the whole object, because agents may update their ManagedCluster
+/// but not patch it.
 pub(super) fn add_client_configs(cluster: &ManagedCluster, desired: &ManagedCluster) -> Plan {
     let mut plan = Plan::new();
     let mut new = cluster.clone();

@@ -69,8 +69,8 @@ impl Reconciler for Availability {
     const RIGHTS: &'static [Right] = &[permissions::LEASES, permissions::CLUSTER_STATUS, permissions::EVENTS];
     type Seen = Seen;
 
-    /// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that is due when
-    /// the old lease would have run out finds the new one.
+    /// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that
+    /// is due when the old lease would have run out finds the new one.
     fn watches(&self, watches: &mut Watches) {
         watches
             .root(&self.clusters)

@@ -3,7 +3,8 @@
 //!
 //! Root: ClusterProfile, by `namespace/cluster`. Reads: its ManagedCluster, the namespace, the bindings there and their
 //! ManagedClusterSets. Writes: the profile, its three labels, its `status.version` and `status.properties`, conditions
-//! `ControlPlaneHealthy` and `Joined`. Never: `status.accessProviders`, which add-ons write, nor a profile of another manager.
+//! `ControlPlaneHealthy` and `Joined`. Never: `status.accessProviders`, which add-ons write, nor a profile of another
+//! manager.
 
 mod binding;
 mod keys;

@@ -1,5 +1,5 @@
-//! What a cluster is given when it comes: one write instead of one by each controller, which would meet on the same version of
-//! the object and try again.
+//! What a cluster is given when it comes: one write instead of one by each controller, which would meet on the same
+//! version of the object and try again.
 
 use kube::ResourceExt;
 use ocm_api::{cluster::ManagedCluster, finalizers};
@@ -10,7 +10,8 @@ use super::{
     taints,
 };
 
-/// Whether [`lifecycle`](super::lifecycle) is about to write to a cluster for the first time: until then others leave it alone.
+/// Whether [`lifecycle`](super::lifecycle) is about to write to a cluster for the first time: until then others leave it
+/// alone.
 pub fn is_to_come(cluster: &ManagedCluster, options: &HubOptions) -> bool {
     match acceptance(Some(cluster), options.auto_accept) {
         Acceptance::ToAutoAccept => true,

@@ -1,5 +1,5 @@
-//! Deleting what is in a cluster's namespace when the cluster is deleted. Upstream: ocm `pkg/registration/hub/gc/controller.go`,
-//! which waits for the agent. Here the agent has no rights any more.
+//! Deleting what is in a cluster's namespace when the cluster is deleted. Upstream: ocm
+//! `pkg/registration/hub/gc/controller.go`, which waits for the agent. Here the agent has no rights any more.
 //!
 //! Root: ManagedCluster. Reads: the listed kinds in its namespace, when it has to go. Writes: deletes them, lowest
 //! `cleanup-priority` first, kind after kind; the finalizers in them that the cluster's agent would remove; the finalizer

@@ -1,8 +1,8 @@
-//! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has turned its gate
-//! on has to know.
+//! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has turned
+//! its gate on has to know.
 //!
-//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once. Never: the cluster.
-//! Upstream: ocm `pkg/registration/hub/importer`, of which this knows who waits.
+//! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once. Never:
+//! the cluster. Upstream: ocm `pkg/registration/hub/importer`, of which this knows who waits.
 
 mod cluster_api;
 mod waiting;

@@ -7,19 +7,19 @@ pub mod cluster_profiles;
 pub mod cluster_roles;
 pub mod cluster_sets;
 pub mod default_sets;
-pub mod first;
+mod first;
 pub mod garbage;
 pub mod heartbeat;
 pub mod imports;
-pub mod leftovers;
+mod leftovers;
 pub mod lifecycle;
 pub mod managed_namespaces;
 pub mod of_clusters;
-pub mod permissions;
+mod permissions;
 pub mod rbac;
 pub mod set_bindings;
 pub mod taints;
-pub mod uncached;
+mod uncached;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The watches that registration shares. Everything but clusters and sets is watched by the cluster-name label only, so that the hub
-//! does not hold what other people keep on it.
+//! The watches that registration shares. Everything but clusters and sets is watched by the cluster-name label only, so
+//! that the hub does not hold what other people keep on it.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::labels;

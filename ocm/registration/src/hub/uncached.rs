@@ -1,6 +1,6 @@
 //! What is not in a cache is mostly not there, and is made without asking: for a cluster that comes that is a handful of
-//! requests less. Where something was there after all, because it lacks our label or the watch has not brought it yet, the API
-//! is asked from then on: at once, in the same run, and in each later one.
+//! requests less. Where something was there after all, because it lacks our label or the watch has not brought it yet,
+//! the API is asked from then on: at once, in the same run, and in each later one.
 
 use std::{collections::BTreeSet, time::Duration};
 

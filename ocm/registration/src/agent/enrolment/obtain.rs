@@ -1,4 +1,5 @@
 //! Asking a hub for a certificate until there is one: an enrolment that begins, and ends.
+//! The rules are [`credential::enrol`]; upstream: ocm `pkg/registration/register/secret_controller.go`.
 
 use std::{sync::Arc, time::Duration};
 

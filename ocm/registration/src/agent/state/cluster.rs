@@ -37,8 +37,8 @@ impl ClusterWatches {
         }
     }
 
-    /// All of them wake the one key, as a renewed certificate does. None is waited for: what has not arrived is not known, and not
-    /// told.
+    /// All of them wake the one key, as a renewed certificate does. None is waited for: what has not arrived is not
+    /// known, and not told.
     pub fn watches(&self, watches: &mut Watches, agent: &Arc<RegistrationAgent>) {
         let [of_node, of_claim, of_property, of_namespace] = std::array::from_fn(|_| agent.cluster.clone());
         let nodes = watches.wakes(&self.nodes, move |old, new| {
@@ -91,8 +91,8 @@ fn if_told<K: Watchable>(is_told: bool, cluster: &Caches) -> Cache<K> {
     }
 }
 
-/// What has arrived. A cluster that lacks the kind has none of it; of what we may not or cannot look at, nothing is known, and
-/// what was told of it before stays.
+/// What has arrived. A cluster that lacks the kind has none of it; of what we may not or cannot look at, nothing is
+/// known, and what was told of it before stays.
 pub(super) fn arrived<K: Watchable>(cache: &Cache<K>) -> Option<Vec<K>> {
     if cache.is_synced() {
         return Some(cache.list().iter().map(|it| (**it).clone()).collect());

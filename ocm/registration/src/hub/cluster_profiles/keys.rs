@@ -1,5 +1,5 @@
-//! Which profiles a change may concern. Profiles that are there are looked at with every change that may end them: two changes that
-//! cross each other then leave none behind.
+//! Which profiles a change may concern. Profiles that are there are looked at with every change that may end them: two
+//! changes that cross each other then leave none behind.
 
 use std::collections::BTreeSet;
 

@@ -6,11 +6,11 @@ use kube::ResourceExt;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Membership};
 use ocm_reconcile::{Cache, Queue};
 
-/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have all of
-/// them counted, and the number written, a thousand times.
+/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have
+/// all of them counted, and the number written, a thousand times.
 const GATHER: Duration = Duration::from_millis(200);
-/// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the same, a
-/// second for ten thousand.
+/// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the
+/// same, a second for ten thousand.
 const GATHER_EACH: Duration = Duration::from_micros(100);
 
 /// Has sets counted anew that clusters enter or leave, in a moment.
@@ -24,8 +24,8 @@ pub(super) fn wake(queue: &Queue, sets: &Cache<ManagedClusterSet>, clusters: &Ca
     });
 }
 
-/// The sets that a cluster enters or leaves. Who was and stays a member changes no number: the set of all clusters is not counted
-/// anew for a label.
+/// The sets that a cluster enters or leaves. Who was and stays a member changes no number: the set of all clusters is not
+/// counted anew for a label.
 fn sets_with_other_members(
     sets: &Cache<ManagedClusterSet>,
     old: Option<&ManagedCluster>,
