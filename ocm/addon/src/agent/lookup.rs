@@ -15,7 +15,7 @@ use ocm_api::{
     conditions::managed_cluster_add_on,
     labels,
 };
-use ocm_reconcile::{Cache, Caches, ObserveError, Outcome, Queue, execute::sentence, segment::encoded};
+use ocm_reconcile::{Cache, Caches, ObserveError, Outcome, Queue, Watches, execute::sentence, segment::encoded};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -24,7 +24,7 @@ use super::{
     AddOnAgentOptions, AddOns,
     credential_action::{CredentialAction, CredentialState},
     location::location,
-    memory::Memory,
+    memory::AgentMemory,
     registration::AddOnRegistration,
     temporary_watches::TemporaryWatches,
     token,
@@ -41,7 +41,7 @@ pub(super) enum SeenLease {
 }
 
 /// Where one side looks.
-pub(super) struct Lookup {
+pub(super) struct AgentLookup {
     here: Client,
     cluster: String,
     stop: CancellationToken,
@@ -51,7 +51,7 @@ pub(super) struct Lookup {
     kubeconfigs: [String; 2],
 }
 
-impl Lookup {
+impl AgentLookup {
     /// `here` is the cluster of the caches, `queue` is told what temporary watches see.
     pub fn new(caches: &Caches, here: Client, addons: &AddOns, options: &AddOnAgentOptions, queue: &Queue) -> Self {
         let cluster = addons.cluster.clone();
@@ -68,10 +68,14 @@ impl Lookup {
         }
     }
 
-    /// Wakes all add-ons when the Secrets have arrived: those that have none are woken by no Secret.
-    pub fn when_secrets_arrive(&self, addons: &AddOns) -> impl FnOnce(&Queue) + Send + 'static {
+    /// The Secrets wake the add-on that they were written for, and their first list all: those that have none are woken by no Secret.
+    pub fn watches(&self, watches: &mut Watches, addons: &AddOns) {
+        watches.wakes(&self.secrets, |old, new| {
+            new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned()
+        });
+        watches.not_awaited();
         let (secrets, addons, stop) = (self.secrets.clone(), addons.clone(), self.stop.clone());
-        move |queue| {
+        watches.signal("the first list of Secrets", move |queue| {
             let queue = queue.clone();
             tokio::spawn(async move {
                 tokio::select! {
@@ -79,7 +83,7 @@ impl Lookup {
                     () = secrets.synced() => addons.names().into_iter().for_each(|it| queue.add(it)),
                 }
             });
-        }
+        });
     }
 
     /// The Secrets that were written for an add-on, in whatever namespace.
@@ -122,7 +126,7 @@ impl Lookup {
         &self,
         addon: &ManagedClusterAddOn,
         registration: AddOnRegistration,
-        memory: &Mutex<Memory>,
+        memory: &Mutex<AgentMemory>,
     ) -> CredentialState {
         let namespace = location(addon).namespace;
         let key = (addon.name_any(), registration.secret.clone());
@@ -166,7 +170,7 @@ impl Lookup {
         credential: &mut CredentialState,
         action: &CredentialAction,
         outcome: &Outcome,
-        memory: &Mutex<Memory>,
+        memory: &Mutex<AgentMemory>,
     ) -> Result<(), ObserveError> {
         let (name, secret) = (addon.name_any(), credential.registration.secret.clone());
         match action {

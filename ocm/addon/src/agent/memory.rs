@@ -6,17 +6,21 @@ use std::{
     sync::Arc,
 };
 
-use credential::{csr::KeyAndRequest, enrol::Pending};
+use credential::{
+    csr::{KeyAndRequest, new_key_and_request},
+    enrol::Pending,
+};
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use kube::ResourceExt;
-use ocm_reconcile::{Done, Outcome, Queue};
+use ocm_reconcile::{Done, Outcome, Queue, StepError};
 use tracing::info;
 
 use super::{
     credential_action::{CredentialAction, CredentialState, GoodCredential, RequestUnderWay},
     location::location,
-    lookup::{Lookup, SeenLease},
+    lookup::{AgentLookup, SeenLease},
     reconcile::Seen,
+    registration::AddOnRegistration,
     secrets::leases_not_ours,
 };
 
@@ -25,7 +29,7 @@ type CredentialKey = (String, String);
 
 /// The memory of one side.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct AgentMemory {
     /// Requests under way.
     pub requests: BTreeMap<CredentialKey, RequestUnderWay>,
     /// Credentials that were found good.
@@ -40,14 +44,14 @@ pub(super) struct Memory {
     looking: BTreeSet<String>,
 }
 
-impl Memory {
+impl AgentMemory {
     /// Keeps what came of a run.
     pub fn remember(
         &mut self,
         seen: &Seen,
         actions: &[CredentialAction],
         outcome: &Outcome,
-        lookup: &Lookup,
+        lookup: &AgentLookup,
         queue: &Queue,
     ) {
         self.keep_namespaces(seen, outcome);
@@ -91,6 +95,13 @@ impl Memory {
         all
     }
 
+    /// Makes a key to ask for a certificate with. It stays here until the plan takes it up: no step shows it.
+    pub fn make_key(&mut self, addon: &str, registration: &AddOnRegistration) -> Result<Done, StepError> {
+        let key = new_key_and_request(&registration.subject).map_err(|it| StepError::Own(it.to_string()))?;
+        self.keys.insert((addon.to_owned(), registration.secret.clone()), key);
+        Ok(Done::Performed)
+    }
+
     // Where it lives, and where its lease still is: the Secrets that told of it may be gone by then.
     fn keep_namespaces(&mut self, seen: &Seen, outcome: &Outcome) {
         if seen.is_leaving() {
@@ -118,7 +129,7 @@ impl Memory {
         credential: &CredentialState,
         action: &CredentialAction,
         outcome: &Outcome,
-        lookup: &Lookup,
+        lookup: &AgentLookup,
         queue: &Queue,
     ) {
         let secret = &credential.registration.secret;

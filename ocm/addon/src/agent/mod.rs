@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span};
 
 use location::location;
-use lookup::Lookup;
-use memory::Memory;
+use lookup::AgentLookup;
+use memory::AgentMemory;
 use reconcile::AddOnAgents;
 
 /// What it needs to be allowed besides looking at the add-ons on the hub and their Secrets here.
@@ -192,11 +192,11 @@ async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
             side,
             addons: addons.clone(),
             clusters: options.clusters.clone(),
-            lookup: Lookup::new(&caches, here.clone(), &addons, &options, &queue),
+            lookup: AgentLookup::new(&caches, here.clone(), &addons, &options, &queue),
             queue: queue.clone(),
             options: options.clone(),
             threshold,
-            memory: Mutex::<Memory>::default(),
+            memory: Mutex::<AgentMemory>::default(),
         };
         let clients = Clients::both(options.hub.clone(), here);
         Controller::with_queue(agents, queue)

@@ -12,18 +12,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use credential::csr::new_key_and_request;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use ocm_api::{
     addon::{KubeClientDriver, v1alpha1::ManagedClusterAddOn},
     cluster::ManagedCluster,
-    condition, labels,
 };
 use ocm_reconcile::{
-    Cache, Done, ObserveError, Outcome, OwnStep, Plan, Queue, Reconciler, Site, StatusField, Step, StepError, Watches,
-    async_trait, execute::sentence, rbac::Right,
+    Cache, Done, ObserveError, Outcome, OwnStep, Plan, Queue, Reconciler, Site, StatusField, StepError, Watches,
+    async_trait, rbac::Right,
 };
 use parking_lot::Mutex;
 
@@ -32,8 +30,8 @@ use super::{
     credential_action::{CredentialAction, CredentialState},
     health::{is_by_lease, is_unknown},
     location::location,
-    lookup::{Lookup, SeenLease},
-    memory::Memory,
+    lookup::{AgentLookup, SeenLease},
+    memory::AgentMemory,
     registration::{self, registrations},
     secrets, status,
 };
@@ -43,12 +41,12 @@ pub(super) struct AddOnAgents {
     pub side: Side,
     pub addons: AddOns,
     pub clusters: Cache<ManagedCluster>,
-    pub lookup: Lookup,
+    pub lookup: AgentLookup,
     pub queue: Queue,
     pub options: AddOnAgentOptions,
     /// The fraction of its life that a certificate has left when it is renewed.
     pub threshold: f64,
-    pub memory: Mutex<Memory>,
+    pub memory: Mutex<AgentMemory>,
 }
 
 /// What a plan is made from.
@@ -94,14 +92,7 @@ impl Reconciler for AddOnAgents {
             if same { Vec::new() } else { addons.names() }
         });
         watches.not_awaited();
-        watches.wakes(&self.lookup.secrets, |old, new| {
-            new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned()
-        });
-        watches.not_awaited();
-        watches.signal(
-            "the first list of Secrets",
-            self.lookup.when_secrets_arrive(&self.addons),
-        );
+        self.lookup.watches(watches, &self.addons);
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
@@ -159,15 +150,11 @@ impl Reconciler for AddOnAgents {
         plan
     }
 
-    /// Makes a key. It is not printed with the step.
     async fn perform(&self, seen: &Seen, own: &OwnStep) -> Result<Done, StepError> {
         let mut credentials = seen.credentials.iter();
-        let wanted = credentials.find(|it| own.verb == secrets::MAKE && own.what == it.key_to_make());
-        let registration = &wanted.ok_or(StepError::NobodyPerforms(own.verb))?.registration;
-        let key = new_key_and_request(&registration.subject).map_err(|it| StepError::Own(it.to_string()))?;
-        let of = (seen.name.clone(), registration.secret.clone());
-        self.memory.lock().keys.insert(of, key);
-        Ok(Done::Performed)
+        let asking = credentials.find(|it| own.verb == secrets::MAKE && own.what == it.key_to_make());
+        let asking = asking.ok_or(StepError::NobodyPerforms(own.verb))?;
+        self.memory.lock().make_key(&seen.name, &asking.registration)
     }
 
     fn goes_on(_: &Seen, outcome: &Outcome) -> bool {
@@ -191,13 +178,8 @@ impl Reconciler for AddOnAgents {
         Ok(seen)
     }
 
-    /// That a question has no answer is told in the conditions, and asked again after a while.
     fn failure(_: &Seen, outcome: &Outcome) -> Option<String> {
-        let writes = outcome
-            .results()
-            .filter(|(step, _)| !matches!(step, Step::CreateSubresource { .. } | Step::Own(_)));
-        let errors: Vec<String> = writes.filter_map(|(_, it)| it.as_ref().err().map(sentence)).collect();
-        (!errors.is_empty()).then(|| errors.join("; "))
+        secrets::failure(outcome)
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
@@ -210,27 +192,12 @@ impl Reconciler for AddOnAgents {
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
-        let Some(addon) = seen.addon.as_deref().filter(|_| seen.is_here) else {
-            return plan;
-        };
-        let (available, again) = status::available(seen, addon);
-        if let Some(again) = again {
-            plan.look_again(again);
-        }
-        let mut new = addon.clone();
-        let status = new.status.get_or_insert_default();
-        for said in available
-            .into_iter()
-            .chain(status::of_credentials(seen, actions(outcome), outcome))
-        {
-            condition::set(&mut status.conditions, said, seen.now);
-        }
-        if !seen.is_leaving() {
-            status::say_driver(seen, addon, status, actions(outcome));
-        }
-        // Comparing is cheap; writing both out to find that there is nothing to write is not.
-        if new.status != addon.status {
+        if let Some(addon) = seen.addon.as_deref().filter(|_| seen.is_here) {
+            let (new, again) = status::saying(seen, addon, actions(outcome), outcome);
             plan.status(Site::Hub, addon, &new);
+            if let Some(again) = again {
+                plan.look_again(again);
+            }
         }
         plan
     }

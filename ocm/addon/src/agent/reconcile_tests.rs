@@ -1,4 +1,4 @@
-use credential::{enrol::Pending, hub_secret::Data};
+use credential::{csr::new_key_and_request, enrol::Pending, hub_secret::Data};
 use futures::FutureExt;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::identity;

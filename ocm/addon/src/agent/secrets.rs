@@ -13,7 +13,7 @@ use k8s_openapi::api::{
 };
 use kube::{ResourceExt, api::ObjectMeta};
 use ocm_api::labels;
-use ocm_reconcile::{Outcome, Plan, Site, Step, StepId, Target};
+use ocm_reconcile::{Outcome, Plan, Site, Step, StepId, Target, execute::sentence};
 
 use super::{
     credential_action::{CredentialAction, CredentialState},
@@ -189,4 +189,13 @@ pub(super) fn leases_not_ours(outcome: &Outcome) -> Vec<&str> {
         .filter(|it| it.api_resource.kind == "Lease")
         .filter_map(|it| it.namespace.as_deref())
         .collect()
+}
+
+/// What of a round makes the run count as failed: its writes. That a question has no answer is told in the conditions, and asked
+/// again after a while.
+pub(super) fn failure(outcome: &Outcome) -> Option<String> {
+    let is_question = |it: &Step| matches!(it, Step::CreateSubresource { .. } | Step::Own(_));
+    let writes = outcome.results().filter(|(step, _)| !is_question(step));
+    let errors: Vec<String> = writes.filter_map(|(_, it)| it.as_ref().err().map(sentence)).collect();
+    (!errors.is_empty()).then(|| errors.join("; "))
 }

@@ -8,7 +8,7 @@ use ocm_api::{
         KubeClientDriver,
         v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnStatus},
     },
-    condition::{ConditionUpdate, Status},
+    condition::{self, ConditionUpdate, Status},
     conditions::managed_cluster_add_on as types,
     identity,
 };
@@ -36,8 +36,27 @@ pub(super) const FIELDS: &[StatusField] = &[
 
 const KIND: &str = ManagedClusterAddOn::KIND;
 
+/// The add-on with everything said about it, and when to look again though nothing has happened.
+pub(super) fn saying(
+    seen: &Seen,
+    addon: &ManagedClusterAddOn,
+    actions: &[CredentialAction],
+    outcome: &Outcome,
+) -> (ManagedClusterAddOn, Option<Duration>) {
+    let mut new = addon.clone();
+    let status = new.status.get_or_insert_default();
+    let (available, again) = available(seen, addon);
+    for said in available.into_iter().chain(of_credentials(seen, actions, outcome)) {
+        condition::set(&mut status.conditions, said, seen.now);
+    }
+    if !seen.is_leaving() {
+        say_driver(seen, addon, status, actions);
+    }
+    (new, again)
+}
+
 /// The condition of its health and when to look again, as far as its lease says anything.
-pub(super) fn available(seen: &Seen, addon: &ManagedClusterAddOn) -> (Option<ConditionUpdate>, Option<Duration>) {
+fn available(seen: &Seen, addon: &ManagedClusterAddOn) -> (Option<ConditionUpdate>, Option<Duration>) {
     let lease = match &seen.lease {
         SeenLease::Unread => return (None, None),
         SeenLease::Missing if health::is_new(addon, seen.now) => return (None, Some(health::NEW)),
@@ -49,7 +68,7 @@ pub(super) fn available(seen: &Seen, addon: &ManagedClusterAddOn) -> (Option<Con
 }
 
 /// What to say about the credentials: of each condition one word, and of several the first that tells of a failure.
-pub(super) fn of_credentials(seen: &Seen, actions: &[CredentialAction], outcome: &Outcome) -> Vec<ConditionUpdate> {
+fn of_credentials(seen: &Seen, actions: &[CredentialAction], outcome: &Outcome) -> Vec<ConditionUpdate> {
     let mut all: Vec<ConditionUpdate> = Vec::new();
     for (credential, action) in seen.credentials.iter().zip(actions) {
         let result = outcome.named(&credential.registration.secret);
@@ -71,7 +90,7 @@ pub(super) fn of_credentials(seen: &Seen, actions: &[CredentialAction], outcome:
 }
 
 /// Says how the agent proves who it is, and as whom.
-pub(super) fn say_driver(
+fn say_driver(
     seen: &Seen,
     addon: &ManagedClusterAddOn,
     status: &mut ManagedClusterAddOnStatus,

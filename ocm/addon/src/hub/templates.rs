@@ -148,6 +148,7 @@ fn uses_template(addon: &ManagedClusterAddOn) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ocm_reconcile::{Clients, settle::settle};
     use serde_json::{Value, json};
 
     use super::*;
@@ -233,17 +234,13 @@ mod tests {
     async fn a_manager_is_started_once_and_stopped_once() {
         let (caches, calls) = (Caches::unfed(), Arc::new(Calls::default()));
         let reconciler = TemplateStarts::new(&caches, calls.clone());
-        let clients = ocm_reconcile::Clients::default();
-        let offer = seen(OF_TEMPLATE, &[], false).cluster_management_addon.unwrap();
-        caches.of::<ClusterManagementAddOn>().fill([(*offer).clone()]);
-        let begun = ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2)
-            .await
-            .unwrap();
+        let clients = Clients::default();
+        let offer = |kinds| (*seen(kinds, &[], false).cluster_management_addon.unwrap()).clone();
+        caches.of().put(offer(OF_TEMPLATE));
+        let begun = settle(&reconciler, &clients, "a", 2).await.unwrap();
         assert_eq!(begun, ["start manager of add-on a\n"]);
-        caches.of::<ClusterManagementAddOn>().fill([]);
-        ocm_reconcile::settle::settle(&reconciler, &clients, "a", 2)
-            .await
-            .unwrap();
+        caches.of().put(offer(OF_OTHER));
+        settle(&reconciler, &clients, "a", 2).await.unwrap();
         assert_eq!(*calls.0.lock(), ["start a", "stop a"]);
     }
 }
