@@ -72,7 +72,7 @@ impl Reconciler for ReplicaSetStatus {
         StatusField::condition(SET, types::MANIFEST_WORK_APPLIED),
         StatusField::condition(SET, types::PLACEMENT_ROLLED_OUT),
         StatusField::new(SET, "summary"),
-        StatusField::new(SET, "placementsSummary"),
+        StatusField::new(SET, "placementSummary"),
     ];
     const RIGHTS: &'static [Right] = &[Right::new(WORK, "manifestworkreplicasets/status", "patch", WHY)];
     type Seen = Seen;
