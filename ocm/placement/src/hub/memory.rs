@@ -31,7 +31,7 @@ use super::{
 use crate::select::{
     Choice, Needs, Scores, SelectionInput,
     groups::DesiredDecision,
-    memo::{Around, Memo, SharedFleet},
+    memo::{ChoiceContext, Memo, SharedFleet},
     scope::{EligibleSets, HOLD, HOLD_BINDING},
     select,
 };
@@ -258,13 +258,13 @@ impl Memory {
         let mut memo = self.take(&key).unwrap_or_else(|| Memo::new(placement.clone()));
         memo.look(&placement, eligible, &self.shared);
         let own = counted(&own);
-        let around = Around {
+        let context = ChoiceContext {
             now,
             scope,
             own: &own,
             load_max: self.load.most_besides(&own),
         };
-        let choice = memo.choose(&self.shared.fleet.read(), around);
+        let choice = memo.choose(&self.shared.fleet.read(), context);
         self.keep(key, memo);
         ChoiceInput::Remembered {
             placement,

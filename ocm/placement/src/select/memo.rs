@@ -56,7 +56,7 @@ struct Match {
 }
 
 /// What a choice is made from beside the clusters.
-pub struct Around<'a> {
+pub struct ChoiceContext<'a> {
     /// The time.
     pub now: Timestamp,
     /// Which sets count.
@@ -257,9 +257,9 @@ impl Memo {
     }
 
     /// Chooses. What [`super::select`] would choose, where nothing is held.
-    pub fn choose(&self, fleet: &FleetTable, around: Around<'_>) -> Choice {
+    pub fn choose(&self, fleet: &FleetTable, context: ChoiceContext<'_>) -> Choice {
         let mut choice = Choice {
-            scope: around.scope,
+            scope: context.scope,
             outcome: ChoiceOutcome::Success,
             members: self.members,
             held: false,
@@ -295,7 +295,7 @@ impl Memo {
             .filter(|it| is_there(&self.matching[*it]))
             .collect();
         let mut own = Slots::default();
-        let mut of_own: Vec<(u32, u32)> = around
+        let mut of_own: Vec<(u32, u32)> = context
             .own
             .iter()
             .filter_map(|(name, count)| Some((fleet.slot(name)?, *count)))
@@ -325,14 +325,14 @@ impl Memo {
         };
         let contest = Contest {
             placement,
-            now: around.now,
+            now: context.now,
             has: (0..rows.len()).map(|it| own.has(slot(it))).collect(),
             load: if self.needs.load {
                 (0..rows.len()).map(load).collect()
             } else {
                 Vec::new()
             },
-            load_max: around.load_max,
+            load_max: context.load_max,
             amounts: if self.needs.allocatable {
                 rows.iter().map(|it| self.amounts[*it]).collect()
             } else {

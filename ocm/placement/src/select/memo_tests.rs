@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    memo::{Around, Memo, SharedFleet},
+    memo::{ChoiceContext, Memo, SharedFleet},
     model_tests::{self, Dice},
     tests::object,
     *,
@@ -106,13 +106,13 @@ impl Both {
             let own = u32::from(world.has.contains(&cluster.name_any()));
             fleet.set_load(&cluster.name_any(), load + own);
         }
-        let around = Around {
+        let context = ChoiceContext {
             now: world.now,
             scope,
             own: &world.has.iter().map(|it| (it.as_str(), 1)).collect(),
             load_max: world.load_max,
         };
-        self.memo.choose(&fleet, around)
+        self.memo.choose(&fleet, context)
     }
 }
 
