@@ -11,7 +11,7 @@ use kube_api::{
     authn::TrustedProxies,
     clock::Clock,
     identity::{AUTHENTICATED, MASTERS, User},
-    pages::Page,
+    pages::ServedPage,
     pki::{self, Pki},
     pod_logs::PodLogs,
     server::{Options, Server},
@@ -115,7 +115,7 @@ impl Embedded {
     }
 
     /// Whom it asks for all paths that begin so.
-    pub fn set_page(&self, prefix: &str, page: Arc<dyn Page>) {
+    pub fn set_page(&self, prefix: &str, page: Arc<dyn ServedPage>) {
         self.server.set_page(prefix, page);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use kube_api::{
     identity::Attributes,
-    pages::{self, Page},
+    pages::{self, ServedPage},
 };
 use placement::{debug, gather::simulate};
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct PlacementPage {
 }
 
 #[async_trait::async_trait]
-impl Page for PlacementPage {
+impl ServedPage for PlacementPage {
     async fn answer(&self, asked: pages::PageRequest<'_>) -> (u16, Value) {
         let read = match debug::read(asked.method, asked.path, asked.body) {
             Ok(read) => read,

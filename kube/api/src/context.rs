@@ -13,7 +13,7 @@ use crate::{
     intake::Intake,
     kept::KeptObjects,
     limits::Limits,
-    pages::Page,
+    pages::ServedPage,
     party::Parties,
     persist::{self, Durability, StorageError},
     pki::Pki,
@@ -75,7 +75,7 @@ pub struct ServerContext {
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
     /// What others of the process show, by the beginning of its path.
-    pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn Page>)>>,
+    pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn ServedPage>)>>,
     /// Where clients reach the server, if it listens.
     pub address: Option<SocketAddr>,
     pub ready: AtomicBool,

@@ -22,20 +22,20 @@ pub struct PageRequest<'a> {
 
 /// Answers all paths below one. Who has something to show hands it over with [`Server::set_page`](crate::Server::set_page).
 #[async_trait::async_trait]
-pub trait Page: Send + Sync + 'static {
+pub trait ServedPage: Send + Sync + 'static {
     /// A code and a JSON body. Only those are let in whom authentication knows; what they may see is the page's matter.
     async fn answer(&self, asked: PageRequest<'_>) -> (u16, Value);
 }
 
 /// The page for a path, if there is one.
-pub fn find(pages: &[(String, Arc<dyn Page>)], path: &str) -> Option<Arc<dyn Page>> {
+pub fn find(pages: &[(String, Arc<dyn ServedPage>)], path: &str) -> Option<Arc<dyn ServedPage>> {
     let found = pages.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
     found.map(|(_, page)| page.clone())
 }
 
 /// Answers with the page.
 pub async fn answer(
-    page: &dyn Page,
+    page: &dyn ServedPage,
     may: &(dyn Fn(&Attributes) -> bool + Send + Sync),
     method: &Method,
     path: &str,

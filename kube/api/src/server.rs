@@ -19,7 +19,7 @@ use crate::{
     limits::Limits,
     listen,
     local::Local,
-    pages::Page,
+    pages::ServedPage,
     party::{Parties, PartyRule},
     persist::{self, Durability, Loaded, OBJECTS_FILE, Redb, Storage, StorageError},
     pki::{self, Pki},
@@ -293,7 +293,7 @@ impl Server {
     }
 
     /// Whom to ask for all paths that begin so, from now on.
-    pub fn set_page(&self, prefix: &str, page: Arc<dyn Page>) {
+    pub fn set_page(&self, prefix: &str, page: Arc<dyn ServedPage>) {
         self.inner.pages.write().push((prefix.to_owned(), page));
     }
 

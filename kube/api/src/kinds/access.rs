@@ -13,61 +13,6 @@ use kube_store::{
 };
 use serde_json::{Map, Value, json};
 
-fn empty(rule: &Value, key: &str) -> bool {
-    rule.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
-}
-
-fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
-    for (at, rule) in list(new, "/rules").iter().enumerate() {
-        let field = format!("rules[{at}]");
-        if empty(rule, "verbs") {
-            errors.push(FieldError::required(
-                format!("{field}.verbs"),
-                "verbs must contain at least one value",
-            ));
-        }
-        if !empty(rule, "nonResourceURLs") {
-            let shown = &rule["nonResourceURLs"];
-            let place = format!("{field}.nonResourceURLs");
-            if kind == "Role" {
-                errors.push(FieldError::invalid(
-                    &place,
-                    shown,
-                    "namespaced rules cannot apply to non-resource URLs",
-                ));
-            }
-            if !empty(rule, "apiGroups") || !empty(rule, "resources") || !empty(rule, "resourceNames") {
-                let detail = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.push(FieldError::invalid(place, shown, detail));
-            }
-            continue;
-        }
-        if empty(rule, "apiGroups") {
-            let detail = "resource rules must supply at least one api group";
-            errors.push(FieldError::required(format!("{field}.apiGroups"), detail));
-        }
-        if empty(rule, "resources") {
-            let detail = "resource rules must supply at least one resource";
-            errors.push(FieldError::required(format!("{field}.resources"), detail));
-        }
-    }
-    if new
-        .pointer("/aggregationRule")
-        .is_some_and(|it| empty(it, "clusterRoleSelectors"))
-    {
-        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
-    }
-    for (at, selector) in list(new, "/aggregationRule/clusterRoleSelectors").iter().enumerate() {
-        let field = format!("aggregationRule.clusterRoleSelectors[{at}]");
-        let before = errors.len();
-        label_selector(selector, &field, errors);
-        if errors.len() > before {
-            errors.push(FieldError::invalid(field, &Value::Null, "invalid label selector."));
-        }
-    }
-}
-
 /// Role and ClusterRole.
 pub struct Roles {
     pub kind: &'static str,
@@ -178,6 +123,61 @@ impl Strategy for RoleBindings {
     fn check_allowed(&self, call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Status> {
         let (rbac, namespace) = (&*call.server.rbac, call.namespace.as_str());
         escalation::check_binding(rbac, &call.user, namespace, &call.name, new, old)
+    }
+}
+
+fn empty(rule: &Value, key: &str) -> bool {
+    rule.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+fn role(kind: &str, new: &Value, errors: &mut Vec<FieldError>) {
+    for (at, rule) in list(new, "/rules").iter().enumerate() {
+        let field = format!("rules[{at}]");
+        if empty(rule, "verbs") {
+            errors.push(FieldError::required(
+                format!("{field}.verbs"),
+                "verbs must contain at least one value",
+            ));
+        }
+        if !empty(rule, "nonResourceURLs") {
+            let shown = &rule["nonResourceURLs"];
+            let place = format!("{field}.nonResourceURLs");
+            if kind == "Role" {
+                errors.push(FieldError::invalid(
+                    &place,
+                    shown,
+                    "namespaced rules cannot apply to non-resource URLs",
+                ));
+            }
+            if !empty(rule, "apiGroups") || !empty(rule, "resources") || !empty(rule, "resourceNames") {
+                let detail = "rules cannot apply to both regular resources and non-resource URLs";
+                errors.push(FieldError::invalid(place, shown, detail));
+            }
+            continue;
+        }
+        if empty(rule, "apiGroups") {
+            let detail = "resource rules must supply at least one api group";
+            errors.push(FieldError::required(format!("{field}.apiGroups"), detail));
+        }
+        if empty(rule, "resources") {
+            let detail = "resource rules must supply at least one resource";
+            errors.push(FieldError::required(format!("{field}.resources"), detail));
+        }
+    }
+    if new
+        .pointer("/aggregationRule")
+        .is_some_and(|it| empty(it, "clusterRoleSelectors"))
+    {
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", detail));
+    }
+    for (at, selector) in list(new, "/aggregationRule/clusterRoleSelectors").iter().enumerate() {
+        let field = format!("aggregationRule.clusterRoleSelectors[{at}]");
+        let before = errors.len();
+        label_selector(selector, &field, errors);
+        if errors.len() > before {
+            errors.push(FieldError::invalid(field, &Value::Null, "invalid label selector."));
+        }
     }
 }
 

@@ -26,6 +26,280 @@ use safe_cel::{CompileError, Tree};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
+/// MutatingWebhookConfiguration and ValidatingWebhookConfiguration.
+pub struct WebhookConfigurations {
+    pub mutating: bool,
+}
+
+impl Strategy for WebhookConfigurations {
+    fn columns(&self) -> Columns {
+        Columns::new("Name|Webhooks:integer|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::count(it, &["webhooks"]).into(),
+                cells::age(it, now),
+            ]
+        })
+    }
+
+    fn default(&self, object: &mut Map<String, Value>) {
+        defaults_of_webhooks(object, self.mutating);
+    }
+
+    fn fields(&self) -> FieldRules {
+        WEBHOOKS
+    }
+
+    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let mut names = HashSet::new();
+        for (at, it) in list(new, "/webhooks").iter().enumerate() {
+            let field = format!("webhooks[{at}]");
+            webhook(it, &field, errors);
+            let name = text(it, "/name");
+            if !names.insert(name) {
+                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+            }
+        }
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
+        reserved_name(new, warnings);
+    }
+}
+
+/// ValidatingAdmissionPolicy.
+pub struct AdmissionPolicies;
+
+impl Strategy for AdmissionPolicies {
+    fn columns(&self) -> Columns {
+        Columns::new("Name|Validations:integer|ParamKind|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::count(it, &["spec", "validations"]).into(),
+                param_kind_cell(it),
+                cells::age(it, now),
+            ]
+        })
+    }
+
+    fn default(&self, object: &mut Map<String, Value>) {
+        let spec = entry(object, "spec");
+        set(spec, "failurePolicy", "Fail");
+        if let Some(constraints) = member(spec, "matchConstraints") {
+            match_resources(constraints);
+        }
+    }
+
+    fn fields(&self) -> FieldRules {
+        &[
+            ("spec.failurePolicy", FAIL_OR_IGNORE),
+            ("spec.matchConstraints.matchPolicy", MATCHES),
+            (
+                "spec.matchConstraints.resourceRules[]|excludeResourceRules[].scope",
+                SCOPES,
+            ),
+            (
+                "spec.validations[].reason",
+                OneOf(&["Forbidden", "Invalid", "RequestEntityTooLarge"]),
+            ),
+        ]
+    }
+
+    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let spec = &new["spec"];
+        if spec["paramKind"].is_object() {
+            param_kind(&spec["paramKind"], errors);
+        }
+        match spec.get("matchConstraints").filter(|it| !it.is_null()) {
+            None => errors.push(FieldError::required("spec.matchConstraints", "")),
+            Some(constraints) => {
+                resources(constraints, "spec.matchConstraints", errors);
+                if list(constraints, "/resourceRules").is_empty() {
+                    errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
+                }
+            }
+        }
+        let mut expressions = Names::of(spec, policy::VARIABLES);
+        let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
+        let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
+        conditions(spec, "spec", &of_conditions.variables, errors);
+        for (at, variable) in list(spec, "/variables").iter().enumerate() {
+            let field = format!("spec.variables[{at}]");
+            let name = text(variable, "/name");
+            let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
+                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+                && !safe_cel::RESERVED_WORDS.contains(&name);
+            if name.is_empty() {
+                errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
+            } else if !is_name {
+                errors.push(FieldError::invalid(
+                    format!("{field}.name"),
+                    &json!(name),
+                    "must be a valid CEL identifier",
+                ));
+            }
+            let place = format!("{field}.expression");
+            expressions.check(
+                &variable["expression"],
+                &place,
+                &[],
+                "expression is not specified",
+                errors,
+            );
+            expressions.declared.insert(name);
+            messages.declared.insert(name);
+        }
+        let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
+        if validations.is_empty() && audits.is_empty() {
+            let detail = "validations or auditAnnotations must contain at least one item";
+            errors.push(FieldError::required("spec.validations", detail));
+            errors.push(FieldError::required("spec.auditAnnotations", detail));
+        }
+        for (at, validation) in validations.iter().enumerate() {
+            let field = format!("spec.validations[{at}]");
+            let place = format!("{field}.expression");
+            let lacking = "expression is not specified";
+            expressions.check(&validation["expression"], &place, &["bool"], lacking, errors);
+            let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
+            for (key, given) in [("message", message), ("messageExpression", computed)] {
+                if !given.is_empty() && given.trim().is_empty() {
+                    let detail = "must be non-empty if specified";
+                    errors.push(FieldError::invalid(format!("{field}.{key}"), &json!(given), detail));
+                }
+            }
+            if !computed.trim().is_empty() {
+                let place = format!("{field}.messageExpression");
+                messages.check(&json!(computed), &place, &["string"], "", errors);
+            }
+            if message.trim().contains(['\n', '\r']) {
+                let detail = "must not contain line breaks";
+                errors.push(FieldError::invalid(format!("{field}.message"), &json!(message), detail));
+            }
+        }
+        if audits.len() > AUDIT_ANNOTATIONS_MAX {
+            // As Go prints its structs.
+            let shown: Value = audits
+                .iter()
+                .map(|it| json!({"Key": text(it, "/key"), "ValueExpression": text(it, "/valueExpression")}))
+                .collect();
+            let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+            errors.push(FieldError::invalid("spec.auditAnnotations", &shown, detail));
+        }
+        let mut keys = HashSet::new();
+        for (at, audit) in audits.iter().enumerate() {
+            let field = format!("spec.auditAnnotations[{at}]");
+            let key = text(audit, "/key");
+            // As it would be written down.
+            let whole = format!("{}/{key}", text(new, "/metadata/name"));
+            qualified_name(&whole, &format!("{field}.key"), errors);
+            if !keys.insert(key) {
+                errors.push(FieldError::duplicate(format!("{field}.key"), &json!(key)));
+            }
+            let place = format!("{field}.valueExpression");
+            let lacking = "valueExpression is not specified";
+            expressions.check(
+                &audit["valueExpression"],
+                &place,
+                &["string", "null_type"],
+                lacking,
+                errors,
+            );
+        }
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
+        reserved_name(new, warnings);
+    }
+
+    fn prepare_for_create(&self, _call: &mut Call<'_>, value: &mut Value) -> Result<(), Status> {
+        // Its expressions are checked before it is stored: what a controller would say later is known now.
+        value["status"] = json!({"observedGeneration": 1, "typeChecking": {}});
+        Ok(())
+    }
+
+    fn finish_update(&self, call: &Call<'_>, new: &mut Value) {
+        if call.subresource.is_empty() {
+            new["status"]["observedGeneration"] = new["metadata"]["generation"].clone();
+        }
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        &["managedFields"]
+    }
+}
+
+/// ValidatingAdmissionPolicyBinding.
+pub struct AdmissionPolicyBindings;
+
+impl Strategy for AdmissionPolicyBindings {
+    fn columns(&self) -> Columns {
+        Columns::new("Name|PolicyName|ParamRef|Age", |it, now| {
+            vec![
+                cells::name(it),
+                cells::text(it, &["spec", "policyName"]).into(),
+                param_ref_cell(it),
+                cells::age(it, now),
+            ]
+        })
+    }
+
+    fn default(&self, object: &mut Map<String, Value>) {
+        if let Some(resources) = member(entry(object, "spec"), "matchResources") {
+            match_resources(resources);
+        }
+    }
+
+    fn fields(&self) -> FieldRules {
+        &[
+            ("spec.policyName", Subdomain),
+            ("spec.matchResources.matchPolicy", MATCHES),
+            (
+                "spec.matchResources.resourceRules[]|excludeResourceRules[].scope",
+                SCOPES,
+            ),
+            ("spec.paramRef.parameterNotFoundAction", OneOf(&["Deny", "Allow"])),
+        ]
+    }
+
+    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+        let spec = &new["spec"];
+        if text(spec, "/policyName").is_empty() {
+            errors.push(FieldError::required("spec.policyName", ""));
+        }
+        if spec["paramRef"].is_object() {
+            param_ref(&spec["paramRef"], errors);
+        }
+        if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
+            resources(resources_of, "spec.matchResources", errors);
+        }
+        let actions = list(spec, "/validationActions");
+        let mut seen = HashSet::new();
+        for (at, action) in actions.iter().enumerate() {
+            let field = format!("spec.validationActions[{at}]");
+            if !ACTIONS.iter().any(|it| action == it) {
+                errors.push(FieldError::not_supported(&field, action, &ACTIONS));
+            }
+            if !seen.insert(action) {
+                errors.push(FieldError::duplicate(field, action));
+            }
+        }
+        if actions.iter().any(|it| it == "Deny") && actions.iter().any(|it| it == "Warn") {
+            let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
+                          headers serves no purpose)";
+            errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
+        }
+        if actions.is_empty() {
+            let detail = "at least one validation action is required";
+            errors.push(FieldError::required("spec.validationActions", detail));
+        }
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
+        reserved_name(new, warnings);
+    }
+}
+
 const CONDITIONS_MAX: usize = 64;
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
@@ -411,280 +685,6 @@ fn reserved_name(new: &Value, warnings: &mut Vec<String>) {
             "metadata.name: names ending with {suffix:?} are reserved for static manifest-based configurations and cannot be \
              managed via the API"
         ));
-    }
-}
-
-/// MutatingWebhookConfiguration and ValidatingWebhookConfiguration.
-pub struct WebhookConfigurations {
-    pub mutating: bool,
-}
-
-impl Strategy for WebhookConfigurations {
-    fn columns(&self) -> Columns {
-        Columns::new("Name|Webhooks:integer|Age", |it, now| {
-            vec![
-                cells::name(it),
-                cells::count(it, &["webhooks"]).into(),
-                cells::age(it, now),
-            ]
-        })
-    }
-
-    fn default(&self, object: &mut Map<String, Value>) {
-        defaults_of_webhooks(object, self.mutating);
-    }
-
-    fn fields(&self) -> FieldRules {
-        WEBHOOKS
-    }
-
-    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        let mut names = HashSet::new();
-        for (at, it) in list(new, "/webhooks").iter().enumerate() {
-            let field = format!("webhooks[{at}]");
-            webhook(it, &field, errors);
-            let name = text(it, "/name");
-            if !names.insert(name) {
-                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
-            }
-        }
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
-        reserved_name(new, warnings);
-    }
-}
-
-/// ValidatingAdmissionPolicy.
-pub struct AdmissionPolicies;
-
-impl Strategy for AdmissionPolicies {
-    fn columns(&self) -> Columns {
-        Columns::new("Name|Validations:integer|ParamKind|Age", |it, now| {
-            vec![
-                cells::name(it),
-                cells::count(it, &["spec", "validations"]).into(),
-                param_kind_cell(it),
-                cells::age(it, now),
-            ]
-        })
-    }
-
-    fn default(&self, object: &mut Map<String, Value>) {
-        let spec = entry(object, "spec");
-        set(spec, "failurePolicy", "Fail");
-        if let Some(constraints) = member(spec, "matchConstraints") {
-            match_resources(constraints);
-        }
-    }
-
-    fn fields(&self) -> FieldRules {
-        &[
-            ("spec.failurePolicy", FAIL_OR_IGNORE),
-            ("spec.matchConstraints.matchPolicy", MATCHES),
-            (
-                "spec.matchConstraints.resourceRules[]|excludeResourceRules[].scope",
-                SCOPES,
-            ),
-            (
-                "spec.validations[].reason",
-                OneOf(&["Forbidden", "Invalid", "RequestEntityTooLarge"]),
-            ),
-        ]
-    }
-
-    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        let spec = &new["spec"];
-        if spec["paramKind"].is_object() {
-            param_kind(&spec["paramKind"], errors);
-        }
-        match spec.get("matchConstraints").filter(|it| !it.is_null()) {
-            None => errors.push(FieldError::required("spec.matchConstraints", "")),
-            Some(constraints) => {
-                resources(constraints, "spec.matchConstraints", errors);
-                if list(constraints, "/resourceRules").is_empty() {
-                    errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
-                }
-            }
-        }
-        let mut expressions = Names::of(spec, policy::VARIABLES);
-        let mut messages = Names::of(spec, policy::MESSAGE_VARIABLES);
-        let of_conditions = Names::of(spec, policy::CONDITION_VARIABLES);
-        conditions(spec, "spec", &of_conditions.variables, errors);
-        for (at, variable) in list(spec, "/variables").iter().enumerate() {
-            let field = format!("spec.variables[{at}]");
-            let name = text(variable, "/name");
-            let is_name = !name.starts_with(|it: char| it.is_ascii_digit())
-                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-                && !safe_cel::RESERVED_WORDS.contains(&name);
-            if name.is_empty() {
-                errors.push(FieldError::required(format!("{field}.name"), "name is not specified"));
-            } else if !is_name {
-                errors.push(FieldError::invalid(
-                    format!("{field}.name"),
-                    &json!(name),
-                    "must be a valid CEL identifier",
-                ));
-            }
-            let place = format!("{field}.expression");
-            expressions.check(
-                &variable["expression"],
-                &place,
-                &[],
-                "expression is not specified",
-                errors,
-            );
-            expressions.declared.insert(name);
-            messages.declared.insert(name);
-        }
-        let (validations, audits) = (list(spec, "/validations"), list(spec, "/auditAnnotations"));
-        if validations.is_empty() && audits.is_empty() {
-            let detail = "validations or auditAnnotations must contain at least one item";
-            errors.push(FieldError::required("spec.validations", detail));
-            errors.push(FieldError::required("spec.auditAnnotations", detail));
-        }
-        for (at, validation) in validations.iter().enumerate() {
-            let field = format!("spec.validations[{at}]");
-            let place = format!("{field}.expression");
-            let lacking = "expression is not specified";
-            expressions.check(&validation["expression"], &place, &["bool"], lacking, errors);
-            let (message, computed) = (text(validation, "/message"), text(validation, "/messageExpression"));
-            for (key, given) in [("message", message), ("messageExpression", computed)] {
-                if !given.is_empty() && given.trim().is_empty() {
-                    let detail = "must be non-empty if specified";
-                    errors.push(FieldError::invalid(format!("{field}.{key}"), &json!(given), detail));
-                }
-            }
-            if !computed.trim().is_empty() {
-                let place = format!("{field}.messageExpression");
-                messages.check(&json!(computed), &place, &["string"], "", errors);
-            }
-            if message.trim().contains(['\n', '\r']) {
-                let detail = "must not contain line breaks";
-                errors.push(FieldError::invalid(format!("{field}.message"), &json!(message), detail));
-            }
-        }
-        if audits.len() > AUDIT_ANNOTATIONS_MAX {
-            // As Go prints its structs.
-            let shown: Value = audits
-                .iter()
-                .map(|it| json!({"Key": text(it, "/key"), "ValueExpression": text(it, "/valueExpression")}))
-                .collect();
-            let detail = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
-            errors.push(FieldError::invalid("spec.auditAnnotations", &shown, detail));
-        }
-        let mut keys = HashSet::new();
-        for (at, audit) in audits.iter().enumerate() {
-            let field = format!("spec.auditAnnotations[{at}]");
-            let key = text(audit, "/key");
-            // As it would be written down.
-            let whole = format!("{}/{key}", text(new, "/metadata/name"));
-            qualified_name(&whole, &format!("{field}.key"), errors);
-            if !keys.insert(key) {
-                errors.push(FieldError::duplicate(format!("{field}.key"), &json!(key)));
-            }
-            let place = format!("{field}.valueExpression");
-            let lacking = "valueExpression is not specified";
-            expressions.check(
-                &audit["valueExpression"],
-                &place,
-                &["string", "null_type"],
-                lacking,
-                errors,
-            );
-        }
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
-        reserved_name(new, warnings);
-    }
-
-    fn prepare_for_create(&self, _call: &mut Call<'_>, value: &mut Value) -> Result<(), Status> {
-        // Its expressions are checked before it is stored: what a controller would say later is known now.
-        value["status"] = json!({"observedGeneration": 1, "typeChecking": {}});
-        Ok(())
-    }
-
-    fn finish_update(&self, call: &Call<'_>, new: &mut Value) {
-        if call.subresource.is_empty() {
-            new["status"]["observedGeneration"] = new["metadata"]["generation"].clone();
-        }
-    }
-
-    fn status_metadata(&self) -> &'static [&'static str] {
-        &["managedFields"]
-    }
-}
-
-/// ValidatingAdmissionPolicyBinding.
-pub struct AdmissionPolicyBindings;
-
-impl Strategy for AdmissionPolicyBindings {
-    fn columns(&self) -> Columns {
-        Columns::new("Name|PolicyName|ParamRef|Age", |it, now| {
-            vec![
-                cells::name(it),
-                cells::text(it, &["spec", "policyName"]).into(),
-                param_ref_cell(it),
-                cells::age(it, now),
-            ]
-        })
-    }
-
-    fn default(&self, object: &mut Map<String, Value>) {
-        if let Some(resources) = member(entry(object, "spec"), "matchResources") {
-            match_resources(resources);
-        }
-    }
-
-    fn fields(&self) -> FieldRules {
-        &[
-            ("spec.policyName", Subdomain),
-            ("spec.matchResources.matchPolicy", MATCHES),
-            (
-                "spec.matchResources.resourceRules[]|excludeResourceRules[].scope",
-                SCOPES,
-            ),
-            ("spec.paramRef.parameterNotFoundAction", OneOf(&["Deny", "Allow"])),
-        ]
-    }
-
-    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
-        let spec = &new["spec"];
-        if text(spec, "/policyName").is_empty() {
-            errors.push(FieldError::required("spec.policyName", ""));
-        }
-        if spec["paramRef"].is_object() {
-            param_ref(&spec["paramRef"], errors);
-        }
-        if let Some(resources_of) = spec.get("matchResources").filter(|it| !it.is_null()) {
-            resources(resources_of, "spec.matchResources", errors);
-        }
-        let actions = list(spec, "/validationActions");
-        let mut seen = HashSet::new();
-        for (at, action) in actions.iter().enumerate() {
-            let field = format!("spec.validationActions[{at}]");
-            if !ACTIONS.iter().any(|it| action == it) {
-                errors.push(FieldError::not_supported(&field, action, &ACTIONS));
-            }
-            if !seen.insert(action) {
-                errors.push(FieldError::duplicate(field, action));
-            }
-        }
-        if actions.iter().any(|it| it == "Deny") && actions.iter().any(|it| it == "Warn") {
-            let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
-                          headers serves no purpose)";
-            errors.push(FieldError::invalid("spec.validationActions", &json!(actions), detail));
-        }
-        if actions.is_empty() {
-            let detail = "at least one validation action is required";
-            errors.push(FieldError::required("spec.validationActions", detail));
-        }
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {
-        reserved_name(new, warnings);
     }
 }
 

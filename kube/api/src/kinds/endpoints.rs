@@ -16,17 +16,6 @@ use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
-fn slice_address(given: &str, kind: &str, all: &str, at: usize, errors: &mut Vec<FieldError>) {
-    let place = format!("{all}[{at}]");
-    address(given, &place, errors);
-    let Ok(read) = given.parse::<IpAddr>() else { return };
-    if read.is_ipv4() != (kind == "IPv4") {
-        let detail = format!("must be an {kind} address");
-        errors.push(FieldError::invalid(all, &json!(given), detail));
-    }
-    reachable_here(given, &place, errors);
-}
-
 /// Endpoints.
 pub struct AllEndpoints;
 
@@ -100,6 +89,17 @@ impl Strategy for EndpointSlices {
     fn generation_metadata(&self) -> Option<&'static str> {
         Some("labels")
     }
+}
+
+fn slice_address(given: &str, kind: &str, all: &str, at: usize, errors: &mut Vec<FieldError>) {
+    let place = format!("{all}[{at}]");
+    address(given, &place, errors);
+    let Ok(read) = given.parse::<IpAddr>() else { return };
+    if read.is_ipv4() != (kind == "IPv4") {
+        let detail = format!("must be an {kind} address");
+        errors.push(FieldError::invalid(all, &json!(given), detail));
+    }
+    reachable_here(given, &place, errors);
 }
 
 fn row(it: &Value, now: Timestamp) -> Vec<Value> {

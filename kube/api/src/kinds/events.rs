@@ -11,6 +11,104 @@ use jiff::Timestamp;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 
+/// Event of the core group.
+pub struct CoreEvents;
+
+impl Strategy for CoreEvents {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ]
+    }
+
+    fn columns(&self) -> Columns {
+        Columns::new(
+            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+            row,
+        )
+    }
+
+    fn default(&self, object: &mut Map<String, Value>) {
+        for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+            set(object, key, Value::Null);
+        }
+        entry(object, "involvedObject");
+        entry(object, "source");
+        set(object, "reportingComponent", "");
+        set(object, "reportingInstance", "");
+    }
+
+    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let names = Names {
+            involved: "involvedObject",
+            controller: "reportingComponent",
+            note: "message",
+        };
+        legacy(new, &names, errors);
+    }
+}
+
+/// Event of `events.k8s.io`.
+pub struct Events;
+
+impl Strategy for Events {
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ]
+    }
+
+    fn columns(&self) -> Columns {
+        Columns::new(
+            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+            row,
+        )
+    }
+
+    fn default(&self, object: &mut Map<String, Value>) {
+        for key in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"] {
+            set(object, key, Value::Null);
+        }
+        entry(object, "deprecatedSource");
+        entry(object, "regarding");
+    }
+
+    fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let names = Names {
+            involved: "regarding",
+            controller: "reportingController",
+            note: "note",
+        };
+        legacy(new, &names, errors);
+        if old.is_none_or(|it| it["series"] != new["series"]) {
+            series(new, errors);
+        }
+        match old {
+            None => create(new, errors),
+            Some(old) => update(new, old, errors),
+        }
+    }
+}
+
 /// What the same member is called.
 struct Names {
     involved: &'static str,
@@ -125,104 +223,6 @@ fn update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     ] {
         if new[key] != old[key] {
             errors.push(FieldError::invalid(field, &new[key], "field is immutable"));
-        }
-    }
-}
-
-/// Event of the core group.
-pub struct CoreEvents;
-
-impl Strategy for CoreEvents {
-    fn selectable_fields(&self) -> &'static [&'static str] {
-        &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ]
-    }
-
-    fn columns(&self) -> Columns {
-        Columns::new(
-            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            row,
-        )
-    }
-
-    fn default(&self, object: &mut Map<String, Value>) {
-        for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
-            set(object, key, Value::Null);
-        }
-        entry(object, "involvedObject");
-        entry(object, "source");
-        set(object, "reportingComponent", "");
-        set(object, "reportingInstance", "");
-    }
-
-    fn validate(&self, new: &Value, _old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        let names = Names {
-            involved: "involvedObject",
-            controller: "reportingComponent",
-            note: "message",
-        };
-        legacy(new, &names, errors);
-    }
-}
-
-/// Event of `events.k8s.io`.
-pub struct Events;
-
-impl Strategy for Events {
-    fn selectable_fields(&self) -> &'static [&'static str] {
-        &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ]
-    }
-
-    fn columns(&self) -> Columns {
-        Columns::new(
-            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            row,
-        )
-    }
-
-    fn default(&self, object: &mut Map<String, Value>) {
-        for key in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"] {
-            set(object, key, Value::Null);
-        }
-        entry(object, "deprecatedSource");
-        entry(object, "regarding");
-    }
-
-    fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        let names = Names {
-            involved: "regarding",
-            controller: "reportingController",
-            note: "note",
-        };
-        legacy(new, &names, errors);
-        if old.is_none_or(|it| it["series"] != new["series"]) {
-            series(new, errors);
-        }
-        match old {
-            None => create(new, errors),
-            Some(old) => update(new, old, errors),
         }
     }
 }

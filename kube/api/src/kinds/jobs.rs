@@ -19,161 +19,6 @@ use jiff::Timestamp;
 use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 
-fn is_indexed(spec: &Value) -> bool {
-    spec["completionMode"] == "Indexed"
-}
-
-/// The labels by which a job knows its pods, and what each has of the job.
-fn own_labels(job: &Value) -> [(&'static str, Value); 4] {
-    let own = |key: &str| json!(text(job, &format!("/metadata/{key}")));
-    [
-        ("controller-uid", own("uid")),
-        ("job-name", own("name")),
-        ("batch.kubernetes.io/controller-uid", own("uid")),
-        ("batch.kubernetes.io/job-name", own("name")),
-    ]
-}
-
-/// A selector that a job does not choose itself selects its pods by labels that only they have.
-fn generated_selector(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if text(new, "/metadata/uid").is_empty() {
-        errors.push(FieldError::required("metadata.uid", ""));
-    }
-    let mut own = own_labels(new).to_vec();
-    // What was stored without the newer two may do without them.
-    let had = |key: &str| old.is_none_or(|it| it["spec"]["template"]["metadata"]["labels"].get(key).is_some());
-    if !had(own[2].0) || !had(own[3].0) {
-        own.truncate(2);
-    }
-    let labels = &new["spec"]["template"]["metadata"]["labels"];
-    for (key, value) in &own {
-        let field = format!("spec.template.metadata.labels[{key}]");
-        let detail = format!("must be '{}'", value.as_str().unwrap_or_default());
-        match labels.get(*key) {
-            None => errors.push(FieldError::required(field, &detail)),
-            Some(given) if given != value => errors.push(FieldError::invalid(field, labels, detail)),
-            Some(_) => {}
-        }
-    }
-    let expected: Map<String, Value> = own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let selector = &new["spec"]["selector"];
-    let mut unreadable = Vec::new();
-    label_selector(selector, "", &mut unreadable);
-    if unreadable.is_empty() && !matches(selector, &expected.into()) {
-        let detail = "`selector` not auto-generated";
-        errors.push(FieldError::invalid("spec.selector", selector, detail));
-    }
-}
-
-/// What a job keeps for life.
-fn job_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    let spec = &new["spec"];
-    if !is_indexed(spec) {
-        immutable(new, Some(old), "/spec/completions", "spec.completions", errors);
-    } else if old["spec"]["completions"] != spec["completions"]
-        && !spec["completions"].is_null()
-        && spec["completions"] != spec["parallelism"]
-    {
-        let detail = "can only be modified in tandem with spec.parallelism";
-        errors.push(FieldError::invalid("spec.completions", &spec["completions"], detail));
-    }
-    if !rests(old) {
-        immutable(new, Some(old), "/spec/template", "spec.template", errors);
-    } else if settled(&new["spec"]["template"]["spec"]) != settled(&old["spec"]["template"]["spec"]) {
-        let given = &new["spec"]["template"]["spec"];
-        errors.push(FieldError::invalid("spec.template.spec", given, "field is immutable"));
-    }
-}
-
-/// Whether a job is suspended and has no pods, so that other pods may come of it.
-fn rests(job: &Value) -> bool {
-    let is_suspended = |it: &Value| it["type"] == "Suspended" && it["status"] == "True";
-    job["spec"]["suspend"] == true
-        && (job["status"]["startTime"].is_null() || list(job, "/status/conditions").iter().any(is_suspended))
-        && job["status"]["active"].as_i64().unwrap_or_default() == 0
-}
-
-/// What of a pod's spec stays the same even while the job rests: all but where the pods run, and what they get there.
-fn settled(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    let Some(map) = spec.as_object_mut() else { return spec };
-    for key in ["nodeSelector", "tolerations", "schedulingGates"] {
-        map.remove(key);
-    }
-    if let Some(affinity) = map.get_mut("affinity").and_then(Value::as_object_mut) {
-        affinity.remove("nodeAffinity");
-        if affinity.is_empty() {
-            map.remove("affinity");
-        }
-    }
-    for kind in ["containers", "initContainers"] {
-        let containers = map.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten();
-        for container in containers.filter_map(Value::as_object_mut) {
-            container.remove("resources");
-        }
-    }
-    spec
-}
-
-/// Errors of what a job shall do.
-fn job_spec(spec: &Value, keeps_template: bool, place: &str, errors: &mut Vec<FieldError>) {
-    let field = |name: &str| format!("{place}.{name}");
-    if let Some(manager) = spec["managedBy"].as_str() {
-        managed_by(manager, &field("managedBy"), errors);
-    }
-    completion(spec, place, errors);
-    for key in ["podFailurePolicy", "successPolicy"] {
-        published::member("io.k8s.api.batch.v1.JobSpec", key, &spec[key], &field(key), errors);
-    }
-    if keeps_template {
-        return;
-    }
-    template(&spec["template"], &field("template"), errors);
-    let restart = field("template.spec.restartPolicy");
-    match text(spec, "/template/spec/restartPolicy") {
-        // It is what a pod does by itself, and so may not have been said at all.
-        "" | "Always" => errors.push(FieldError::required(restart, r#"valid values: "OnFailure", "Never""#)),
-        given => supported(&json!(given), restart, &["OnFailure", "Never"], errors),
-    }
-}
-
-fn managed_by(manager: &str, field: &str, errors: &mut Vec<FieldError>) {
-    const LENGTH_MAX: usize = 63;
-    let parts = manager
-        .split_once('/')
-        .filter(|it| !it.0.is_empty() && !it.1.is_empty());
-    match parts {
-        _ if manager.is_empty() => errors.push(FieldError::required(field, "")),
-        None => {
-            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(FieldError::invalid(field, &json!(manager), detail));
-        }
-        Some((domain, _)) => subdomain(domain, field, errors),
-    }
-    if manager.len() > LENGTH_MAX {
-        errors.push(FieldError::too_long(field, LENGTH_MAX));
-    }
-}
-
-/// Errors of how many pods have to be done.
-fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    /// More of them would make the lists of done and failed ones too long.
-    const INDEXES_MAX: i64 = 100_000;
-    let field = |name: &str| format!("{place}.{name}");
-    let number = |key: &str| spec[key].as_i64();
-    if !is_indexed(spec) {
-        return;
-    }
-    if number("completions").is_none() {
-        let detail = "when completion mode is Indexed";
-        errors.push(FieldError::required(field("completions"), detail));
-    }
-    if number("parallelism").is_some_and(|it| it > INDEXES_MAX) {
-        let detail = format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed");
-        errors.push(FieldError::invalid(field("parallelism"), &spec["parallelism"], detail));
-    }
-}
-
 /// Job.
 pub struct Jobs;
 
@@ -327,6 +172,161 @@ impl Strategy for CronJobs {
 
     fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         published::object(new, old, errors);
+    }
+}
+
+fn is_indexed(spec: &Value) -> bool {
+    spec["completionMode"] == "Indexed"
+}
+
+/// The labels by which a job knows its pods, and what each has of the job.
+fn own_labels(job: &Value) -> [(&'static str, Value); 4] {
+    let own = |key: &str| json!(text(job, &format!("/metadata/{key}")));
+    [
+        ("controller-uid", own("uid")),
+        ("job-name", own("name")),
+        ("batch.kubernetes.io/controller-uid", own("uid")),
+        ("batch.kubernetes.io/job-name", own("name")),
+    ]
+}
+
+/// A selector that a job does not choose itself selects its pods by labels that only they have.
+fn generated_selector(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if text(new, "/metadata/uid").is_empty() {
+        errors.push(FieldError::required("metadata.uid", ""));
+    }
+    let mut own = own_labels(new).to_vec();
+    // What was stored without the newer two may do without them.
+    let had = |key: &str| old.is_none_or(|it| it["spec"]["template"]["metadata"]["labels"].get(key).is_some());
+    if !had(own[2].0) || !had(own[3].0) {
+        own.truncate(2);
+    }
+    let labels = &new["spec"]["template"]["metadata"]["labels"];
+    for (key, value) in &own {
+        let field = format!("spec.template.metadata.labels[{key}]");
+        let detail = format!("must be '{}'", value.as_str().unwrap_or_default());
+        match labels.get(*key) {
+            None => errors.push(FieldError::required(field, &detail)),
+            Some(given) if given != value => errors.push(FieldError::invalid(field, labels, detail)),
+            Some(_) => {}
+        }
+    }
+    let expected: Map<String, Value> = own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let selector = &new["spec"]["selector"];
+    let mut unreadable = Vec::new();
+    label_selector(selector, "", &mut unreadable);
+    if unreadable.is_empty() && !matches(selector, &expected.into()) {
+        let detail = "`selector` not auto-generated";
+        errors.push(FieldError::invalid("spec.selector", selector, detail));
+    }
+}
+
+/// What a job keeps for life.
+fn job_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let spec = &new["spec"];
+    if !is_indexed(spec) {
+        immutable(new, Some(old), "/spec/completions", "spec.completions", errors);
+    } else if old["spec"]["completions"] != spec["completions"]
+        && !spec["completions"].is_null()
+        && spec["completions"] != spec["parallelism"]
+    {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        errors.push(FieldError::invalid("spec.completions", &spec["completions"], detail));
+    }
+    if !rests(old) {
+        immutable(new, Some(old), "/spec/template", "spec.template", errors);
+    } else if settled(&new["spec"]["template"]["spec"]) != settled(&old["spec"]["template"]["spec"]) {
+        let given = &new["spec"]["template"]["spec"];
+        errors.push(FieldError::invalid("spec.template.spec", given, "field is immutable"));
+    }
+}
+
+/// Whether a job is suspended and has no pods, so that other pods may come of it.
+fn rests(job: &Value) -> bool {
+    let is_suspended = |it: &Value| it["type"] == "Suspended" && it["status"] == "True";
+    job["spec"]["suspend"] == true
+        && (job["status"]["startTime"].is_null() || list(job, "/status/conditions").iter().any(is_suspended))
+        && job["status"]["active"].as_i64().unwrap_or_default() == 0
+}
+
+/// What of a pod's spec stays the same even while the job rests: all but where the pods run, and what they get there.
+fn settled(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let Some(map) = spec.as_object_mut() else { return spec };
+    for key in ["nodeSelector", "tolerations", "schedulingGates"] {
+        map.remove(key);
+    }
+    if let Some(affinity) = map.get_mut("affinity").and_then(Value::as_object_mut) {
+        affinity.remove("nodeAffinity");
+        if affinity.is_empty() {
+            map.remove("affinity");
+        }
+    }
+    for kind in ["containers", "initContainers"] {
+        let containers = map.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers.filter_map(Value::as_object_mut) {
+            container.remove("resources");
+        }
+    }
+    spec
+}
+
+/// Errors of what a job shall do.
+fn job_spec(spec: &Value, keeps_template: bool, place: &str, errors: &mut Vec<FieldError>) {
+    let field = |name: &str| format!("{place}.{name}");
+    if let Some(manager) = spec["managedBy"].as_str() {
+        managed_by(manager, &field("managedBy"), errors);
+    }
+    completion(spec, place, errors);
+    for key in ["podFailurePolicy", "successPolicy"] {
+        published::member("io.k8s.api.batch.v1.JobSpec", key, &spec[key], &field(key), errors);
+    }
+    if keeps_template {
+        return;
+    }
+    template(&spec["template"], &field("template"), errors);
+    let restart = field("template.spec.restartPolicy");
+    match text(spec, "/template/spec/restartPolicy") {
+        // It is what a pod does by itself, and so may not have been said at all.
+        "" | "Always" => errors.push(FieldError::required(restart, r#"valid values: "OnFailure", "Never""#)),
+        given => supported(&json!(given), restart, &["OnFailure", "Never"], errors),
+    }
+}
+
+fn managed_by(manager: &str, field: &str, errors: &mut Vec<FieldError>) {
+    const LENGTH_MAX: usize = 63;
+    let parts = manager
+        .split_once('/')
+        .filter(|it| !it.0.is_empty() && !it.1.is_empty());
+    match parts {
+        _ if manager.is_empty() => errors.push(FieldError::required(field, "")),
+        None => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(FieldError::invalid(field, &json!(manager), detail));
+        }
+        Some((domain, _)) => subdomain(domain, field, errors),
+    }
+    if manager.len() > LENGTH_MAX {
+        errors.push(FieldError::too_long(field, LENGTH_MAX));
+    }
+}
+
+/// Errors of how many pods have to be done.
+fn completion(spec: &Value, place: &str, errors: &mut Vec<FieldError>) {
+    /// More of them would make the lists of done and failed ones too long.
+    const INDEXES_MAX: i64 = 100_000;
+    let field = |name: &str| format!("{place}.{name}");
+    let number = |key: &str| spec[key].as_i64();
+    if !is_indexed(spec) {
+        return;
+    }
+    if number("completions").is_none() {
+        let detail = "when completion mode is Indexed";
+        errors.push(FieldError::required(field("completions"), detail));
+    }
+    if number("parallelism").is_some_and(|it| it > INDEXES_MAX) {
+        let detail = format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed");
+        errors.push(FieldError::invalid(field("parallelism"), &spec["parallelism"], detail));
     }
 }
 

@@ -11,21 +11,6 @@ use kube_store::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-fn addresses(new: &Value, errors: &mut Vec<FieldError>) {
-    let mut seen = HashSet::new();
-    for (at, address) in list(new, "/status/addresses").iter().enumerate() {
-        let (kind, given) = (text(address, "/type"), text(address, "/address"));
-        if !seen.insert((kind, given)) {
-            errors.push(FieldError {
-                reason: "FieldValueDuplicate",
-                field: format!("status.addresses[{at}]"),
-                // As Go prints its struct.
-                detail: format!(r#"Duplicate value: {{"Type":{kind:?},"Address":{given:?}}}"#),
-            });
-        }
-    }
-}
-
 /// Node.
 pub struct Nodes;
 
@@ -90,6 +75,21 @@ impl Strategy for Nodes {
     // A node says what it has when it joins.
     fn is_made_with_status(&self) -> bool {
         true
+    }
+}
+
+fn addresses(new: &Value, errors: &mut Vec<FieldError>) {
+    let mut seen = HashSet::new();
+    for (at, address) in list(new, "/status/addresses").iter().enumerate() {
+        let (kind, given) = (text(address, "/type"), text(address, "/address"));
+        if !seen.insert((kind, given)) {
+            errors.push(FieldError {
+                reason: "FieldValueDuplicate",
+                field: format!("status.addresses[{at}]"),
+                // As Go prints its struct.
+                detail: format!(r#"Duplicate value: {{"Type":{kind:?},"Address":{given:?}}}"#),
+            });
+        }
     }
 }
 

@@ -210,12 +210,6 @@ impl Strategy for Pods {
     }
 }
 
-/// A pod whose node does not exist is run by nobody, so that nobody would ever end its deletion.
-fn is_on_a_node(call: &Call<'_>, pod: &Value) -> bool {
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    !node.is_empty() && call.server.store.get("nodes", "", node).is_some()
-}
-
 /// PodTemplate.
 pub struct PodTemplates;
 
@@ -245,6 +239,12 @@ impl Strategy for PodTemplates {
             warnings::pods::pod(&new["template"], "template.", warnings);
         }
     }
+}
+
+/// A pod whose node does not exist is run by nobody, so that nobody would ever end its deletion.
+fn is_on_a_node(call: &Call<'_>, pod: &Value) -> bool {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    !node.is_empty() && call.server.store.get("nodes", "", node).is_some()
 }
 
 /// What the statuses of the containers add up to.

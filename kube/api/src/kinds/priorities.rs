@@ -13,9 +13,6 @@ use crate::{call::Call, kinds::pod_admission, table::cells};
 use kube_store::status::{FieldError, Status};
 use serde_json::{Map, Value};
 
-/// What nobody but the system may exceed.
-const PRIORITY_MAX: i64 = 1_000_000_000;
-
 /// PriorityClass.
 pub struct PriorityClasses;
 
@@ -98,3 +95,6 @@ impl Strategy for PriorityClasses {
         true
     }
 }
+
+/// What nobody but the system may exceed.
+const PRIORITY_MAX: i64 = 1_000_000_000;

@@ -22,179 +22,6 @@ use kube_store::{
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, net::IpAddr};
 
-/// Whether a Service has no address of its own.
-fn is_headless(service: &Value) -> bool {
-    matches!(list(service, "/spec/clusterIPs"), [one] if one == "None")
-}
-
-fn external_name(new: &Value, errors: &mut Vec<FieldError>) {
-    for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        let given = &new["spec"][field];
-        if !given.is_null() && given.as_array().is_none_or(|it| !it.is_empty()) {
-            let detail = "may not be set for ExternalName services";
-            errors.push(FieldError::forbidden(format!("spec.{field}"), detail));
-        }
-    }
-    // The dot at the end says that the name is whole.
-    let name = text(new, "/spec/externalName");
-    match name.strip_suffix('.').unwrap_or(name) {
-        "" => errors.push(FieldError::required("spec.externalName", "")),
-        name => subdomain(name, "spec.externalName", errors),
-    }
-}
-
-/// Errors of addresses within the cluster, of which there are those of IPv4 here.
-fn cluster_ips(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    const FIELD: &str = "spec.clusterIPs";
-    let first = text(new, "/spec/clusterIP");
-    let ips = list(new, "/spec/clusterIPs");
-    let shown = json!(ips);
-    if first.is_empty() && !ips.is_empty() {
-        let detail = "must be empty when `clusterIP` is not specified";
-        errors.push(FieldError::invalid(FIELD, &shown, detail));
-    } else if !first.is_empty() && ips.first().is_some_and(|it| it != first) {
-        let detail = "first value must match `clusterIP`";
-        errors.push(FieldError::invalid(FIELD, &shown, detail));
-    }
-    let families = list(new, "/spec/ipFamilies");
-    for (at, family) in families.iter().enumerate() {
-        let field = format!("spec.ipFamilies[{at}]");
-        if families[..at].contains(family) {
-            errors.push(FieldError::duplicate(field, family));
-        }
-    }
-    const POLICY: &str = "spec.ipFamilyPolicy";
-    let policy = &new["spec"]["ipFamilyPolicy"];
-    let known = old.map(|it| list(it, "/spec/clusterIPs")).unwrap_or_default();
-    let before = errors.len();
-    for (at, ip) in ips.iter().enumerate() {
-        if at == 0 && ip == "None" {
-            if ips.len() > 1 {
-                let detail = "'None' must be the first and only value";
-                errors.push(FieldError::invalid(FIELD, &shown, detail));
-            }
-        } else if !known.contains(ip) {
-            address(ip.as_str().unwrap_or_default(), &format!("{FIELD}[{at}]"), errors);
-        }
-    }
-    if ips.len() > 2 {
-        let detail = "may only hold up to 2 values";
-        errors.push(FieldError::invalid(FIELD, &shown, detail));
-    }
-    if errors.len() > before {
-        return;
-    }
-    for (at, ip) in ips.iter().enumerate().filter(|(_, it)| *it != "None") {
-        let family = match ip.as_str().map(str::parse) {
-            Some(Ok(IpAddr::V6(_))) => "IPv6",
-            _ => "IPv4",
-        };
-        match families.get(at) {
-            Some(asked) if asked != family && (asked == "IPv4" || asked == "IPv6") => {
-                let asked = asked.as_str().unwrap_or_default();
-                let detail = format!("expected an {asked} value as indicated by `ipFamilies[{at}]`");
-                errors.push(FieldError::invalid(format!("{FIELD}[{at}]"), ip, detail));
-            }
-            None if family == "IPv6" => {
-                let detail = "IPv6 is not configured on this cluster";
-                errors.push(FieldError::invalid(format!("{FIELD}[{at}]"), &shown, detail));
-            }
-            _ => {}
-        }
-    }
-    if policy == "SingleStack" {
-        for (many, what) in [(ips, "cluster IPs"), (families, "IP families")] {
-            if many.len() == 2 {
-                let detail =
-                    format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
-                errors.push(FieldError::invalid(POLICY, policy, detail));
-            }
-        }
-    }
-    // Who finds its own addresses without a selector may find any.
-    let selects = new["spec"]["selector"].as_object().is_some_and(|it| !it.is_empty());
-    if errors.len() > before || is_headless(new) && !selects {
-        return;
-    }
-    if policy == "RequireDualStack" {
-        let detail = "this cluster is not configured for dual-stack services";
-        errors.push(FieldError::invalid(POLICY, policy, detail));
-    }
-    for (at, family) in families.iter().enumerate().filter(|(_, it)| *it == "IPv6") {
-        let detail = "not configured on this cluster";
-        errors.push(FieldError::invalid(format!("spec.ipFamilies[{at}]"), family, detail));
-    }
-}
-
-fn ports(new: &Value, errors: &mut Vec<FieldError>) {
-    let ports = list(new, "/spec/ports");
-    let mut names = HashSet::new();
-    for (at, port) in ports.iter().enumerate() {
-        let field = format!("spec.ports[{at}]");
-        let name = text(port, "/name");
-        if name.is_empty() {
-            if ports.len() > 1 {
-                errors.push(FieldError::required(format!("{field}.name"), ""));
-            }
-        } else {
-            label(name, &format!("{field}.name"), errors);
-            if !names.insert(name) {
-                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
-            }
-        }
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        port_errors(number, &format!("{field}.port"), errors);
-        if let Some(target) = port.get("targetPort").filter(|it| !it.is_null()) {
-            port_or_name(target, &format!("{field}.targetPort"), errors);
-        }
-    }
-}
-
-/// Numbers that are taken twice, or not there for this type.
-fn port_numbers(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
-    let ports = list(new, "/spec/ports");
-    let on_nodes = |port: &Value| port.get("nodePort").and_then(Value::as_i64).filter(|it| *it != 0);
-    for (at, _) in ports.iter().enumerate().filter(|(_, it)| on_nodes(it).is_some()) {
-        if kind == "ClusterIP" {
-            let detail = "may not be used when `type` is 'ClusterIP'";
-            errors.push(FieldError::forbidden(format!("spec.ports[{at}].nodePort"), detail));
-        }
-    }
-    let mut taken = HashSet::new();
-    for (at, port) in ports.iter().enumerate() {
-        if let Some(number) = on_nodes(port)
-            && !taken.insert((number, text(port, "/protocol")))
-        {
-            errors.push(FieldError::duplicate(
-                format!("spec.ports[{at}].nodePort"),
-                &json!(number),
-            ));
-        }
-    }
-    let mut taken = HashSet::new();
-    for (at, port) in ports.iter().enumerate() {
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        let protocol = text(port, "/protocol");
-        if !taken.insert((number, protocol)) {
-            let shown = json!({"port": number, "protocol": protocol});
-            errors.push(FieldError::duplicate(format!("spec.ports[{at}]"), &shown));
-        }
-    }
-}
-
-fn cluster_ips_stay(new: &Value, old: &Value, kind: &str, errors: &mut Vec<FieldError>) {
-    if kind == "ExternalName" || text(old, "/spec/type") == "ExternalName" {
-        return;
-    }
-    let (before, now) = (list(old, "/spec/clusterIPs"), list(new, "/spec/clusterIPs"));
-    for (at, ip) in before.iter().enumerate() {
-        if now.get(at) != Some(ip) {
-            let field = format!("spec.clusterIPs[{at}]");
-            errors.push(FieldError::invalid(field, &json!(now), "may not change once set"));
-        }
-    }
-}
-
 /// Service.
 pub struct Services;
 
@@ -365,6 +192,179 @@ impl Strategy for Services {
 
     fn added_late(&self) -> &'static [&'static str] {
         &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]
+    }
+}
+
+/// Whether a Service has no address of its own.
+fn is_headless(service: &Value) -> bool {
+    matches!(list(service, "/spec/clusterIPs"), [one] if one == "None")
+}
+
+fn external_name(new: &Value, errors: &mut Vec<FieldError>) {
+    for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let given = &new["spec"][field];
+        if !given.is_null() && given.as_array().is_none_or(|it| !it.is_empty()) {
+            let detail = "may not be set for ExternalName services";
+            errors.push(FieldError::forbidden(format!("spec.{field}"), detail));
+        }
+    }
+    // The dot at the end says that the name is whole.
+    let name = text(new, "/spec/externalName");
+    match name.strip_suffix('.').unwrap_or(name) {
+        "" => errors.push(FieldError::required("spec.externalName", "")),
+        name => subdomain(name, "spec.externalName", errors),
+    }
+}
+
+/// Errors of addresses within the cluster, of which there are those of IPv4 here.
+fn cluster_ips(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "spec.clusterIPs";
+    let first = text(new, "/spec/clusterIP");
+    let ips = list(new, "/spec/clusterIPs");
+    let shown = json!(ips);
+    if first.is_empty() && !ips.is_empty() {
+        let detail = "must be empty when `clusterIP` is not specified";
+        errors.push(FieldError::invalid(FIELD, &shown, detail));
+    } else if !first.is_empty() && ips.first().is_some_and(|it| it != first) {
+        let detail = "first value must match `clusterIP`";
+        errors.push(FieldError::invalid(FIELD, &shown, detail));
+    }
+    let families = list(new, "/spec/ipFamilies");
+    for (at, family) in families.iter().enumerate() {
+        let field = format!("spec.ipFamilies[{at}]");
+        if families[..at].contains(family) {
+            errors.push(FieldError::duplicate(field, family));
+        }
+    }
+    const POLICY: &str = "spec.ipFamilyPolicy";
+    let policy = &new["spec"]["ipFamilyPolicy"];
+    let known = old.map(|it| list(it, "/spec/clusterIPs")).unwrap_or_default();
+    let before = errors.len();
+    for (at, ip) in ips.iter().enumerate() {
+        if at == 0 && ip == "None" {
+            if ips.len() > 1 {
+                let detail = "'None' must be the first and only value";
+                errors.push(FieldError::invalid(FIELD, &shown, detail));
+            }
+        } else if !known.contains(ip) {
+            address(ip.as_str().unwrap_or_default(), &format!("{FIELD}[{at}]"), errors);
+        }
+    }
+    if ips.len() > 2 {
+        let detail = "may only hold up to 2 values";
+        errors.push(FieldError::invalid(FIELD, &shown, detail));
+    }
+    if errors.len() > before {
+        return;
+    }
+    for (at, ip) in ips.iter().enumerate().filter(|(_, it)| *it != "None") {
+        let family = match ip.as_str().map(str::parse) {
+            Some(Ok(IpAddr::V6(_))) => "IPv6",
+            _ => "IPv4",
+        };
+        match families.get(at) {
+            Some(asked) if asked != family && (asked == "IPv4" || asked == "IPv6") => {
+                let asked = asked.as_str().unwrap_or_default();
+                let detail = format!("expected an {asked} value as indicated by `ipFamilies[{at}]`");
+                errors.push(FieldError::invalid(format!("{FIELD}[{at}]"), ip, detail));
+            }
+            None if family == "IPv6" => {
+                let detail = "IPv6 is not configured on this cluster";
+                errors.push(FieldError::invalid(format!("{FIELD}[{at}]"), &shown, detail));
+            }
+            _ => {}
+        }
+    }
+    if policy == "SingleStack" {
+        for (many, what) in [(ips, "cluster IPs"), (families, "IP families")] {
+            if many.len() == 2 {
+                let detail =
+                    format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
+                errors.push(FieldError::invalid(POLICY, policy, detail));
+            }
+        }
+    }
+    // Who finds its own addresses without a selector may find any.
+    let selects = new["spec"]["selector"].as_object().is_some_and(|it| !it.is_empty());
+    if errors.len() > before || is_headless(new) && !selects {
+        return;
+    }
+    if policy == "RequireDualStack" {
+        let detail = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid(POLICY, policy, detail));
+    }
+    for (at, family) in families.iter().enumerate().filter(|(_, it)| *it == "IPv6") {
+        let detail = "not configured on this cluster";
+        errors.push(FieldError::invalid(format!("spec.ipFamilies[{at}]"), family, detail));
+    }
+}
+
+fn ports(new: &Value, errors: &mut Vec<FieldError>) {
+    let ports = list(new, "/spec/ports");
+    let mut names = HashSet::new();
+    for (at, port) in ports.iter().enumerate() {
+        let field = format!("spec.ports[{at}]");
+        let name = text(port, "/name");
+        if name.is_empty() {
+            if ports.len() > 1 {
+                errors.push(FieldError::required(format!("{field}.name"), ""));
+            }
+        } else {
+            label(name, &format!("{field}.name"), errors);
+            if !names.insert(name) {
+                errors.push(FieldError::duplicate(format!("{field}.name"), &json!(name)));
+            }
+        }
+        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
+        port_errors(number, &format!("{field}.port"), errors);
+        if let Some(target) = port.get("targetPort").filter(|it| !it.is_null()) {
+            port_or_name(target, &format!("{field}.targetPort"), errors);
+        }
+    }
+}
+
+/// Numbers that are taken twice, or not there for this type.
+fn port_numbers(new: &Value, kind: &str, errors: &mut Vec<FieldError>) {
+    let ports = list(new, "/spec/ports");
+    let on_nodes = |port: &Value| port.get("nodePort").and_then(Value::as_i64).filter(|it| *it != 0);
+    for (at, _) in ports.iter().enumerate().filter(|(_, it)| on_nodes(it).is_some()) {
+        if kind == "ClusterIP" {
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            errors.push(FieldError::forbidden(format!("spec.ports[{at}].nodePort"), detail));
+        }
+    }
+    let mut taken = HashSet::new();
+    for (at, port) in ports.iter().enumerate() {
+        if let Some(number) = on_nodes(port)
+            && !taken.insert((number, text(port, "/protocol")))
+        {
+            errors.push(FieldError::duplicate(
+                format!("spec.ports[{at}].nodePort"),
+                &json!(number),
+            ));
+        }
+    }
+    let mut taken = HashSet::new();
+    for (at, port) in ports.iter().enumerate() {
+        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
+        let protocol = text(port, "/protocol");
+        if !taken.insert((number, protocol)) {
+            let shown = json!({"port": number, "protocol": protocol});
+            errors.push(FieldError::duplicate(format!("spec.ports[{at}]"), &shown));
+        }
+    }
+}
+
+fn cluster_ips_stay(new: &Value, old: &Value, kind: &str, errors: &mut Vec<FieldError>) {
+    if kind == "ExternalName" || text(old, "/spec/type") == "ExternalName" {
+        return;
+    }
+    let (before, now) = (list(old, "/spec/clusterIPs"), list(new, "/spec/clusterIPs"));
+    for (at, ip) in before.iter().enumerate() {
+        if now.get(at) != Some(ip) {
+            let field = format!("spec.clusterIPs[{at}]");
+            errors.push(FieldError::invalid(field, &json!(now), "may not change once set"));
+        }
     }
 }
 

@@ -107,6 +107,15 @@ impl Strategy for VolumeAttachments {
     }
 }
 
+/// CSIStorageCapacity.
+pub struct StorageCapacities;
+
+impl Strategy for StorageCapacities {
+    fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        published::object(new, old, errors);
+    }
+}
+
 fn driver_row(it: &Value, now: Timestamp) -> Vec<Value> {
     let switch = |key: &str| cells::at(it, &["spec", key]).as_bool().unwrap_or_default().into();
     let words = |path: &[&str], of: fn(&Value) -> Option<&str>| {
@@ -137,13 +146,4 @@ fn class_row(it: &Value, now: Timestamp) -> Vec<Value> {
             .into(),
         cells::age(it, now),
     ]
-}
-
-/// CSIStorageCapacity.
-pub struct StorageCapacities;
-
-impl Strategy for StorageCapacities {
-    fn validate(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-        published::object(new, old, errors);
-    }
 }

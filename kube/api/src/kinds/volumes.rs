@@ -10,10 +10,6 @@ use jiff::Timestamp;
 use kube_store::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
 
-/// The finalizers that keep an object while somebody uses it.
-pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
-pub const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
-
 /// PersistentVolumeClaim.
 pub struct PersistentVolumeClaims;
 
@@ -71,6 +67,10 @@ impl Strategy for PersistentVolumes {
         &["/metadata/finalizers"]
     }
 }
+
+/// The finalizers that keep an object while somebody uses it.
+pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
+pub const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 
 fn protect(value: &mut Value, finalizer: &str) {
     let finalizers = object_meta::metadata(value).entry("finalizers").or_insert(Value::Null);

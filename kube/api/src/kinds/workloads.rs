@@ -20,188 +20,6 @@ use kube_store::status::FieldError;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// Pods that are made anew whenever they end have no time to end in.
-fn lasting(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
-    let spec = &new["spec"]["template"]["spec"];
-    if !spec["activeDeadlineSeconds"].is_null() {
-        let field = "spec.template.spec.activeDeadlineSeconds";
-        let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
-        errors.push(FieldError::forbidden(field, detail));
-    }
-}
-
-/// The bounds of a rolling update as the server within Kubernetes has them.
-fn bounds_shown(update: &Value) -> String {
-    let shown = |key: &str| match &update[key] {
-        Value::Null => "0".to_owned(),
-        bound => bound.to_string(),
-    };
-    match update.is_object() {
-        true => format!(
-            r#"{{"MaxUnavailable":{},"MaxSurge":{}}}"#,
-            shown("maxUnavailable"),
-            shown("maxSurge")
-        ),
-        false => "null".to_owned(),
-    }
-}
-
-/// An unknown kind of strategy is told of the strategy as a whole.
-fn unknown_strategy(field: &str, kind: &str, update: &str, known: [&str; 2]) -> FieldError {
-    let [first, second] = known;
-    FieldError {
-        reason: "FieldValueNotSupported",
-        field: field.to_owned(),
-        detail: format!(
-            r#"Unsupported value: {{"Type":{kind:?},"RollingUpdate":{update}}}: supported values: "{first}", "{second}""#
-        ),
-    }
-}
-
-/// A number or a percentage that stands for none.
-fn is_none(value: &Value) -> bool {
-    match value {
-        // A text that says nothing of the kind counts as none, too.
-        Value::String(text) => text.strip_suffix('%').unwrap_or(text).parse().unwrap_or(0) == 0,
-        value => value.as_i64().unwrap_or_default() == 0,
-    }
-}
-
-fn rolling_deployment(update: &Value, errors: &mut Vec<FieldError>) {
-    let place = "spec.strategy.rollingUpdate";
-    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
-    let field = format!("{place}.maxUnavailable");
-    int_or_percent(unavailable, &field, errors);
-    int_or_percent(surge, &format!("{place}.maxSurge"), errors);
-    if is_none(unavailable) && is_none(surge) {
-        let detail = "may not be 0 when `maxSurge` is 0";
-        errors.push(FieldError::invalid(&field, unavailable, detail));
-    }
-    not_more_than_all(unavailable, &field, errors);
-}
-
-fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
-    let place = "spec.updateStrategy";
-    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
-    match text(new, "/spec/updateStrategy/type") {
-        "RollingUpdate" => {}
-        "OnDelete" => return,
-        other => {
-            let known = ["RollingUpdate", "OnDelete"];
-            errors.push(unknown_strategy(place, other, &bounds_shown(update), known));
-            return;
-        }
-    }
-    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
-    let bounds = [("maxUnavailable", unavailable), ("maxSurge", surge)];
-    for check in [int_or_percent, not_more_than_all] {
-        for (key, value) in bounds {
-            check(value, &format!("{place}.rollingUpdate.{key}"), errors);
-        }
-    }
-    match (is_none(unavailable), is_none(surge)) {
-        (false, false) => errors.push(FieldError::invalid(
-            format!("{place}.rollingUpdate.maxSurge"),
-            surge,
-            "may not be set when maxUnavailable is non-zero",
-        )),
-        (true, true) => errors.push(FieldError::required(
-            format!("{place}.rollingUpdate.maxUnavailable"),
-            "cannot be 0 when maxSurge is 0",
-        )),
-        _ => {}
-    }
-}
-
-fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
-    let place = "spec.updateStrategy.rollingUpdate";
-    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
-    let shown = |it: &Value| match it.is_object() {
-        true => format!(
-            r#"{{"Partition":{},"MaxUnavailable":null}}"#,
-            it["partition"].as_i64().unwrap_or_default()
-        ),
-        false => "null".to_owned(),
-    };
-    match text(new, "/spec/updateStrategy/type") {
-        "RollingUpdate" => {}
-        "OnDelete" => {
-            if update.is_object() {
-                let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.push(invalid_shown(place, &shown(update), detail));
-            }
-        }
-        other => {
-            let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":{}}}"#, shown(update));
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(invalid_shown("spec.updateStrategy", &shown, detail));
-        }
-    }
-}
-
-/// The template of a StatefulSet with the volumes that its claims become, which its containers may mount, too; what its
-/// controller writes over is not looked at.
-fn with_claims(new: &Value) -> Value {
-    let mut template = new["spec"]["template"].clone();
-    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
-        return template;
-    };
-    for key in ["subdomain", "hostname"] {
-        spec.remove(key);
-    }
-    let claims = list(new, "/spec/volumeClaimTemplates");
-    if claims.is_empty() {
-        return template;
-    }
-    let mut names = HashSet::new();
-    let mut volumes = Vec::new();
-    for name in claims.iter().map(|it| text(it, "/metadata/name")) {
-        if names.insert(name) {
-            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-        }
-    }
-    let own = spec.remove("volumes").unwrap_or_default();
-    let others = own.as_array().into_iter().flatten();
-    volumes.extend(others.filter(|it| !names.contains(text(it, "/name"))).cloned());
-    spec.insert("volumes".to_owned(), volumes.into());
-    template
-}
-
-/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template. Answers whether
-/// it can be read. `maker` is what upstream calls the workload.
-fn selector(new: &Value, maker: &str, errors: &mut Vec<FieldError>) -> bool {
-    let Some(selector) = new.pointer("/spec/selector").filter(|it| !it.is_null()) else {
-        errors.push(FieldError::required("spec.selector", ""));
-        errors.push(template_mismatch(new));
-        return true;
-    };
-    let before = errors.len();
-    label_selector(selector, "spec.selector", errors);
-    let readable = errors.len() == before;
-    let empty = |key: &str| match selector.get(key) {
-        Some(Value::Object(map)) => map.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
-        _ => true,
-    };
-    if empty("matchLabels") && empty("matchExpressions") {
-        let detail = format!("empty selector is invalid for {maker}");
-        errors.push(FieldError::invalid("spec.selector", selector, detail));
-    } else if readable && !matches(selector, &new["spec"]["template"]["metadata"]["labels"]) {
-        errors.push(template_mismatch(new));
-    }
-    match maker {
-        _ if readable => {}
-        "deployment" => errors.push(FieldError::invalid("spec.selector", selector, "invalid label selector")),
-        "statefulset" => errors.push(FieldError {
-            reason: "FieldValueInvalid",
-            field: "spec.selector".to_owned(),
-            detail: format!("Invalid value: {selector}"),
-        }),
-        _ => {}
-    }
-    readable
-}
-
 /// Deployment.
 pub struct Deployments;
 
@@ -565,6 +383,188 @@ impl Strategy for ControllerRevisions {
             _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
         }
     }
+}
+
+/// Pods that are made anew whenever they end have no time to end in.
+fn lasting(new: &Value, maker: &str, errors: &mut Vec<FieldError>) {
+    let spec = &new["spec"]["template"]["spec"];
+    if !spec["activeDeadlineSeconds"].is_null() {
+        let field = "spec.template.spec.activeDeadlineSeconds";
+        let detail = format!("activeDeadlineSeconds in {maker} is not Supported");
+        errors.push(FieldError::forbidden(field, detail));
+    }
+}
+
+/// The bounds of a rolling update as the server within Kubernetes has them.
+fn bounds_shown(update: &Value) -> String {
+    let shown = |key: &str| match &update[key] {
+        Value::Null => "0".to_owned(),
+        bound => bound.to_string(),
+    };
+    match update.is_object() {
+        true => format!(
+            r#"{{"MaxUnavailable":{},"MaxSurge":{}}}"#,
+            shown("maxUnavailable"),
+            shown("maxSurge")
+        ),
+        false => "null".to_owned(),
+    }
+}
+
+/// An unknown kind of strategy is told of the strategy as a whole.
+fn unknown_strategy(field: &str, kind: &str, update: &str, known: [&str; 2]) -> FieldError {
+    let [first, second] = known;
+    FieldError {
+        reason: "FieldValueNotSupported",
+        field: field.to_owned(),
+        detail: format!(
+            r#"Unsupported value: {{"Type":{kind:?},"RollingUpdate":{update}}}: supported values: "{first}", "{second}""#
+        ),
+    }
+}
+
+/// A number or a percentage that stands for none.
+fn is_none(value: &Value) -> bool {
+    match value {
+        // A text that says nothing of the kind counts as none, too.
+        Value::String(text) => text.strip_suffix('%').unwrap_or(text).parse().unwrap_or(0) == 0,
+        value => value.as_i64().unwrap_or_default() == 0,
+    }
+}
+
+fn rolling_deployment(update: &Value, errors: &mut Vec<FieldError>) {
+    let place = "spec.strategy.rollingUpdate";
+    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
+    let field = format!("{place}.maxUnavailable");
+    int_or_percent(unavailable, &field, errors);
+    int_or_percent(surge, &format!("{place}.maxSurge"), errors);
+    if is_none(unavailable) && is_none(surge) {
+        let detail = "may not be 0 when `maxSurge` is 0";
+        errors.push(FieldError::invalid(&field, unavailable, detail));
+    }
+    not_more_than_all(unavailable, &field, errors);
+}
+
+fn rolling_daemon_set(new: &Value, errors: &mut Vec<FieldError>) {
+    let place = "spec.updateStrategy";
+    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    match text(new, "/spec/updateStrategy/type") {
+        "RollingUpdate" => {}
+        "OnDelete" => return,
+        other => {
+            let known = ["RollingUpdate", "OnDelete"];
+            errors.push(unknown_strategy(place, other, &bounds_shown(update), known));
+            return;
+        }
+    }
+    let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
+    let bounds = [("maxUnavailable", unavailable), ("maxSurge", surge)];
+    for check in [int_or_percent, not_more_than_all] {
+        for (key, value) in bounds {
+            check(value, &format!("{place}.rollingUpdate.{key}"), errors);
+        }
+    }
+    match (is_none(unavailable), is_none(surge)) {
+        (false, false) => errors.push(FieldError::invalid(
+            format!("{place}.rollingUpdate.maxSurge"),
+            surge,
+            "may not be set when maxUnavailable is non-zero",
+        )),
+        (true, true) => errors.push(FieldError::required(
+            format!("{place}.rollingUpdate.maxUnavailable"),
+            "cannot be 0 when maxSurge is 0",
+        )),
+        _ => {}
+    }
+}
+
+fn rolling_stateful_set(new: &Value, errors: &mut Vec<FieldError>) {
+    let place = "spec.updateStrategy.rollingUpdate";
+    let update = &new["spec"]["updateStrategy"]["rollingUpdate"];
+    let shown = |it: &Value| match it.is_object() {
+        true => format!(
+            r#"{{"Partition":{},"MaxUnavailable":null}}"#,
+            it["partition"].as_i64().unwrap_or_default()
+        ),
+        false => "null".to_owned(),
+    };
+    match text(new, "/spec/updateStrategy/type") {
+        "RollingUpdate" => {}
+        "OnDelete" => {
+            if update.is_object() {
+                let detail = "only allowed for updateStrategy 'RollingUpdate'";
+                errors.push(invalid_shown(place, &shown(update), detail));
+            }
+        }
+        other => {
+            let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":{}}}"#, shown(update));
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(invalid_shown("spec.updateStrategy", &shown, detail));
+        }
+    }
+}
+
+/// The template of a StatefulSet with the volumes that its claims become, which its containers may mount, too; what its
+/// controller writes over is not looked at.
+fn with_claims(new: &Value) -> Value {
+    let mut template = new["spec"]["template"].clone();
+    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    for key in ["subdomain", "hostname"] {
+        spec.remove(key);
+    }
+    let claims = list(new, "/spec/volumeClaimTemplates");
+    if claims.is_empty() {
+        return template;
+    }
+    let mut names = HashSet::new();
+    let mut volumes = Vec::new();
+    for name in claims.iter().map(|it| text(it, "/metadata/name")) {
+        if names.insert(name) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+    let own = spec.remove("volumes").unwrap_or_default();
+    let others = own.as_array().into_iter().flatten();
+    volumes.extend(others.filter(|it| !names.contains(text(it, "/name"))).cloned());
+    spec.insert("volumes".to_owned(), volumes.into());
+    template
+}
+
+/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template. Answers whether
+/// it can be read. `maker` is what upstream calls the workload.
+fn selector(new: &Value, maker: &str, errors: &mut Vec<FieldError>) -> bool {
+    let Some(selector) = new.pointer("/spec/selector").filter(|it| !it.is_null()) else {
+        errors.push(FieldError::required("spec.selector", ""));
+        errors.push(template_mismatch(new));
+        return true;
+    };
+    let before = errors.len();
+    label_selector(selector, "spec.selector", errors);
+    let readable = errors.len() == before;
+    let empty = |key: &str| match selector.get(key) {
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        _ => true,
+    };
+    if empty("matchLabels") && empty("matchExpressions") {
+        let detail = format!("empty selector is invalid for {maker}");
+        errors.push(FieldError::invalid("spec.selector", selector, detail));
+    } else if readable && !matches(selector, &new["spec"]["template"]["metadata"]["labels"]) {
+        errors.push(template_mismatch(new));
+    }
+    match maker {
+        _ if readable => {}
+        "deployment" => errors.push(FieldError::invalid("spec.selector", selector, "invalid label selector")),
+        "statefulset" => errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "spec.selector".to_owned(),
+            detail: format!("Invalid value: {selector}"),
+        }),
+        _ => {}
+    }
+    readable
 }
 
 const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];

@@ -1,5 +1,0 @@
-//! What kinds are given, told and warned of.
-
-mod defaults;
-mod validation;
-mod warnings;
