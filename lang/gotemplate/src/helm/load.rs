@@ -231,7 +231,7 @@ fn check(chart: &Chart) -> Result<(), ChartError> {
     if metadata.version.is_empty() {
         return refuse("chart.metadata.version is required".to_owned());
     }
-    if crate::sprig::semver::Version::parse(&metadata.version).is_err() {
+    if crate::sprig::semver::SemanticVersion::parse(&metadata.version).is_err() {
         return refuse(format!("chart.metadata.version {:?} is invalid", metadata.version));
     }
     if !["", "application", "library"].contains(&metadata.kind.as_str()) {

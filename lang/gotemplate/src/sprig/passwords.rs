@@ -79,7 +79,7 @@ fn derive(counter: u32, patterns: &[&str], password: &[u8], user: &[u8], site: &
     let mut key = [0; 64];
     scrypt::scrypt(password, &salt, &params, &mut key).expect("64 bytes are a length that scrypt makes");
     let message = [SEED, &length(site), site, &counter.to_be_bytes()].concat();
-    let drawn = hmac::sign(&hmac::PrivateKey::new(hmac::HMAC_SHA256, &key), &message);
+    let drawn = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), &message);
     let drawn = drawn.as_ref();
     let pattern = patterns[usize::from(drawn[0]) % patterns.len()];
     let letters = pattern.bytes().zip(&drawn[1..]).map(|(letter, drawn)| {
