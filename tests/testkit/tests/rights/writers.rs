@@ -12,7 +12,7 @@ use kube_api::{
 use kube_store::status::Status;
 use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::access::Attributes;
-use registration::admission::{self, Denial, Operation, World};
+use registration::admission::{self, AdmissionContext, Denial, WriteOperation};
 use serde_json::{Value, json};
 use testkit::{Ask, Asked};
 
@@ -32,8 +32,8 @@ fn read(object: &Value) -> ManagedCluster {
     serde_json::from_value(object.clone()).expect("a cluster that its schema lets in")
 }
 
-fn operation(old: Option<&ManagedCluster>) -> Operation<'_, ManagedCluster> {
-    old.map_or(Operation::Create, Operation::Update)
+fn operation(old: Option<&ManagedCluster>) -> WriteOperation<'_, ManagedCluster> {
+    old.map_or(WriteOperation::Create, WriteOperation::Update)
 }
 
 impl Admission for Writers {
@@ -77,7 +77,7 @@ struct Seen<'a> {
     of_hub: &'a Asked,
 }
 
-impl World for Seen<'_> {
+impl AdmissionContext for Seen<'_> {
     fn may(&self, asked: &Attributes) -> Result<bool, String> {
         let subresource = asked.subresource.clone().unwrap_or_default();
         if self.review.user.username.ends_with(hub::rbac::SERVICE_ACCOUNT) {
