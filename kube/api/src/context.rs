@@ -70,7 +70,7 @@ pub struct ServerContext {
     /// Lists that are walked page by page.
     pub snapshots: Snapshots,
     pub stop: CancellationToken,
-    /// Held while something is taken that only one may have (see `kinds::allocating`).
+    /// Held while something is taken that only one may have (see `pipeline::allocating`).
     pub allocating: tokio::sync::Mutex<()>,
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
