@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use kube::Client;
-use ocm_reconcile::access::{self, Attributes, Subject};
+use ocm_reconcile::access::{self, Attributes, UserInfo};
 use placement::{debug, gather::simulate};
 use process::serving::{AuthorizedPage, PageRequest, PageResponse};
 
@@ -15,7 +15,7 @@ impl AuthorizedPage for DebugPage {
         path.starts_with(debug::PREFIX)
     }
 
-    async fn answer(&self, api: &Client, who: &Subject, asked: PageRequest) -> PageResponse {
+    async fn answer(&self, api: &Client, who: &UserInfo, asked: PageRequest) -> PageResponse {
         let failed = |code: u16, text: &str| PageResponse::json(code, &debug::failure(text));
         if asked.token.is_none() {
             return failed(401, "Unauthorized");

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube_api::{clock::Clock, pki::Pki};
 use ocm_reconcile::{
-    access::{self, Subject},
+    access::{self, UserInfo},
     awaited, metrics,
 };
 use rustls::{
@@ -185,7 +185,7 @@ pub trait AuthorizedPage: Send + Sync + 'static {
     /// Whether it is the page of this path.
     fn is_at(&self, path: &str) -> bool;
     /// Answers; `who` asks.
-    async fn answer(&self, api: &Client, who: &Subject, asked: PageRequest) -> PageResponse;
+    async fn answer(&self, api: &Client, who: &UserInfo, asked: PageRequest) -> PageResponse;
 }
 
 /// The pages of a program that runs controllers.
@@ -213,10 +213,10 @@ impl Pages for ControllerPages {
         }
         let api = Client::clone(&self.api.load());
         let who = match &asked.token {
-            None => Subject {
+            None => UserInfo {
                 user: "system:anonymous".to_owned(),
                 groups: vec!["system:unauthenticated".to_owned()],
-                ..Subject::default()
+                ..UserInfo::default()
             },
             Some(token) => match access::who(&api, token).await {
                 Ok(Some(who)) => who,

@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use ocm_api::addon::conversion;
-use ocm_reconcile::access::{self, Attributes, Subject};
+use ocm_reconcile::access::{self, Attributes, UserInfo};
 use parking_lot::Mutex;
 use process::{
     sent::Read,
@@ -255,7 +255,7 @@ impl Reviews {
     /// Asks the rules, which cannot wait for an answer: what they want to know is looked up, and they are asked again.
     async fn ask(
         &self,
-        subject: &Subject,
+        subject: &UserInfo,
         rules: impl Fn(&Known) -> Result<(), of_clusters::Denial>,
     ) -> Result<(), Denial> {
         let mut known = Known::default();
@@ -287,7 +287,7 @@ impl Reviews {
 }
 
 /// Whether somebody may do what a work wants. Upstream calls the request bad when that cannot be found out.
-async fn may(hub: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, Denial> {
+async fn may(hub: &Client, subject: &UserInfo, attributes: &Attributes) -> Result<bool, Denial> {
     access::may(hub, subject, attributes).await.map_err(|error| Denial {
         code: 400,
         message: error.to_string(),
@@ -330,13 +330,13 @@ impl AdmissionContext for Known {
     }
 }
 
-fn subject(user: &Value) -> Subject {
+fn subject(user: &Value) -> UserInfo {
     let texts = |it: &Value| -> Vec<String> {
         let all = it.as_array().into_iter().flatten();
         all.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let extra = user["extra"].as_object().into_iter().flatten();
-    Subject {
+    UserInfo {
         user: user["username"].as_str().unwrap_or_default().to_owned(),
         uid: user["uid"].as_str().filter(|it| !it.is_empty()).map(str::to_owned),
         groups: texts(&user["groups"]),

@@ -2,7 +2,7 @@
 
 use crate::{
     context::ServerContext,
-    controllers::{Ground, TokenClaims, Unsignable},
+    controllers::{ServerAccess, TokenClaims, Unsignable},
     csr,
     identity::{AccessDecision, Attributes, User},
     tokens,
@@ -26,7 +26,7 @@ impl ServerGround {
 
 const STOPPED: &str = "the server is stopping";
 
-impl Ground for ServerGround {
+impl ServerAccess for ServerGround {
     fn root_ca(&self) -> String {
         self.server
             .upgrade()

@@ -25,7 +25,7 @@ pub struct Recorder {
 
 /// Whether an event is news or trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum EventType {
     Normal,
     Warning,
 }
@@ -33,7 +33,7 @@ pub enum Kind {
 struct Told {
     about: ObjectReference,
     component: &'static str,
-    kind: Kind,
+    kind: EventType,
     reason: &'static str,
     message: String,
 }
@@ -65,7 +65,7 @@ impl Recorder {
         &self,
         about: ObjectReference,
         component: &'static str,
-        kind: Kind,
+        kind: EventType,
         reason: &'static str,
         message: impl Into<String>,
     ) {

@@ -63,7 +63,7 @@ pub enum StartError {
 }
 
 /// What everything on the node shares.
-pub struct Ground {
+pub struct NodeServices {
     pub client: Client,
     pub pods_dir: PathBuf,
     pub claims_dir: PathBuf,
@@ -135,7 +135,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let capacity = register::capacity();
     let pods = Cache::start(Api::<Pod>::all(client.clone()), cancel.clone());
     let nodes = Cache::start(Api::<NodeObject>::all(client.clone()), cancel.clone());
-    let ground = Arc::new(Ground {
+    let ground = Arc::new(NodeServices {
         logs: Logs::new(pods_dir.clone(), pods.clone()),
         references: References::new(client.clone()),
         client: client.clone(),
@@ -152,7 +152,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         cancel: cancel.clone(),
     });
     let known = pods.clone();
-    let (to_schedule, to_work_on) = (schedule::Queue::default(), workload::Queue::default());
+    let (to_schedule, to_work_on) = (schedule::SchedulingQueue::default(), workload::WorkloadQueue::default());
     let triggers = Arc::new(Triggers {
         schedule: to_schedule.clone(),
         workloads: options.workloads.then(|| to_work_on.clone()),
@@ -203,7 +203,7 @@ fn directories(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// Removes the directories of pods that went while no node was there.
-async fn forget_gone(before: Vec<String>, ground: Arc<Ground>, cancel: CancellationToken, pods: Cache<Pod>) {
+async fn forget_gone(before: Vec<String>, ground: Arc<NodeServices>, cancel: CancellationToken, pods: Cache<Pod>) {
     tokio::select! {
         () = cancel.cancelled() => return,
         () = pods.synced() => {}
@@ -217,10 +217,10 @@ async fn forget_gone(before: Vec<String>, ground: Arc<Ground>, cancel: Cancellat
 
 /// Who is told what the watches show.
 struct Triggers {
-    schedule: schedule::Queue,
-    workloads: Option<workload::Queue>,
+    schedule: schedule::SchedulingQueue,
+    workloads: Option<workload::WorkloadQueue>,
     runs: Mutex<HashMap<String, watch::Sender<Option<Arc<Pod>>>>>,
-    ground: Weak<Ground>,
+    ground: Weak<NodeServices>,
     tasks: TaskTracker,
     name: String,
 }

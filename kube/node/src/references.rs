@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What pods refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ReferenceKind {
     ConfigMap,
     Secret,
     ServiceAccount,
@@ -29,7 +29,7 @@ pub enum Kind {
 /// The object that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     pub namespace: String,
     pub name: String,
 }
@@ -38,9 +38,9 @@ pub struct Reference {
 impl fmt::Display for Reference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::ConfigMap => "configmap",
-            Kind::Secret => "secret",
-            Kind::ServiceAccount => "serviceaccount",
+            ReferenceKind::ConfigMap => "configmap",
+            ReferenceKind::Secret => "secret",
+            ReferenceKind::ServiceAccount => "serviceaccount",
         };
         write!(out, "{kind} {:?}", self.name)
     }
@@ -114,7 +114,7 @@ impl References {
         let changes = self.changes.clone();
         let client = self.client.clone();
         match reference.kind {
-            Kind::ConfigMap => {
+            ReferenceKind::ConfigMap => {
                 let content = |it: ConfigMap| {
                     let text = it.data.into_iter().flatten().map(|(key, it)| (key, Bytes::from(it)));
                     let binary = it.binary_data.into_iter().flatten();
@@ -130,7 +130,7 @@ impl References {
                     cancel.clone(),
                 ));
             }
-            Kind::Secret => {
+            ReferenceKind::Secret => {
                 let content = |it: Secret| {
                     let data = it.data.into_iter().flatten().map(|(key, it)| (key, Bytes::from(it.0)));
                     Content {
@@ -147,7 +147,7 @@ impl References {
                     cancel.clone(),
                 ));
             }
-            Kind::ServiceAccount => {
+            ReferenceKind::ServiceAccount => {
                 let content = |it: ServiceAccount| Content {
                     data: BTreeMap::new(),
                     automount: it.automount_service_account_token,

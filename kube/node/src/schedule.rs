@@ -1,7 +1,7 @@
 //! Gives pods that fit to this node.
 
 use crate::{
-    events::{self, Kind, Recorder},
+    events::{self, EventType, Recorder},
     times,
 };
 use jiff::Timestamp;
@@ -21,15 +21,15 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 /// Namespace and name of a pod; empty for all that wait.
-pub type Key = (String, String);
-pub type Queue = queue::Queue<Key>;
+pub type PodKey = (String, String);
+pub type SchedulingQueue = queue::Queue<PodKey>;
 
 /// What kube-scheduler says of a node that has as many pods as it takes.
 const FULL: &str = "Too many pods";
 
 /// The key that stands for every pod that waits.
-pub fn everything() -> Key {
-    Key::default()
+pub fn everything() -> PodKey {
+    PodKey::default()
 }
 
 /// What scheduling needs.
@@ -38,7 +38,7 @@ pub struct Scheduler {
     pub name: String,
     pub pods: Cache<Pod>,
     pub nodes: Cache<Node>,
-    pub queue: Queue,
+    pub queue: SchedulingQueue,
     pub recorder: Recorder,
     pub cancel: CancellationToken,
 }
@@ -97,7 +97,7 @@ pub fn takes_room(pod: &Pod, node: &str) -> bool {
 impl Scheduler {
     /// Queues all that wait; of those that found no place, the oldest and only as many as there are places, because there may
     /// be thousands of them each time that one becomes free.
-    fn look_again(&self, given: &mut HashSet<Key>) {
+    fn look_again(&self, given: &mut HashSet<PodKey>) {
         let mut room = self.nodes.get("", &self.name).map_or(0, |it| self.room(&it, given));
         let mut waiting = self.pods.list();
         waiting.retain(|it| waits(it));
@@ -115,7 +115,7 @@ impl Scheduler {
     }
 
     /// How many more pods the node takes. One that does not say so takes any number.
-    fn room(&self, node: &Node, given: &mut HashSet<Key>) -> usize {
+    fn room(&self, node: &Node, given: &mut HashSet<PodKey>) -> usize {
         given.retain(|(namespace, name)| self.pods.get(namespace, name).is_some_and(|it| waits(&it)));
         let allocatable = node.status.as_ref().and_then(|it| it.allocatable.as_ref());
         let places = allocatable.and_then(|it| it.get("pods")?.0.parse::<usize>().ok());
@@ -124,7 +124,7 @@ impl Scheduler {
         places.map_or(usize::MAX, |it| it.saturating_sub(taken + given.len()))
     }
 
-    async fn consider(&self, pod: &Arc<Pod>, given: &mut HashSet<Key>) -> Result<(), kube::Error> {
+    async fn consider(&self, pod: &Arc<Pod>, given: &mut HashSet<PodKey>) -> Result<(), kube::Error> {
         // Without a Node it is not known yet what fits; its registration brings us back.
         let Some(node) = self.nodes.get("", &self.name) else {
             return Ok(());
@@ -154,7 +154,7 @@ impl Scheduler {
             self.recorder.tell(
                 events::reference(&**pod),
                 "default-scheduler",
-                Kind::Normal,
+                EventType::Normal,
                 "Scheduled",
                 text,
             );
@@ -194,7 +194,7 @@ impl Scheduler {
         self.recorder.tell(
             events::reference(&**pod),
             "default-scheduler",
-            Kind::Warning,
+            EventType::Warning,
             "FailedScheduling",
             text,
         );
@@ -203,7 +203,7 @@ impl Scheduler {
 }
 
 /// The key of a pod.
-pub fn key(pod: &Pod) -> Key {
+pub fn key(pod: &Pod) -> PodKey {
     (
         pod.metadata.namespace.clone().unwrap_or_default(),
         pod.metadata.name.clone().unwrap_or_default(),

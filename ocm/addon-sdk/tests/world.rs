@@ -185,7 +185,7 @@ impl Hub {
         let user = identity::agent_user(asker, "abcde");
         let (own, all) = (identity::cluster_group(asker), identity::MANAGED_CLUSTERS_GROUP);
         let client = self.site.client_as(&user, &[&own, all]);
-        let pem = credential::csr::new_key_and_request(&credential::csr::Subject {
+        let pem = credential::csr::new_key_and_request(&credential::csr::CertificateSubject {
             common_name: subject.user.clone(),
             organizations: subject.groups.clone(),
             organizational_units: subject.organizational_units.clone(),

@@ -43,7 +43,6 @@ pub struct CertificateSubject {
 }
 
 // The name of before, for the time of the change.
-pub use self::CertificateSubject as Subject;
 
 impl CertificateSubject {
     /// The subject of the agent of a managed cluster.

@@ -103,7 +103,6 @@ pub enum CertificateDecision {
 }
 
 // The name of before, for the time of the change.
-pub use self::CertificateDecision as Decision;
 
 /// Decides what to do next.
 pub fn decide(seen: &Seen) -> CertificateDecision {

@@ -16,7 +16,7 @@ use kube::{Api, Client, api::PostParams};
 
 /// Who wants to do something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct UserInfo {
     /// The user name.
     pub user: String,
     /// The uid the authenticator gave.
@@ -45,7 +45,7 @@ pub struct Attributes {
 }
 
 /// Whether `subject` may do `attributes`, in the eyes of the API server behind `client`.
-pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) -> Result<bool, kube::Error> {
+pub async fn may(client: &Client, subject: &UserInfo, attributes: &Attributes) -> Result<bool, kube::Error> {
     let asked = SubjectAccessReviewSpec {
         resource_attributes: Some(asked_of(attributes)),
         ..SubjectAccessReviewSpec::default()
@@ -54,7 +54,7 @@ pub async fn may(client: &Client, subject: &Subject, attributes: &Attributes) ->
 }
 
 /// Whether `subject` may ask for a path that is no resource, such as `/metrics`, in the eyes of the API server behind `client`.
-pub async fn may_visit(client: &Client, subject: &Subject, verb: &str, path: &str) -> Result<bool, kube::Error> {
+pub async fn may_visit(client: &Client, subject: &UserInfo, verb: &str, path: &str) -> Result<bool, kube::Error> {
     let asked = SubjectAccessReviewSpec {
         non_resource_attributes: Some(NonResourceAttributes {
             verb: Some(verb.to_owned()),
@@ -65,7 +65,7 @@ pub async fn may_visit(client: &Client, subject: &Subject, verb: &str, path: &st
     ask(client, subject, asked).await
 }
 
-async fn ask(client: &Client, subject: &Subject, asked: SubjectAccessReviewSpec) -> Result<bool, kube::Error> {
+async fn ask(client: &Client, subject: &UserInfo, asked: SubjectAccessReviewSpec) -> Result<bool, kube::Error> {
     let review = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(subject.user.clone()),
@@ -110,7 +110,7 @@ fn asked_of(attributes: &Attributes) -> ResourceAttributes {
 }
 
 /// Whose token this is, in the eyes of the API server behind `client`; `None` when it is nobody's.
-pub async fn who(client: &Client, token: &str) -> Result<Option<Subject>, kube::Error> {
+pub async fn who(client: &Client, token: &str) -> Result<Option<UserInfo>, kube::Error> {
     let review = TokenReview {
         spec: TokenReviewSpec {
             token: token.to_owned(),
@@ -122,7 +122,7 @@ pub async fn who(client: &Client, token: &str) -> Result<Option<Subject>, kube::
         .create(&PostParams::default(), &review)
         .await?;
     let user = answer.status.filter(|it| it.authenticated == Some(true));
-    Ok(user.and_then(|it| it.user).map(|it| Subject {
+    Ok(user.and_then(|it| it.user).map(|it| UserInfo {
         user: it.username.unwrap_or_default(),
         uid: it.uid,
         groups: it.groups.unwrap_or_default(),

@@ -192,7 +192,7 @@ async fn read(kubeconfig: &str) -> Config {
 
 /// Asks the server's own signer, and approves it as an administrator does.
 async fn certificate(client: &Client, user: &str, groups: &[&str]) -> KeyPair {
-    let subject = csr::Subject {
+    let subject = csr::CertificateSubject {
         common_name: user.to_owned(),
         organizations: groups.iter().map(|it| (*it).to_owned()).collect(),
         organizational_units: Vec::new(),

@@ -79,7 +79,7 @@ fn authority() -> Secret {
 
 /// Ten requests that the add-on seems to have made, and a second in which it makes none.
 async fn ask_too_often(hub: &Site) {
-    let subject = csr::Subject {
+    let subject = csr::CertificateSubject {
         common_name: "anybody".to_owned(),
         organizations: Vec::new(),
         organizational_units: Vec::new(),

@@ -20,7 +20,7 @@ use ocm_api::{
     identity,
 };
 use ocm_reconcile::{
-    access::{self, Attributes, Subject},
+    access::{self, Attributes, UserInfo},
     install,
 };
 use registration::hub::HubOptions;
@@ -219,7 +219,7 @@ async fn tried(
     printed(wrong.iter().collect())
 }
 
-async fn allowed(hub: &Client, who: &Subject, rights: &BTreeSet<Attributes>) -> BTreeSet<Attributes> {
+async fn allowed(hub: &Client, who: &UserInfo, rights: &BTreeSet<Attributes>) -> BTreeSet<Attributes> {
     stream::iter(rights)
         .map(async |it| access::may(hub, who, it).await.unwrap().then(|| it.clone()))
         .buffer_unordered(AT_ONCE)
@@ -228,23 +228,23 @@ async fn allowed(hub: &Client, who: &Subject, rights: &BTreeSet<Attributes>) -> 
         .await
 }
 
-fn subject(user: &str, groups: &[&str]) -> Subject {
-    Subject {
+fn subject(user: &str, groups: &[&str]) -> UserInfo {
+    UserInfo {
         user: user.to_owned(),
         groups: groups.iter().map(|it| (*it).to_owned()).collect(),
-        ..Subject::default()
+        ..UserInfo::default()
     }
 }
 
 /// A ServiceAccount, as an API server names it.
-fn account(user: &str) -> Subject {
+fn account(user: &str) -> UserInfo {
     let namespace = user.split(':').nth(2).expect("a ServiceAccount has a namespace");
     let own = format!("system:serviceaccounts:{namespace}");
     subject(user, &["system:authenticated", "system:serviceaccounts", &own])
 }
 
-fn agent_of(cluster: &str) -> Subject {
-    let asked = csr::Subject::agent(cluster, "a1b2c");
+fn agent_of(cluster: &str) -> UserInfo {
+    let asked = csr::CertificateSubject::agent(cluster, "a1b2c");
     let mut agent = subject(&asked.common_name, &["system:authenticated"]);
     agent.groups.extend(asked.organizations);
     agent
@@ -320,7 +320,7 @@ async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
     let everybodys = allowed(&client, &stranger, &rights).await;
     let nobodys = BTreeSet::new();
 
-    let mut table: Vec<(Subject, identities::HubIdentity)> = Vec::new();
+    let mut table: Vec<(UserInfo, identities::HubIdentity)> = Vec::new();
     let of = |cluster: &str| identities::all(cluster);
     let [nobody, joiner, _, agent, itself] = of("cluster1").try_into().expect("there are five");
     table.push((subject("system:anonymous", &["system:unauthenticated"]), nobody));

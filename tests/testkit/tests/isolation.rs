@@ -8,7 +8,7 @@ use kube::{Api, Client, discovery::Discovery};
 use ocm_api::{cluster::ManagedCluster, condition, conditions::managed_cluster};
 use ocm_reconcile::{
     Cache,
-    access::{self, Attributes, Subject},
+    access::{self, Attributes, UserInfo},
 };
 use registration::hub::HubOptions;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn kinds(hub: &Client) -> BTreeSet<(String, String, bool)> {
 }
 
 /// What the agent may do to objects of this namespace, and to cluster-scoped objects of this name.
-async fn allowed(hub: &Client, agent: &Subject, cluster: &str) -> Vec<String> {
+async fn allowed(hub: &Client, agent: &UserInfo, cluster: &str) -> Vec<String> {
     let mut allowed = Vec::new();
     for (group, resource, namespaced) in kinds(hub).await {
         let (plural, sub) = resource
@@ -106,20 +106,20 @@ async fn an_agent_reads_and_writes_only_its_own_namespace() {
             .await
             .expect(name);
     }
-    let subject = csr::Subject::agent("cluster1", "a1b2c");
+    let subject = csr::CertificateSubject::agent("cluster1", "a1b2c");
     let mut groups = subject.organizations;
     groups.push("system:authenticated".to_owned());
-    let agent = Subject {
+    let agent = UserInfo {
         user: subject.common_name,
         groups,
-        ..Subject::default()
+        ..UserInfo::default()
     };
 
     // What everybody may do who is anybody at all, such as asking about their own rights.
-    let stranger = Subject {
+    let stranger = UserInfo {
         user: "stranger".to_owned(),
         groups: vec!["system:authenticated".to_owned()],
-        ..Subject::default()
+        ..UserInfo::default()
     };
     let common: BTreeSet<_> = allowed(&client, &stranger, "cluster1").await.into_iter().collect();
     let beyond = |all: Vec<String>| all.into_iter().filter(|it| !common.contains(it)).collect::<Vec<_>>();

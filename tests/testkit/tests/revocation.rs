@@ -13,7 +13,7 @@ use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn, cluster::ManagedCluster, condition, conditions::managed_cluster, finalizers,
     identity, work::ManifestWork,
 };
-use ocm_reconcile::access::{self, Attributes, Subject};
+use ocm_reconcile::access::{self, Attributes, UserInfo};
 use registration::{agent::AgentOptions, hub::HubOptions};
 use serde_json::{Value, json};
 use testkit::{site::Site, wait};
@@ -73,11 +73,11 @@ async fn patch(clusters: &Api<ManagedCluster>, patch: Value) {
         .unwrap();
 }
 
-fn identities() -> Vec<Subject> {
-    let subject = |user: String, groups: Vec<String>| Subject {
+fn identities() -> Vec<UserInfo> {
+    let subject = |user: String, groups: Vec<String>| UserInfo {
         user,
         groups,
-        ..Subject::default()
+        ..UserInfo::default()
     };
     vec![
         subject(

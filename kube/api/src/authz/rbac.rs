@@ -28,13 +28,13 @@ pub(super) const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 
 /// Who a binding names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Subject {
+pub(super) enum BindingSubject {
     User(String),
     Group(String),
     ServiceAccount { namespace: String, name: String },
 }
 
-impl Subject {
+impl BindingSubject {
     fn read(value: &serde_json::Value, binding_namespace: &str) -> Option<Self> {
         let name = value["name"].as_str()?.to_owned();
         match value["kind"].as_str()? {
@@ -87,7 +87,7 @@ pub(super) struct Binding {
     role_name: String,
     /// Key of the role in `Index::roles`.
     pub(super) role_key: String,
-    pub(super) subjects: Vec<Subject>,
+    pub(super) subjects: Vec<BindingSubject>,
 }
 
 impl Binding {
@@ -105,7 +105,7 @@ impl Binding {
             role_name,
             subjects: subjects
                 .iter()
-                .filter_map(|it| Subject::read(it, &object.namespace))
+                .filter_map(|it| BindingSubject::read(it, &object.namespace))
                 .collect(),
         }
     }
@@ -120,7 +120,7 @@ impl Binding {
             .subjects
             .iter()
             .find(|it| it.applies_to(user))
-            .map(Subject::text)
+            .map(BindingSubject::text)
             .unwrap_or_default();
         format!(
             "RBAC: allowed by {kind} {name:?} of {role_kind} {:?} to {subject}",
@@ -142,7 +142,7 @@ struct Index {
 }
 
 impl Index {
-    fn held(&mut self, subject: &Subject) -> &mut Held {
+    fn held(&mut self, subject: &BindingSubject) -> &mut Held {
         match subject.username() {
             Ok(user) => self.users.entry(user).or_default(),
             Err(group) => self.groups.entry(group).or_default(),
@@ -150,7 +150,7 @@ impl Index {
     }
 
     /// Takes a binding from one subject. It looks at this subject alone: there may be as many as clusters.
-    fn let_go(&mut self, subject: &Subject, binding: &Binding) {
+    fn let_go(&mut self, subject: &BindingSubject, binding: &Binding) {
         let (holders, name) = match subject.username() {
             Ok(user) => (&mut self.users, user),
             Err(group) => (&mut self.groups, group),

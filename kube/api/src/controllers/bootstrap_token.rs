@@ -3,7 +3,7 @@
 //! root: Secret of type `bootstrap.kubernetes.io/token` in kube-system; writes: deletes it; never: a token without expiration.
 
 use super::{
-    controller::{Controller, tolerate, until},
+    controller::{ServerController, tolerate, until},
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -43,7 +43,7 @@ fn expires_at(secret: &Value) -> Option<Timestamp> {
 }
 
 #[async_trait::async_trait]
-impl Controller for BootstrapTokens {
+impl ServerController for BootstrapTokens {
     fn name(&self) -> &'static str {
         "token-cleaner"
     }

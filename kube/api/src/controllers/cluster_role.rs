@@ -4,7 +4,7 @@
 //! rules of other roles.
 
 use super::{
-    controller::{Controller, tolerate},
+    controller::{ServerController, tolerate},
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -95,7 +95,7 @@ fn union<'a>(sources: impl Iterator<Item = &'a Value>) -> Vec<Value> {
 }
 
 #[async_trait::async_trait]
-impl Controller for Aggregation {
+impl ServerController for Aggregation {
     fn name(&self) -> &'static str {
         "cluster-role-aggregation"
     }

@@ -32,7 +32,7 @@ pub struct Unsignable {
 }
 
 /// What the controllers need of the server besides its objects.
-pub trait Ground: Send + Sync + 'static {
+pub trait ServerAccess: Send + Sync + 'static {
     /// PEM of the certificates that clients verify this server with.
     fn root_ca(&self) -> String;
     /// Signs an approved request of a `kubernetes.io/` client or serving signer; the answer is one PEM block.
@@ -51,7 +51,7 @@ pub trait Ground: Send + Sync + 'static {
 
 /// One controller: which keys an event touches, and what one key needs.
 #[async_trait::async_trait]
-pub(super) trait Controller: Send + Sync + 'static {
+pub(super) trait ServerController: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Keys worked on at a time.

@@ -6,7 +6,7 @@
 //! definition or of its instances.
 
 use super::{
-    controller::{Controller, all, seconds, tolerate},
+    controller::{ServerController, all, seconds, tolerate},
     queue::{Key, Queue},
 };
 use crate::{local::Local, registry};
@@ -59,7 +59,7 @@ impl Definitions {
 }
 
 #[async_trait::async_trait]
-impl Controller for Definitions {
+impl ServerController for Definitions {
     fn name(&self) -> &'static str {
         "custom-resource-cleanup"
     }

@@ -6,7 +6,7 @@
 //! every request is looked at when its time comes.
 
 use super::{
-    controller::{Controller, Ground, seconds, time, tolerate, until},
+    controller::{ServerController, ServerAccess, seconds, time, tolerate, until},
     queue::{Key, Queue},
 };
 use crate::{csr, identity::AccessDecision, local::Local};
@@ -34,7 +34,7 @@ const PENDING_TTL: SignedDuration = SignedDuration::from_hours(24);
 /// See the header of this file.
 pub(super) struct CertificateRequests {
     pub local: Local,
-    pub ground: Arc<dyn Ground>,
+    pub ground: Arc<dyn ServerAccess>,
 }
 
 /// What a request needs.
@@ -122,7 +122,7 @@ impl CertificateRequests {
 }
 
 #[async_trait::async_trait]
-impl Controller for CertificateRequests {
+impl ServerController for CertificateRequests {
     fn name(&self) -> &'static str {
         "certificate-signing-request"
     }

@@ -3,7 +3,7 @@
 //! root: Event; writes: deletes it; never: anything else.
 
 use super::{
-    controller::{Controller, time, tolerate, until},
+    controller::{ServerController, time, tolerate, until},
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -51,7 +51,7 @@ fn expires_at(event: &Value, ttl: Duration) -> Timestamp {
 }
 
 #[async_trait::async_trait]
-impl Controller for EventTtl {
+impl ServerController for EventTtl {
     fn name(&self) -> &'static str {
         "event-ttl"
     }

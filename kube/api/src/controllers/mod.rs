@@ -25,10 +25,10 @@ mod volume_protection;
 mod tests;
 
 pub use bootstrap::{Bootstrap, bootstrap};
-pub use controller::{Ground, TokenClaims, Unsignable};
+pub use controller::{ServerAccess, TokenClaims, Unsignable};
 
 use crate::local::Local;
-use controller::Controller;
+use controller::ServerController;
 use futures::FutureExt;
 use kube_store::status::Status;
 use queue::Queue;
@@ -43,11 +43,11 @@ const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
 /// after [`bootstrap`].
 pub fn run(
     local: Local,
-    ground: Arc<dyn Ground>,
+    ground: Arc<dyn ServerAccess>,
     event_ttl: Duration,
     stop: CancellationToken,
 ) -> tokio::task::JoinHandle<()> {
-    let controllers: Vec<Arc<dyn Controller>> = vec![
+    let controllers: Vec<Arc<dyn ServerController>> = vec![
         Arc::new(namespace::Namespaces::new(local.clone())),
         Arc::new(garbage::GarbageCollector::new(local.clone())),
         Arc::new(crd::Definitions::new(local.clone())),
@@ -77,7 +77,7 @@ pub fn run(
     tokio::spawn(drive(local, controllers, stop))
 }
 
-async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: CancellationToken) {
+async fn drive(local: Local, controllers: Vec<Arc<dyn ServerController>>, stop: CancellationToken) {
     let queues: Vec<_> = controllers.into_iter().map(|it| (it, Queue::default())).collect();
     let mut workers = tokio::task::JoinSet::new();
     for (controller, queue) in &queues {
@@ -113,7 +113,7 @@ async fn drive(local: Local, controllers: Vec<Arc<dyn Controller>>, stop: Cancel
 /// A failure that is tried again sooner is one of the first of its key, and may well be the last.
 const WORTH_A_WORD: Duration = Duration::from_millis(20);
 
-async fn work(controller: Arc<dyn Controller>, queue: Queue, stop: CancellationToken) {
+async fn work(controller: Arc<dyn ServerController>, queue: Queue, stop: CancellationToken) {
     loop {
         let key = tokio::select! {
             () = stop.cancelled() => return,

@@ -4,7 +4,7 @@
 //! never: a namespace that is not being deleted.
 
 use super::{
-    controller::{Controller, all, seconds, tolerate},
+    controller::{ServerController, all, seconds, tolerate},
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -97,7 +97,7 @@ impl Namespaces {
 }
 
 #[async_trait::async_trait]
-impl Controller for Namespaces {
+impl ServerController for Namespaces {
     fn name(&self) -> &'static str {
         "namespace"
     }

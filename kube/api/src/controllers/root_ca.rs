@@ -3,7 +3,7 @@
 //! root: Namespace; writes: ConfigMap `kube-root-ca.crt`, also after edits; never: a namespace that is being deleted.
 
 use super::{
-    controller::{Controller, Ground, tolerate},
+    controller::{ServerController, ServerAccess, tolerate},
     queue::{Key, Queue},
     service_account::{created, is_active},
 };
@@ -24,11 +24,11 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// See the header of this file.
 pub(super) struct RootCa {
     pub local: Local,
-    pub ground: Arc<dyn Ground>,
+    pub ground: Arc<dyn ServerAccess>,
 }
 
 #[async_trait::async_trait]
-impl Controller for RootCa {
+impl ServerController for RootCa {
     fn name(&self) -> &'static str {
         "root-ca-certificate-publisher"
     }

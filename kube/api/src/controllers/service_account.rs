@@ -3,7 +3,7 @@
 //! root: Namespace; writes: creates ServiceAccount `default`; never: a namespace that is being deleted.
 
 use super::{
-    controller::Controller,
+    controller::ServerController,
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -22,7 +22,7 @@ pub(super) struct DefaultServiceAccounts {
 }
 
 #[async_trait::async_trait]
-impl Controller for DefaultServiceAccounts {
+impl ServerController for DefaultServiceAccounts {
     fn name(&self) -> &'static str {
         "default-service-account"
     }

@@ -4,7 +4,7 @@
 //! uid annotation, or deletes it; never: other Secrets.
 
 use super::{
-    controller::{Controller, Ground, TokenClaims, tolerate},
+    controller::{ServerController, ServerAccess, TokenClaims, tolerate},
     queue::{Key, Queue},
 };
 use crate::local::Local;
@@ -25,7 +25,7 @@ const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// See the header of this file.
 pub(super) struct TokenSecrets {
     pub local: Local,
-    pub ground: Arc<dyn Ground>,
+    pub ground: Arc<dyn ServerAccess>,
 }
 
 /// What a token Secret needs.
@@ -62,7 +62,7 @@ fn may_be_token(object: &Object) -> bool {
 }
 
 #[async_trait::async_trait]
-impl Controller for TokenSecrets {
+impl ServerController for TokenSecrets {
     fn name(&self) -> &'static str {
         "service-account-token"
     }

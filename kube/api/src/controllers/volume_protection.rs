@@ -6,7 +6,7 @@
 //! Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
 
 use super::{
-    controller::{Controller, tolerate},
+    controller::{ServerController, tolerate},
     queue::{Key, Queue},
 };
 use crate::{
@@ -63,7 +63,7 @@ fn uses(pod: &Value, claim: &str) -> bool {
 }
 
 #[async_trait::async_trait]
-impl Controller for VolumeProtection {
+impl ServerController for VolumeProtection {
     fn name(&self) -> &'static str {
         match self.id {
             VOLUMES => "pv-protection",

@@ -6,7 +6,7 @@ use super::{
     volumes::TokenWish,
 };
 use crate::{
-    references::{Kind, Known, Reference},
+    references::{ReferenceKind, Known, Reference},
     times,
 };
 use jiff::Timestamp;
@@ -65,7 +65,7 @@ fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
 /// The ServiceAccount of a pod as an object.
 pub fn account(pod: &Pod) -> Reference {
     Reference {
-        kind: Kind::ServiceAccount,
+        kind: ReferenceKind::ServiceAccount,
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         name: fields::account(pod).to_owned(),
     }

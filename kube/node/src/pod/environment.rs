@@ -5,7 +5,7 @@ use super::{
     expand::{Room, TooLong, expand},
     fields::{self, Capacity},
 };
-use crate::references::{Content, Kind, Known, Reference};
+use crate::references::{Content, ReferenceKind, Known, Reference};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,7 +22,7 @@ impl Sources<'_> {
     }
 
     /// The object, or `None` when it is missing and may be.
-    fn object(&self, kind: Kind, name: &str, optional: bool) -> Result<Option<Arc<Content>>, Problem> {
+    fn object(&self, kind: ReferenceKind, name: &str, optional: bool) -> Result<Option<Arc<Content>>, Problem> {
         let reference = Reference {
             kind,
             namespace: self.namespace(),
@@ -36,7 +36,7 @@ impl Sources<'_> {
         }
     }
 
-    fn key(&self, kind: Kind, name: &str, key: &str, optional: Option<bool>) -> Result<Option<String>, Problem> {
+    fn key(&self, kind: ReferenceKind, name: &str, key: &str, optional: Option<bool>) -> Result<Option<String>, Problem> {
         let optional = optional.unwrap_or_default();
         let Some(content) = self.object(kind, name, optional)? else {
             return Ok(None);
@@ -53,10 +53,10 @@ impl Sources<'_> {
 
     fn source(&self, container: &Container, source: &EnvVarSource) -> Result<Option<String>, Problem> {
         if let Some(it) = &source.config_map_key_ref {
-            return self.key(Kind::ConfigMap, &it.name, &it.key, it.optional);
+            return self.key(ReferenceKind::ConfigMap, &it.name, &it.key, it.optional);
         }
         if let Some(it) = &source.secret_key_ref {
-            return self.key(Kind::Secret, &it.name, &it.key, it.optional);
+            return self.key(ReferenceKind::Secret, &it.name, &it.key, it.optional);
         }
         if let Some(it) = &source.field_ref {
             let value = fields::field(self.pod, &it.field_path);
@@ -91,8 +91,8 @@ pub fn resolve(
 ) -> Result<BTreeMap<String, String>, Problem> {
     for (at, from) in container.env_from.iter().flatten().enumerate() {
         let (kind, name, optional) = match (&from.config_map_ref, &from.secret_ref) {
-            (Some(it), _) => (Kind::ConfigMap, &it.name, it.optional),
-            (None, Some(it)) => (Kind::Secret, &it.name, it.optional),
+            (Some(it), _) => (ReferenceKind::ConfigMap, &it.name, it.optional),
+            (None, Some(it)) => (ReferenceKind::Secret, &it.name, it.optional),
             (None, None) => continue,
         };
         let content = sources.object(kind, name, optional.unwrap_or_default())?;
@@ -151,15 +151,15 @@ pub fn references(namespace: &str, container: &Container) -> Vec<Reference> {
         });
     };
     for from in container.env_from.iter().flatten() {
-        from.config_map_ref.iter().for_each(|it| add(Kind::ConfigMap, &it.name));
-        from.secret_ref.iter().for_each(|it| add(Kind::Secret, &it.name));
+        from.config_map_ref.iter().for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
+        from.secret_ref.iter().for_each(|it| add(ReferenceKind::Secret, &it.name));
     }
     for source in container.env.iter().flatten().filter_map(|it| it.value_from.as_ref()) {
         source
             .config_map_key_ref
             .iter()
-            .for_each(|it| add(Kind::ConfigMap, &it.name));
-        source.secret_key_ref.iter().for_each(|it| add(Kind::Secret, &it.name));
+            .for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
+        source.secret_key_ref.iter().for_each(|it| add(ReferenceKind::Secret, &it.name));
     }
     all
 }
@@ -173,7 +173,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"}})).unwrap();
         let container: Container = serde_json::from_value(container).unwrap();
         let look_up = |it: &Reference| match (it.kind, it.name.as_str()) {
-            (Kind::ConfigMap, "m") => {
+            (ReferenceKind::ConfigMap, "m") => {
                 let data = [("A", "1"), ("B", "2")]
                     .map(|(key, it)| (key.to_owned(), it.into()))
                     .into();

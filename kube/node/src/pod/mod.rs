@@ -16,8 +16,8 @@ mod volumes;
 pub use files::{private_dir, stays_inside};
 
 use crate::{
-    events::{self, Kind as EventKind},
-    node::Ground,
+    events::{self, EventType},
+    node::NodeServices,
     references::{Held, Known, Reference},
     times,
 };
@@ -100,7 +100,7 @@ enum Ending {
 
 /// One pod on this node.
 pub struct PodRun {
-    pub(crate) ground: Arc<Ground>,
+    pub(crate) ground: Arc<NodeServices>,
     uid: String,
     namespace: String,
     name: String,
@@ -123,7 +123,7 @@ pub struct PodRun {
 }
 
 /// Runs a pod until it is gone or the node stops. `latest` is `None` when the object is gone.
-pub async fn run(ground: Arc<Ground>, pod: Arc<Pod>, latest: watch::Receiver<Option<Arc<Pod>>>) {
+pub async fn run(ground: Arc<NodeServices>, pod: Arc<Pod>, latest: watch::Receiver<Option<Arc<Pod>>>) {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     if !stays_inside(&uid) || uid.contains('/') {
         tracing::warn!(%uid, "a pod whose uid is no file name is not run");
@@ -342,14 +342,14 @@ impl PodRun {
 
     /// Tells an event about the pod or one of its containers.
     fn tell(&self, reason: &'static str, container: Option<&str>, text: &str) {
-        self.event(EventKind::Normal, reason, container, text);
+        self.event(EventType::Normal, reason, container, text);
     }
 
     fn warn(&self, reason: &'static str, container: Option<&str>, text: &str) {
-        self.event(EventKind::Warning, reason, container, text);
+        self.event(EventType::Warning, reason, container, text);
     }
 
-    fn event(&self, kind: EventKind, reason: &'static str, container: Option<&str>, text: &str) {
+    fn event(&self, kind: EventType, reason: &'static str, container: Option<&str>, text: &str) {
         let mut about = events::reference(&*self.pod());
         about.field_path = container.map(|it| {
             let pod = self.pod();

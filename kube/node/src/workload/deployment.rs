@@ -8,7 +8,7 @@ use super::{
     pods::{self, Labels},
     rollout::{self, Set, Strategy},
 };
-use crate::{events::Kind, times};
+use crate::{events::EventType, times};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -316,7 +316,7 @@ impl Workloads {
     fn tell_scaled(&self, deployment: &Deployment, set: &str, before: i32, wanted: i32) {
         let way = if wanted > before { "up" } else { "down" };
         let text = format!("Scaled {way} replica set {set} from {before} to {wanted}");
-        self.tell(deployment, COMPONENT, Kind::Normal, "ScalingReplicaSet", text);
+        self.tell(deployment, COMPONENT, EventType::Normal, "ScalingReplicaSet", text);
     }
 
     /// Makes the set of the present template. `None` when its name is taken by a set of another one.

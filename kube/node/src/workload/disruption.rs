@@ -7,7 +7,7 @@
 //! not with every look.
 
 use super::{Again, Error, Workloads, budget, pods};
-use crate::events::Kind;
+use crate::events::EventType;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -117,7 +117,7 @@ impl Workloads {
             // Upstream says the namespace twice where the name belongs.
             let name = budget.metadata.name.as_deref().unwrap_or_default();
             let text = format!("Pod was expected by PDB {namespace}/{name} to be deleted but it wasn't");
-            self.tell(&**pod, COMPONENT, Kind::Warning, "NotDeleted", text);
+            self.tell(&**pod, COMPONENT, EventType::Warning, "NotDeleted", text);
         }
         Ok(standing.next)
     }
@@ -138,7 +138,7 @@ impl Workloads {
             Remark::None => {}
             Remark::NoPods => {
                 let text = "No matching pods found";
-                self.tell(&**budget, COMPONENT, Kind::Normal, "NoPods", text);
+                self.tell(&**budget, COMPONENT, EventType::Normal, "NoPods", text);
             }
             Remark::Unmanaged => {
                 let selector = budget.spec.as_ref().and_then(|it| it.selector.as_ref());
@@ -148,7 +148,7 @@ impl Workloads {
                      result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. \
                      To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
                 );
-                self.tell(&**budget, COMPONENT, Kind::Warning, "UnmanagedPods", text);
+                self.tell(&**budget, COMPONENT, EventType::Warning, "UnmanagedPods", text);
             }
         }
     }
@@ -173,7 +173,7 @@ impl Workloads {
             self.tell(
                 &**budget,
                 COMPONENT,
-                Kind::Warning,
+                EventType::Warning,
                 "CalculateExpectedPodCountFailed",
                 text,
             );

@@ -5,7 +5,7 @@
 //! is removed in the moment it ends may be run again.
 
 use super::{Again, Error, Workloads, pods};
-use crate::{events::Kind, times};
+use crate::{events::EventType, times};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     batch::v1::{Job, JobCondition, JobSpec, JobStatus, UncountedTerminatedPods},
@@ -228,8 +228,8 @@ impl Workloads {
         self.write_status(&self.jobs, &**job, job.status.as_ref(), &status)
             .await?;
         match &verdict {
-            Verdict::Complete if left == 0 => self.tell(&**job, COMPONENT, Kind::Normal, "Completed", "Job completed"),
-            Verdict::Failed(reason, text) if left == 0 => self.tell(&**job, COMPONENT, Kind::Warning, reason, *text),
+            Verdict::Complete if left == 0 => self.tell(&**job, COMPONENT, EventType::Normal, "Completed", "Job completed"),
+            Verdict::Failed(reason, text) if left == 0 => self.tell(&**job, COMPONENT, EventType::Warning, reason, *text),
             _ => {}
         }
         Ok(again)

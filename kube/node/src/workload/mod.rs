@@ -13,7 +13,7 @@ mod replica_set;
 mod rollout;
 mod stateful_set;
 
-use crate::events::{self, Kind as EventKind, Recorder};
+use crate::events::{self, EventType, Recorder};
 use futures::FutureExt;
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
@@ -29,9 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 /// What wants a look.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum WorkloadKey {
     /// An object by kind, namespace and name.
-    Object(Kind, String, String),
+    Object(WorkloadKind, String, String),
     /// A pod without an owner came or changed in this namespace; somebody may want it.
     Orphan(String),
     /// A node came, changed or went.
@@ -42,7 +42,7 @@ pub enum Key {
 
 /// The kinds that own pods, Deployments, and the budgets over pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum WorkloadKind {
     Deployment,
     ReplicaSet,
     DaemonSet,
@@ -51,7 +51,7 @@ pub enum Kind {
     Budget,
 }
 
-impl Kind {
+impl WorkloadKind {
     fn of(kind: &str) -> Option<Self> {
         Some(match kind {
             "ReplicaSet" => Self::ReplicaSet,
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-pub type Queue = queue::Queue<Key>;
+pub type WorkloadQueue = queue::Queue<WorkloadKey>;
 
 /// What goes wrong on the way: the API server does not answer or refuses.
 type Error = kube::Error;
@@ -72,23 +72,23 @@ type Error = kube::Error;
 type Again = Option<Duration>;
 
 /// Queues what a change of a pod touches.
-pub fn pod_changed(queue: &Queue, pod: &Pod) {
+pub fn pod_changed(queue: &WorkloadQueue, pod: &Pod) {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    queue.add(Key::Counted(namespace.clone()));
+    queue.add(WorkloadKey::Counted(namespace.clone()));
     match pods::controller(&pod.metadata) {
         Some(owner) => {
-            if let Some(kind) = Kind::of(&owner.kind) {
-                queue.add(Key::Object(kind, namespace, owner.name.clone()));
+            if let Some(kind) = WorkloadKind::of(&owner.kind) {
+                queue.add(WorkloadKey::Object(kind, namespace, owner.name.clone()));
             }
         }
-        None if pod.metadata.labels.is_some() => queue.add(Key::Orphan(namespace)),
+        None if pod.metadata.labels.is_some() => queue.add(WorkloadKey::Orphan(namespace)),
         None => {}
     }
 }
 
 /// Queues what a change of a node touches.
-pub fn nodes_changed(queue: &Queue) {
-    queue.add(Key::Nodes);
+pub fn nodes_changed(queue: &WorkloadQueue) {
+    queue.add(WorkloadKey::Nodes);
 }
 
 /// What the controllers share.
@@ -103,7 +103,7 @@ struct Workloads {
     budgets: Cache<PodDisruptionBudget>,
     remarks: disruption::Remarks,
     nodes: Cache<Node>,
-    queue: Queue,
+    queue: WorkloadQueue,
     recorder: Recorder,
 }
 
@@ -112,22 +112,22 @@ pub async fn run(
     client: Client,
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    queue: Queue,
+    queue: WorkloadQueue,
     recorder: Recorder,
     cancel: CancellationToken,
 ) {
     let workloads = Workloads {
-        deployments: owners(&client, Kind::Deployment, &queue, &cancel, |it| {
+        deployments: owners(&client, WorkloadKind::Deployment, &queue, &cancel, |it| {
             Some(disruption::of_deployment(it))
         }),
         replica_sets: {
             let queue = queue.clone();
             let changed = move |old: Option<&Arc<ReplicaSet>>, new: Option<&Arc<ReplicaSet>>| {
                 for it in old.into_iter().chain(new) {
-                    queue.add(key(Kind::ReplicaSet, &**it));
+                    queue.add(key(WorkloadKind::ReplicaSet, &**it));
                     if let Some(owner) = pods::controller(&it.metadata).filter(|it| it.kind == "Deployment") {
                         let namespace = it.metadata.namespace.clone().unwrap_or_default();
-                        queue.add(Key::Object(Kind::Deployment, namespace, owner.name.clone()));
+                        queue.add(WorkloadKey::Object(WorkloadKind::Deployment, namespace, owner.name.clone()));
                     }
                 }
                 count_again(&queue, old, new, |it| Some(disruption::of_replica_set(it)));
@@ -136,12 +136,12 @@ pub async fn run(
             cache.listen(changed);
             cache
         },
-        daemon_sets: owners(&client, Kind::DaemonSet, &queue, &cancel, |_| None),
-        stateful_sets: owners(&client, Kind::StatefulSet, &queue, &cancel, |it| {
+        daemon_sets: owners(&client, WorkloadKind::DaemonSet, &queue, &cancel, |_| None),
+        stateful_sets: owners(&client, WorkloadKind::StatefulSet, &queue, &cancel, |it| {
             Some(disruption::of_stateful_set(it))
         }),
-        jobs: owners(&client, Kind::Job, &queue, &cancel, |_| None),
-        budgets: owners(&client, Kind::Budget, &queue, &cancel, |_| None),
+        jobs: owners(&client, WorkloadKind::Job, &queue, &cancel, |_| None),
+        budgets: owners(&client, WorkloadKind::Budget, &queue, &cancel, |_| None),
         remarks: disruption::Remarks::default(),
         client,
         pods,
@@ -170,7 +170,7 @@ pub async fn run(
 
 /// Looks at one key after the other, for ever. A look that panics is one that failed: all others wait for this worker,
 /// and after a restart the same object would end it again.
-async fn work<L>(queue: &Queue, look: impl Fn(Key) -> L)
+async fn work<L>(queue: &WorkloadQueue, look: impl Fn(WorkloadKey) -> L)
 where
     L: Future<Output = Result<Again, Error>>,
 {
@@ -191,9 +191,9 @@ where
     }
 }
 
-fn key<K: Resource>(kind: Kind, object: &K) -> Key {
+fn key<K: Resource>(kind: WorkloadKind, object: &K) -> WorkloadKey {
     let meta = object.meta();
-    Key::Object(
+    WorkloadKey::Object(
         kind,
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
@@ -202,7 +202,7 @@ fn key<K: Resource>(kind: Kind, object: &K) -> Key {
 
 /// Has the budgets of a namespace looked at when a controller of pods came, went or wants another number of them.
 fn count_again<K: Resource>(
-    queue: &Queue,
+    queue: &WorkloadQueue,
     old: Option<&Arc<K>>,
     new: Option<&Arc<K>>,
     wants: impl Fn(&K) -> Option<i32>,
@@ -211,15 +211,15 @@ fn count_again<K: Resource>(
     if count(old) != count(new)
         && let Some(it) = new.or(old)
     {
-        queue.add(Key::Counted(it.meta().namespace.clone().unwrap_or_default()));
+        queue.add(WorkloadKey::Counted(it.meta().namespace.clone().unwrap_or_default()));
     }
 }
 
 /// The objects of one kind, which are looked at when they change; `wants` tells how many pods one that scales asks for.
 fn owners<K>(
     client: &Client,
-    kind: Kind,
-    queue: &Queue,
+    kind: WorkloadKind,
+    queue: &WorkloadQueue,
     cancel: &CancellationToken,
     wants: fn(&K) -> Option<i32>,
 ) -> Cache<K>
@@ -236,59 +236,59 @@ where
 }
 
 impl Workloads {
-    async fn look(&self, key: &Key) -> Result<Again, Error> {
+    async fn look(&self, key: &WorkloadKey) -> Result<Again, Error> {
         match key {
-            Key::Orphan(namespace) => {
+            WorkloadKey::Orphan(namespace) => {
                 let add = |key| self.queue.add(key);
                 self.replica_sets
                     .list_in(namespace)
                     .iter()
-                    .for_each(|it| add(self::key(Kind::ReplicaSet, &**it)));
+                    .for_each(|it| add(self::key(WorkloadKind::ReplicaSet, &**it)));
                 self.daemon_sets
                     .list_in(namespace)
                     .iter()
-                    .for_each(|it| add(self::key(Kind::DaemonSet, &**it)));
+                    .for_each(|it| add(self::key(WorkloadKind::DaemonSet, &**it)));
                 self.stateful_sets
                     .list_in(namespace)
                     .iter()
-                    .for_each(|it| add(self::key(Kind::StatefulSet, &**it)));
+                    .for_each(|it| add(self::key(WorkloadKind::StatefulSet, &**it)));
                 Ok(None)
             }
-            Key::Counted(namespace) => {
+            WorkloadKey::Counted(namespace) => {
                 let budgets = self.budgets.list_in(namespace);
                 budgets
                     .iter()
-                    .for_each(|it| self.queue.add(self::key(Kind::Budget, &**it)));
+                    .for_each(|it| self.queue.add(self::key(WorkloadKind::Budget, &**it)));
                 Ok(None)
             }
-            Key::Nodes => {
+            WorkloadKey::Nodes => {
                 let sets = self.daemon_sets.list();
                 sets.iter()
-                    .for_each(|it| self.queue.add(self::key(Kind::DaemonSet, &**it)));
+                    .for_each(|it| self.queue.add(self::key(WorkloadKind::DaemonSet, &**it)));
                 Ok(None)
             }
             // One that is gone needs nothing: its pods are collected.
-            Key::Object(Kind::Deployment, namespace, name) => match self.deployments.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::Deployment, namespace, name) => match self.deployments.get(namespace, name) {
                 Some(it) => self.deployment(&it).await,
                 None => Ok(None),
             },
-            Key::Object(Kind::ReplicaSet, namespace, name) => match self.replica_sets.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::ReplicaSet, namespace, name) => match self.replica_sets.get(namespace, name) {
                 Some(it) => self.replica_set(&it).await,
                 None => Ok(None),
             },
-            Key::Object(Kind::DaemonSet, namespace, name) => match self.daemon_sets.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::DaemonSet, namespace, name) => match self.daemon_sets.get(namespace, name) {
                 Some(it) => self.daemon_set(&it).await,
                 None => Ok(None),
             },
-            Key::Object(Kind::StatefulSet, namespace, name) => match self.stateful_sets.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::StatefulSet, namespace, name) => match self.stateful_sets.get(namespace, name) {
                 Some(it) => self.stateful_set(&it).await,
                 None => Ok(None),
             },
-            Key::Object(Kind::Job, namespace, name) => match self.jobs.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::Job, namespace, name) => match self.jobs.get(namespace, name) {
                 Some(it) => self.job(&it).await,
                 None => Ok(None),
             },
-            Key::Object(Kind::Budget, namespace, name) => match self.budgets.get(namespace, name) {
+            WorkloadKey::Object(WorkloadKind::Budget, namespace, name) => match self.budgets.get(namespace, name) {
                 Some(it) => self.budget(&it).await,
                 None => {
                     self.budget_gone(namespace, name);
@@ -311,7 +311,7 @@ impl Workloads {
         &self,
         owner: &K,
         component: &'static str,
-        kind: EventKind,
+        kind: EventType,
         reason: &'static str,
         text: impl Into<String>,
     ) where
@@ -369,10 +369,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_look_that_panics_is_tried_again_and_holds_up_nobody() {
-        let job = |name: &str| Key::Object(Kind::Job, "default".to_owned(), name.to_owned());
-        let (queue, looks, done) = (Queue::default(), Mutex::new(Vec::new()), Notify::new());
+        let job = |name: &str| WorkloadKey::Object(WorkloadKind::Job, "default".to_owned(), name.to_owned());
+        let (queue, looks, done) = (WorkloadQueue::default(), Mutex::new(Vec::new()), Notify::new());
         queue.add(job("bad"));
-        let look = |key: Key| {
+        let look = |key: WorkloadKey| {
             looks.lock().push(key.clone());
             match looks.lock().len() {
                 1 => queue.add(job("good")),

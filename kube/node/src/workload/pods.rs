@@ -1,7 +1,7 @@
 //! What owners of pods have in common: claiming, counting, making and removing them.
 
 use super::{Again, Error, Workloads};
-use crate::{events::Kind, schedule::holds, times};
+use crate::{events::EventType, schedule::holds, times};
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -231,7 +231,7 @@ impl Workloads {
                     self.tell(
                         owner,
                         component,
-                        Kind::Normal,
+                        EventType::Normal,
                         "SuccessfulCreate",
                         format!("Created pod: {name}"),
                     );
@@ -240,7 +240,7 @@ impl Workloads {
                 }
                 Err(error) => {
                     let text = format!("Error creating: {}", said(&error));
-                    self.tell(owner, component, Kind::Warning, "FailedCreate", text);
+                    self.tell(owner, component, EventType::Warning, "FailedCreate", text);
                     refused = refused.or(Some(error));
                 }
             }
@@ -280,7 +280,7 @@ impl Workloads {
                         self.tell(
                             owner,
                             component,
-                            Kind::Normal,
+                            EventType::Normal,
                             "SuccessfulDelete",
                             format!("Deleted pod: {name}"),
                         );

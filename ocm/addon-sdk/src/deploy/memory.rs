@@ -23,7 +23,7 @@ use crate::{AddOnContext, Mode};
 
 /// What is remembered of each key.
 #[derive(Default)]
-pub struct Memory {
+pub struct RenderedMemory {
     known: Mutex<Known>,
 }
 
@@ -47,7 +47,7 @@ pub struct Fingerprints {
     pub works: u64,
 }
 
-impl Memory {
+impl RenderedMemory {
     /// What is remembered of a key.
     pub fn of(&self, key: &str) -> Option<Fingerprints> {
         self.known.lock().fingerprints.get(key).copied()
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_at_before_something_was_forgotten_is_not_remembered() {
-        let memory = Memory::default();
+        let memory = RenderedMemory::default();
         let fingerprints = Fingerprints { inputs: 1, works: 2 };
         let before = memory.epoch();
         memory.forget("cluster1/a");

@@ -21,7 +21,7 @@ use ocm_reconcile::{
 use super::{
     conclude,
     index::{AddOnWorks, WorkIndex, keys_of_work, keys_on_hosting_cluster},
-    memory::{self, Fingerprints, Memory},
+    memory::{self, Fingerprints, RenderedMemory},
     plan::{self, AddOnPhase, Here, Root, Seen},
     rendering::Rendered,
     works::name_of,
@@ -36,12 +36,12 @@ pub struct Deploy {
     works: AddOnWorks,
     of_addon: WorkIndex,
     hosted: Index<ManagedClusterAddOn>,
-    memory: Arc<Memory>,
+    memory: Arc<RenderedMemory>,
 }
 
 impl Deploy {
     /// Over this context. Who makes `memory` forget a key has its manifests rendered anew in its next run.
-    pub fn new(ctx: &Context, memory: &Arc<Memory>) -> Self {
+    pub fn new(ctx: &Context, memory: &Arc<RenderedMemory>) -> Self {
         let works = AddOnWorks::of(&ctx.caches);
         let host = |it: &ManagedClusterAddOn| it.annotations().get(annotations::ADDON_HOSTING_CLUSTER).cloned();
         Self {

@@ -36,7 +36,7 @@ fn self_signed(key: &Key, public: AlgorithmIdentifierOwned) -> Vec<u8> {
         algorithm: public,
         subject_public_key: BitString::from_bytes(key.public()).unwrap(),
     };
-    let subject = credential::csr::name(&credential::csr::Subject {
+    let subject = credential::csr::name(&credential::csr::CertificateSubject {
         common_name: "authority".to_owned(),
         organizations: Vec::new(),
         organizational_units: Vec::new(),
@@ -99,7 +99,7 @@ fn ec(curve: ObjectIdentifier, algorithm: &'static aws_lc_rs::signature::EcdsaSi
 }
 
 fn asked() -> Asked {
-    let subject = credential::csr::Subject {
+    let subject = credential::csr::CertificateSubject {
         common_name: "c1-greeter".to_owned(),
         organizations: vec!["b".to_owned(), "a".to_owned()],
         organizational_units: vec!["north".to_owned()],

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     AddOn, HubInfo,
-    deploy::{Deploy, memory::Memory},
+    deploy::{Deploy, memory::RenderedMemory},
 };
 
 /// The namespace whose uid tells one hub from another.
@@ -45,7 +45,7 @@ pub struct Manager {
     queues: Vec<(Keys, Queue)>,
     open: OpenRequests,
     // What the manifests were last made from.
-    rendered: Arc<Memory>,
+    rendered: Arc<RenderedMemory>,
     running: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -226,7 +226,7 @@ pub fn controllers(caches: &Caches, options: Options) -> Vec<Controller> {
 }
 
 /// The one list of what runs for add-ons.
-fn list(context: &Context, rendered: &Arc<Memory>) -> Vec<(Keys, Controller)> {
+fn list(context: &Context, rendered: &Arc<RenderedMemory>) -> Vec<(Keys, Controller)> {
     vec![
         (
             Keys::ManagedClusterAddOns,

@@ -74,7 +74,7 @@ struct Draft {
     groups: Vec<String>,
     annotation: Option<String>,
     usages: Vec<String>,
-    subject: credential::csr::Subject,
+    subject: credential::csr::CertificateSubject,
 }
 
 fn draft() -> Draft {
@@ -93,7 +93,7 @@ fn draft() -> Draft {
         ],
         annotation: None,
         usages: CLIENT_USAGES.map(str::to_owned).to_vec(),
-        subject: credential::csr::Subject {
+        subject: credential::csr::CertificateSubject {
             common_name: subject.user,
             organizations: subject.groups,
             organizational_units: Vec::new(),
@@ -105,7 +105,7 @@ fn draft() -> Draft {
 fn custom() -> Draft {
     Draft {
         signer: SIGNER.to_owned(),
-        subject: credential::csr::Subject {
+        subject: credential::csr::CertificateSubject {
             common_name: "c1-greeter".to_owned(),
             organizations: vec!["greeters".to_owned()],
             organizational_units: vec!["north".to_owned()],

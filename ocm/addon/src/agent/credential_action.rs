@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use credential::{
     certificate::Chain,
-    csr::{KeyAndRequest, Subject},
-    enrol::{self, Decision, Pending},
+    csr::{KeyAndRequest, CertificateSubject},
+    enrol::{self, CertificateDecision, Pending},
     hub_secret::{self, Data, TLS_CRT, TLS_KEY, TOKEN},
 };
 use jiff::Timestamp;
@@ -82,7 +82,7 @@ pub struct RequestUnderWay {
     /// The request and its key.
     pub pending: Pending,
     /// For whom.
-    pub subject: Subject,
+    pub subject: CertificateSubject,
     /// Of whom it was asked.
     pub signer: String,
 }
@@ -216,16 +216,16 @@ impl CredentialState {
             requests: self.requests.unwrap_or(0),
         };
         match enrol::decide(&seen) {
-            Decision::Keep { until } => match Chain::parse(&seen.data[TLS_CRT]) {
+            CertificateDecision::Keep { until } => match Chain::parse(&seen.data[TLS_CRT]) {
                 Ok(chain) => CredentialAction::Keep {
                     until,
                     said: rotated(chain.not_before, chain.not_after),
                 },
                 Err(error) => CredentialAction::Ask { why: error.to_string() },
             },
-            Decision::Create { why } => CredentialAction::Ask { why },
-            Decision::Wait { why } => CredentialAction::Wait { why },
-            Decision::Save {
+            CertificateDecision::Create { why } => CredentialAction::Ask { why },
+            CertificateDecision::Wait { why } => CredentialAction::Wait { why },
+            CertificateDecision::Save {
                 data,
                 not_before,
                 not_after,
@@ -233,8 +233,8 @@ impl CredentialState {
                 data,
                 said: rotated(not_before, not_after),
             },
-            Decision::Reset { why } => CredentialAction::Forget { why },
-            Decision::Refuse { why } => CredentialAction::Fail {
+            CertificateDecision::Reset { why } => CredentialAction::Forget { why },
+            CertificateDecision::Refuse { why } => CredentialAction::Fail {
                 said: not_rotated(why),
                 again: self.pending.is_none(),
             },

@@ -349,7 +349,7 @@ fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
             key_pem: String::new(),
             request: None,
         },
-        subject: credential::csr::Subject::agent("cluster1", "other"),
+        subject: credential::csr::CertificateSubject::agent("cluster1", "other"),
         signer: it.registration.signer.clone(),
     });
     assert!(matches!(it.next(0.2, now()), CredentialAction::Forget { .. }));

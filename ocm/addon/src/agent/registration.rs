@@ -1,7 +1,7 @@
 //! Which credentials the agent of an add-on is to have, as its ManagedClusterAddOn says.
 //! Upstream: ocm `pkg/registration/spoke/addon/configuration.go`.
 
-use credential::csr::Subject;
+use credential::csr::CertificateSubject;
 use kube::ResourceExt;
 use ocm_api::{
     addon::{
@@ -23,7 +23,7 @@ pub struct AddOnRegistration {
     /// Who signs the certificate.
     pub signer: String,
     /// For whom.
-    pub subject: Subject,
+    pub subject: CertificateSubject,
 }
 
 impl AddOnRegistration {
@@ -61,10 +61,10 @@ pub fn registrations(
     all
 }
 
-fn subject(config: &RegistrationConfig, name: &str, cluster: &str) -> Subject {
+fn subject(config: &RegistrationConfig, name: &str, cluster: &str) -> CertificateSubject {
     let given = &config.subject;
     let group = identity::addon_cluster_group(cluster, name);
-    Subject {
+    CertificateSubject {
         common_name: if given.user.is_empty() {
             identity::addon_user(cluster, name, name)
         } else {

@@ -16,7 +16,7 @@ use kube::{
 use ocm_api::work::{ManifestWorkExecutor, ManifestWorkExecutorSubjectType};
 use ocm_reconcile::{
     Step,
-    access::{self, Attributes, Subject},
+    access::{self, Attributes, UserInfo},
     segment,
 };
 use parking_lot::Mutex;
@@ -81,7 +81,7 @@ pub fn verbs(owned: bool) -> &'static [&'static str] {
 }
 
 /// The executor as the API server of the cluster sees it.
-pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, ExecutorRefusal> {
+pub fn subject(executor: &ManifestWorkExecutor) -> Result<UserInfo, ExecutorRefusal> {
     // Only this type exists today; upstream's message for another one is kept for the day there is one.
     let ManifestWorkExecutorSubjectType::ServiceAccount = executor.subject.r#type;
     let Some(account) = &executor.subject.service_account else {
@@ -102,14 +102,14 @@ pub fn subject(executor: &ManifestWorkExecutor) -> Result<Subject, ExecutorRefus
             account.name, account.namespace
         )));
     }
-    Ok(Subject {
+    Ok(UserInfo {
         user: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
         groups: vec![
             "system:serviceaccounts".to_owned(),
             "system:authenticated".to_owned(),
             format!("system:serviceaccounts:{}", account.namespace),
         ],
-        ..Subject::default()
+        ..UserInfo::default()
     })
 }
 
@@ -214,7 +214,7 @@ impl Executors {
         answer
     }
 
-    async fn ask(&self, subject: &Subject, request: &PermissionRequest<'_>) -> Result<(), ExecutorRefusal> {
+    async fn ask(&self, subject: &UserInfo, request: &PermissionRequest<'_>) -> Result<(), ExecutorRefusal> {
         let key = request.key;
         let questions = verbs(request.owned).iter().map(|verb| async move {
             let attributes = Attributes {
@@ -284,7 +284,7 @@ impl Executors {
     /// for the caller to judge.
     async fn try_as(
         &self,
-        subject: &Subject,
+        subject: &UserInfo,
         key: &ObjectKey,
         write: &Write<'_>,
     ) -> Result<Result<(), kube::Error>, ExecutorRefusal> {

@@ -11,7 +11,7 @@ use std::{
 use agent::Agent;
 use credential::{
     KubeconfigSource,
-    csr::{self, Subject},
+    csr::{self, CertificateSubject},
     enrol,
 };
 use http::{Method, Request, Response};
@@ -208,7 +208,7 @@ impl World {
 
     /// Asks for a certificate for the agent of cluster1, as this user.
     pub async fn request(&self, user: &str, groups: &[&str]) {
-        let made = csr::new_key_and_request(&Subject::agent("cluster1", "abcde")).unwrap();
+        let made = csr::new_key_and_request(&CertificateSubject::agent("cluster1", "abcde")).unwrap();
         let requests: Api<CertificateSigningRequest> = Api::all(self.hub.client_as(user, groups));
         let request = enrol::request("cluster1", &made.request_pem, None);
         requests.create(&PostParams::default(), &request).await.unwrap();

@@ -184,7 +184,7 @@ impl<'a> Replay<'a> {
         let subject = if is_add_on {
             self.subject_of_add_on().await
         } else {
-            csr::Subject::agent("cluster1", "agent1")
+            csr::CertificateSubject::agent("cluster1", "agent1")
         };
         let asked = csr::new_key_and_request(&subject).unwrap();
         let mut line = line.clone();
@@ -226,7 +226,7 @@ impl<'a> Replay<'a> {
         self.agent.clone().unwrap()
     }
 
-    async fn subject_of_add_on(&self) -> csr::Subject {
+    async fn subject_of_add_on(&self) -> csr::CertificateSubject {
         let add_ons: Api<ManagedClusterAddOn> = Api::namespaced(self.admin.clone(), "cluster1");
         let registered = |it: Option<&ManagedClusterAddOn>| {
             it.and_then(|it| it.status.as_ref())
@@ -234,7 +234,7 @@ impl<'a> Replay<'a> {
         };
         let add_on = wait::until(&add_ons, "helloworld", "is told who it is", registered).await;
         let subject = add_on.unwrap().status.unwrap().registrations.remove(0).subject;
-        csr::Subject {
+        csr::CertificateSubject {
             common_name: subject.user,
             organizations: subject.groups,
             organizational_units: Vec::new(),

@@ -11,7 +11,7 @@ mod verdict;
 
 use crate::{
     controllers::{
-        controller::{Controller, tolerate},
+        controller::{ServerController, tolerate},
         queue::{Key, Queue},
     },
     local::Local,
@@ -166,7 +166,7 @@ impl GarbageCollector {
 }
 
 #[async_trait::async_trait]
-impl Controller for GarbageCollector {
+impl ServerController for GarbageCollector {
     fn name(&self) -> &'static str {
         "garbage-collector"
     }

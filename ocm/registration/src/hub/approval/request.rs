@@ -6,7 +6,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use kube_primitives::certificate_request;
 use ocm_api::{conditions::csr, identity, labels};
-use ocm_reconcile::access::{Attributes, Subject};
+use ocm_reconcile::access::{Attributes, UserInfo};
 
 /// An agent that a request asks a certificate for.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ fn has(request: &CertificateSigningRequest, condition: &str) -> bool {
 }
 
 /// Who has made it.
-pub fn requester(request: &CertificateSigningRequest) -> Subject {
-    Subject {
+pub fn requester(request: &CertificateSigningRequest) -> UserInfo {
+    UserInfo {
         user: request.spec.username.clone().unwrap_or_default(),
         uid: request.spec.uid.clone(),
         groups: request.spec.groups.clone().unwrap_or_default(),
