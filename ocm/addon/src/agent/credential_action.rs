@@ -1,4 +1,5 @@
-//! What to do next about one credential of an add-on's agent. Plain functions: the caller brings time, chance, key and token.
+//! What to do next about one credential of an add-on's agent. Plain functions: the caller brings time, chance,
+//! key and token.
 
 use std::sync::Arc;
 
@@ -294,7 +295,8 @@ impl CredentialState {
         self.secret.as_deref().map(hub_secret::data).unwrap_or_default()
     }
 
-    /// What the Secret is to hold in place of that: what somebody else has put there stays, a proof of another kind goes.
+    /// What the Secret is to hold in place of that: what somebody else has put there stays,
+    /// a proof of another kind goes.
     pub fn replaced(&self, data: &Data) -> Data {
         let mut all = self.data();
         all.retain(|key, _| ![TLS_CRT, TLS_KEY, TOKEN].contains(&key.as_str()));

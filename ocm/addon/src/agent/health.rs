@@ -1,6 +1,6 @@
 //! What the lease of an add-on's agent says about its health. Plain functions: the caller brings time and lease.
-//! Upstream: ocm `pkg/registration/spoke/addon/lease_controller.go`, which looks every 30 s; here whoever asks is told when
-//! the answer will be another one.
+//! Upstream: ocm `pkg/registration/spoke/addon/lease_controller.go`, which looks every 30 s; here whoever asks is told
+//! when the answer will be another one.
 
 use std::time::Duration;
 
@@ -27,15 +27,15 @@ pub fn is_unknown(cluster: &ManagedCluster) -> bool {
     condition::status(conditions, managed_cluster::AVAILABLE) == Some(Status::Unknown)
 }
 
-/// Whether it is the lease that says how an add-on is: not where its manager says so, nor while the hub says of the whole cluster
-/// that nobody knows.
+/// Whether it is the lease that says how an add-on is: not where its manager says so, nor while the hub says of the
+/// whole cluster that nobody knows.
 pub fn is_by_lease(addon: &ManagedClusterAddOn, cluster: Option<&ManagedCluster>) -> bool {
     let mode = addon.status.as_ref().map(|it| it.health_check.mode).unwrap_or_default();
     mode != HealthCheckMode::Customized && !cluster.is_some_and(is_unknown)
 }
 
-/// Whether an add-on was made a moment ago, so that no agent of it can have a lease yet and nobody has said anything of its
-/// health. Clocks differ: one that seems to be made in the future is not new for ever.
+/// Whether an add-on was made a moment ago, so that no agent of it can have a lease yet and nobody has said anything of
+/// its health. Clocks differ: one that seems to be made in the future is not new for ever.
 pub fn is_new(addon: &ManagedClusterAddOn, now: Timestamp) -> bool {
     let made = addon.metadata.creation_timestamp.as_ref();
     let age = made.map(|it| now.duration_since(it.0).unsigned_abs());
@@ -43,8 +43,8 @@ pub fn is_new(addon: &ManagedClusterAddOn, now: Timestamp) -> bool {
     age.is_some_and(|it| it < NEW) && condition::find(conditions, managed_cluster_add_on::AVAILABLE).is_none()
 }
 
-/// The condition, and when to look again though nothing has happened. An agent that has not renewed its lease for `grace` is
-/// not available.
+/// The condition, and when to look again though nothing has happened. An agent that has not renewed its lease for
+/// `grace` is not available.
 pub fn available(
     addon: &str,
     location: &AgentLocation,

@@ -35,8 +35,8 @@ pub fn location(addon: &ManagedClusterAddOn) -> AgentLocation {
     }
 }
 
-// A hub of ours says of an add-on that does not run hosted that there is nothing for the hosting cluster, and nothing of whether
-// that is one. Of a hosted one every hub says both or neither.
+// A hub of ours says of an add-on that does not run hosted that there is nothing for the hosting cluster, and nothing
+// of whether that is one. Of a hosted one every hub says both or neither.
 fn is_never_hosted(addon: &ManagedClusterAddOn) -> bool {
     let conditions = addon.status.as_ref().map_or(&[][..], |it| &it.conditions);
     let says = |r#type: &str| condition::find(conditions, r#type).is_some();

@@ -68,7 +68,8 @@ impl AgentLookup {
         }
     }
 
-    /// The Secrets wake the add-on that they were written for, and their first list all: those that have none are woken by no Secret.
+    /// The Secrets wake the add-on that they were written for, and their first list all:
+    /// those that have none are woken by no Secret.
     pub fn watches(&self, watches: &mut Watches, addons: &AddOns) {
         watches.wakes(&self.secrets, |old, new| {
             new.or(old)?.labels().get(labels::ADDON_CREDENTIAL).cloned()

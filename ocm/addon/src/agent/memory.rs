@@ -1,5 +1,5 @@
-//! What only this process of the agent knows of add-ons: requests under way and their keys, credentials that were found good, and
-//! where to look for what is left behind.
+//! What only this process of the agent knows of add-ons: requests under way and their keys, credentials that were found
+//! good, and where to look for what is left behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,8 +64,9 @@ impl AgentMemory {
         for (credential, action) in seen.credentials.iter().zip(actions) {
             self.keep_credential(seen, credential, action, outcome, lookup, queue);
         }
-        // Who has looked at the requests and got no further, because there are too many or the hub took none, is told of
-        // their changes. Were the watch ended here and started again in the next run, its beginning would cause that run.
+        // Who has looked at the requests and got no further, because there are too many or the hub took none, is told
+        // of their changes. Were the watch ended here and started again in the next run,
+        // its beginning would cause that run.
         let is_done =
             |it: &CredentialAction| matches!(it, CredentialAction::Save { .. } | CredentialAction::Keep { .. });
         let mut looked = seen

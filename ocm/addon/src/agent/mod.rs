@@ -1,7 +1,8 @@
 //! The agent's half: whether the add-ons on this cluster live, and how their agents are let into the hub.
 //!
-//! [`run`] does it for as long as there is a session with the hub. All of it costs a cluster two watches (its add-ons on the
-//! hub, the add-ons' Secrets here), one more for each namespace that add-ons live in, and one while a certificate is asked for.
+//! [`run`] does it for as long as there is a session with the hub. All of it costs a cluster two watches (its add-ons
+//! on the hub, the add-ons' Secrets here), one more for each namespace that add-ons live in,
+//! and one while a certificate is asked for.
 
 pub mod credential_action;
 pub mod health;
@@ -173,7 +174,8 @@ async fn serve(options: AddOnAgentOptions, stop: CancellationToken) {
         cluster: options.cluster_name.clone(),
         cache: on_hub.in_namespace(&options.cluster_name, watching),
     };
-    // A Secret whose add-on is not in the cache is taken for left behind, so nothing is decided before the list is whole.
+    // A Secret whose add-on is not in the cache is taken for left behind, so nothing is decided before the list is
+    // whole.
     tokio::select! {
         () = stop.cancelled() => return,
         () = addons.cache.synced() => {}

@@ -1,11 +1,11 @@
 //! Looks after one add-on on this cluster: its health by its lease, and the credentials of its agent.
 //!
-//! Root: the ManagedClusterAddOn, or Secrets of one that is gone. Reads: the leases and Secrets of the add-on where it lives;
-//! its certificate requests on the hub. Writes: certificate requests and tokens on the hub; the Secrets; deletes leases that agents
-//! have left behind; the add-on's status, once per run: conditions Available (health mode Lease only), ClusterCertificateRotated and
-//! TokenRefreshed, the driver, and the subject of a token.
-//! Never: creates the namespace, which the add-on's manifests do; touches a credential while the add-on is being deleted, whose
-//! agent still has to clean up; says Available while the hub knows nothing of the whole cluster.
+//! Root: the ManagedClusterAddOn, or Secrets of one that is gone. Reads: the leases and Secrets of the add-on where it
+//! lives; its certificate requests on the hub. Writes: certificate requests and tokens on the hub; the Secrets; deletes
+//! leases that agents have left behind; the add-on's status, once per run: conditions Available (health mode Lease
+//! only), ClusterCertificateRotated and TokenRefreshed, the driver, and the subject of a token.
+//! Never: creates the namespace, which the add-on's manifests do; touches a credential while the add-on is being
+//! deleted, whose agent still has to clean up; says Available while the hub knows nothing of the whole cluster.
 //! Upstream: ocm `pkg/registration/spoke/addon`.
 //!
 //! A run asks what it has to know in rounds (requests on the hub, a key, a token), and writes in the last one.
@@ -68,7 +68,8 @@ pub(super) struct Seen {
     pub lease: SeenLease,
     /// The Secrets that were written for it, here.
     pub secrets: Vec<Arc<Secret>>,
-    /// Its leases in namespaces where it lives no more. Nobody else would remove them: the agent that made them is gone.
+    /// Its leases in namespaces where it lives no more. Nobody else would remove them:
+    /// the agent that made them is gone.
     pub former: Vec<(String, SeenLease)>,
     /// What its agent is to have; empty while it is being deleted or lives elsewhere.
     pub credentials: Vec<CredentialState>,
@@ -82,8 +83,8 @@ impl Reconciler for AddOnAgents {
     const RIGHTS: &'static [Right] = super::RIGHTS;
     type Seen = Seen;
 
-    /// Add-ons; the cluster, when the hub loses or finds it; the Secrets. Leases, requests and namespaces are watched while they
-    /// are needed.
+    /// Add-ons; the cluster, when the hub loses or finds it; the Secrets. Leases,
+    /// requests and namespaces are watched while they are needed.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.addons.cache, |old, new| new.or(old).map(|it| it.name_any()));
         let addons = self.addons.clone();

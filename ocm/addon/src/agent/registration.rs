@@ -80,7 +80,8 @@ fn subject(config: &RegistrationConfig, name: &str, cluster: &str) -> Certificat
     }
 }
 
-/// How the agent of an add-on proves who it is: as the cluster's agent is `told`, else as the add-on says, else with a certificate.
+/// How the agent of an add-on proves who it is: as the cluster's agent is `told`, else as the add-on says,
+/// else with a certificate.
 pub fn driver(told: Option<KubeClientDriver>, addon: &ManagedClusterAddOn) -> KubeClientDriver {
     let said = addon.annotations().get(annotations::ADDON_KUBE_CLIENT_DRIVER);
     let said = said.and_then(|it| match it.as_str() {

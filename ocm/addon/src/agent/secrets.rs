@@ -1,5 +1,5 @@
-//! The steps for the credentials of an add-on: what is asked, what is written into its Secrets, and what is deleted of it where it
-//! lives no more.
+//! The steps for the credentials of an add-on: what is asked, what is written into its Secrets,
+//! and what is deleted of it where it lives no more.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -155,8 +155,8 @@ fn labelled(seen: &Seen, credential: &CredentialState) -> Secret {
     }
 }
 
-/// Plans to delete the Secrets of an add-on that is gone, of registrations it no longer has, and of namespaces it no longer lives in,
-/// and the leases there.
+/// Plans to delete the Secrets of an add-on that is gone, of registrations it no longer has, and of namespaces it no
+/// longer lives in, and the leases there.
 pub(super) fn clean(plan: &mut Plan, seen: &Seen) {
     // The agent of one that is being deleted still needs them to clean up.
     if seen.is_leaving() {
@@ -178,8 +178,8 @@ pub(super) fn clean(plan: &mut Plan, seen: &Seen) {
     }
 }
 
-/// The namespaces of leases that were left behind and that we may not delete: upstream's role has no such right, because it only
-/// looks at leases.
+/// The namespaces of leases that were left behind and that we may not delete: upstream's role has no such right,
+/// because it only looks at leases.
 pub(super) fn leases_not_ours(outcome: &Outcome) -> Vec<&str> {
     let forbidden = outcome
         .results()
@@ -191,8 +191,8 @@ pub(super) fn leases_not_ours(outcome: &Outcome) -> Vec<&str> {
         .collect()
 }
 
-/// What of a round makes the run count as failed: its writes. That a question has no answer is told in the conditions, and asked
-/// again after a while.
+/// What of a round makes the run count as failed: its writes. That a question has no answer is told in the conditions,
+/// and asked again after a while.
 pub(super) fn failure(outcome: &Outcome) -> Option<String> {
     let is_question = |it: &Step| matches!(it, Step::CreateSubresource { .. } | Step::Own(_));
     let writes = outcome.results().filter(|(step, _)| !is_question(step));

@@ -1,5 +1,5 @@
-//! What the cluster's agent says about an add-on: the conditions of its health and of its credentials, how its agent proves who it
-//! is, and as whom.
+//! What the cluster's agent says about an add-on: the conditions of its health and of its credentials, how its agent
+//! proves who it is, and as whom.
 
 use std::time::Duration;
 

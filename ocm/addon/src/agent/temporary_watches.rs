@@ -1,5 +1,5 @@
-//! Watches that are kept only while somebody needs them: leases of the namespaces that add-ons live in, certificate requests
-//! while one is under way, and namespaces that a Secret waits for.
+//! Watches that are kept only while somebody needs them: leases of the namespaces that add-ons live in, certificate
+//! requests while one is under way, and namespaces that a Secret waits for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -83,7 +83,8 @@ impl TemporaryWatches {
         let watched = self.start(api, watcher::Config::default());
         let cache = watched.cache.clone();
         let (addons, at) = (self.addons.clone(), namespace.to_owned());
-        // Other leases of the namespace, such as those of leader elections, change every few seconds and are nobody's here.
+        // Other leases of the namespace, such as those of leader elections, change every few seconds
+        // and are nobody's here.
         cache.subscribe(&self.queue, move |old, new| {
             let name = new.or(old)?.name_any();
             (location(&*addons.get(&name)?).namespace == at).then_some(name)
@@ -146,7 +147,8 @@ impl TemporaryWatches {
         }
     }
 
-    /// Whether a namespace is missing. While it is, it is watched, and the add-ons that live in it are told when it comes.
+    /// Whether a namespace is missing. While it is, it is watched, and the add-ons that live in it are told
+    /// when it comes.
     pub async fn is_missing(&self, name: &str) -> Result<bool, ObserveError> {
         let cache = {
             let mut all = self.namespaces.lock();

@@ -53,7 +53,8 @@ pub fn reason_to_ask(token: Option<&[u8]>, uid: &str, now: Timestamp) -> Option<
     (now >= claims.renew_at()).then(|| format!("the token expires at {}", claims.expires_at))
 }
 
-/// The uid of the ServiceAccount out of the message of condition TokenInfrastructureReady, upstream's way of passing it on.
+/// The uid of the ServiceAccount out of the message of condition TokenInfrastructureReady,
+/// upstream's way of passing it on.
 pub fn uid_in(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("(UID: ")?;
     let (uid, _) = rest.split_once(')')?;

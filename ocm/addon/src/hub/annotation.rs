@@ -1,7 +1,7 @@
 //! What a cluster's annotations say about its add-ons.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster and its ClusterManagementAddOn. Writes: the annotations that the
-//! cluster has with the prefix `addon.open-cluster-management.io`, and which ones these are.
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster and its ClusterManagementAddOn. Writes: the annotations that
+//! the cluster has with the prefix `addon.open-cluster-management.io`, and which ones these are.
 //! Never: an annotation that did not come from the cluster; an add-on that somebody installs by hand.
 //! Upstream: ocm `pkg/addon/controllers/addonannotation`. See [`inherited`](super::inherited) for the difference.
 

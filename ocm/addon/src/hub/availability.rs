@@ -1,7 +1,7 @@
 //! When nobody hears of a cluster any more, nobody knows how its add-ons are.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster. Writes: condition `Available`, and of its three answers only Unknown, with the
-//! cluster's reason (the agent, or the add-on's manager, says the rest).
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster. Writes: condition `Available`, and of its three answers only
+//! Unknown, with the cluster's reason (the agent, or the add-on's manager, says the rest).
 //! Never: anything while the cluster is heard of.
 //! Upstream: ocm `pkg/registration/hub/addon/healthcheck_controller.go`.
 

@@ -1,4 +1,5 @@
-//! Which configurations the status of a ClusterManagementAddOn names: its defaults, and those of each of its placements.
+//! Which configurations the status of a ClusterManagementAddOn names: its defaults,
+//! and those of each of its placements.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +119,8 @@ fn progression(
             let known = old(group, resource, config).cloned();
             references.push(match known {
                 Some(known) if all_known => known,
-                // It starts anew; a hash that is known is not forgotten, or else every cluster would be told to drop it first.
+                // It starts anew; a hash that is known is not forgotten, or else every cluster would be told
+                // to drop it first.
                 known => InstallConfigReference {
                     group: (*group).to_owned(),
                     resource: (*resource).to_owned(),

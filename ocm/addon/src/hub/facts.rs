@@ -14,8 +14,9 @@ use ocm_api::{
 };
 use ocm_reconcile::{Plan, Site};
 
-/// Whether the controllers of this crate look after an add-on, by the annotation `lifecycle` of its ClusterManagementAddOn:
-/// absent or `addon-manager`. Anything else, even an empty text, means that its own manager does.
+/// Whether the controllers of this crate look after an add-on, by the annotation `lifecycle` of its
+/// ClusterManagementAddOn: absent or `addon-manager`. Anything else, even an empty text,
+/// means that its own manager does.
 pub fn is_managed(addon: &ClusterManagementAddOn) -> bool {
     let annotations = addon.metadata.annotations.as_ref();
     annotations
@@ -65,7 +66,8 @@ pub fn cluster(addon: &ManagedClusterAddOn) -> &str {
     addon.metadata.namespace.as_deref().unwrap_or_default()
 }
 
-/// The cluster that hosts the add-on's agent instead, if the annotation names one. Empty counts as named, as upstream has it.
+/// The cluster that hosts the add-on's agent instead, if the annotation names one. Empty counts as named,
+/// as upstream has it.
 pub fn hosting_cluster(addon: &ManagedClusterAddOn) -> Option<&str> {
     let annotations = addon.metadata.annotations.as_ref()?;
     annotations.get(annotations::ADDON_HOSTING_CLUSTER).map(String::as_str)
@@ -106,8 +108,8 @@ pub fn say(plan: &mut Plan, addon: &ManagedClusterAddOn, wanted: ConditionUpdate
     tell(plan, addon, &saying(addon, wanted, now));
 }
 
-/// Writes down what is said about an add-on now, if that is anything new. Most of the time it is not, and comparing is cheaper
-/// than writing both down.
+/// Writes down what is said about an add-on now, if that is anything new. Most of the time it is not, and comparing is
+/// cheaper than writing both down.
 pub fn tell(plan: &mut Plan, before: &ManagedClusterAddOn, now: &ManagedClusterAddOn) {
     if before.status != now.status {
         plan.status(Site::Hub, before, now);

@@ -1,9 +1,10 @@
 //! A cluster's labels say which add-ons it has and how they are, so that placements can ask for them.
 //!
-//! Root: ManagedCluster. Reads: the add-ons in its namespace. Writes: its labels `feature.open-cluster-management.io/addon-*`.
-//! Never: another label; a cluster of which nobody has said yet whether it is available.
-//! Upstream: ocm `pkg/registration/hub/addon/discovery_controller.go`, where one add-on with a name too long for a label keeps
-//! the cluster from getting any.
+//! Root: ManagedCluster. Reads: the add-ons in its namespace. Writes: its labels
+//! `feature.open-cluster-management.io/addon-*`. Never: another label; a cluster of
+//! which nobody has said yet whether it is available.
+//! Upstream: ocm `pkg/registration/hub/addon/discovery_controller.go`, where one add-on with a name too long for a
+//! label keeps the cluster from getting any.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! How the hub's controllers for add-ons find objects by something else than their name: indexes beside the watches, each once in
-//! a process, so that nobody goes through everything to find a little.
+//! How the hub's controllers for add-ons find objects by something else than their name: indexes beside the watches,
+//! each once in a process, so that nobody goes through everything to find a little.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Which annotations an add-on has from its cluster: those that start with `addon.open-cluster-management.io`.
-//! Upstream makes the annotations of this prefix equal to the cluster's, and so removes what a user has said about the add-on
+//! Which annotations an add-on has from its cluster: those that start with `addon.open-cluster-management.io`. Upstream
+//! makes the annotations of this prefix equal to the cluster's, and so removes what a user has said about the add-on
 //! itself (`values`, the hosting cluster, the namespace) whenever the cluster's annotations change. We write down which
 //! ones came from the cluster and remove only those. What the cluster says still wins over what the add-on says.
 

@@ -1,13 +1,13 @@
 //! An add-on goes where its placements say.
 //!
-//! Root: ManagedClusterAddOns of one name, by that name. Reads: its ClusterManagementAddOn, Placements, PlacementDecisions,
-//! ManagedClusters. Writes: ManagedClusterAddOns, which it creates and deletes, also those that a person made.
-//! Never: anything for an add-on that is installed by hand or that its own manager looks after.
-//! Upstream: ocm `pkg/addon/controllers/addonmanagement`.
+//! Root: ManagedClusterAddOns of one name, by that name. Reads: its ClusterManagementAddOn, Placements,
+//! PlacementDecisions, ManagedClusters. Writes: ManagedClusterAddOns, which it creates and deletes, also those that a
+//! person made. Never: anything for an add-on that is installed by hand or that its own manager looks after. Upstream:
+//! ocm `pkg/addon/controllers/addonmanagement`.
 //!
-//! A placement that does not exist chooses nothing, as upstream has it, and the add-on is removed from where it was; an event
-//! says so. We differ in one thing: while a placement has fewer decisions than its status counts, because somebody deleted
-//! or is rewriting them, nothing is removed.
+//! A placement that does not exist chooses nothing, as upstream has it, and the add-on is removed from where it was; an
+//! event says so. We differ in one thing: while a placement has fewer decisions than its status counts, because
+//! somebody deleted or is rewriting them, nothing is removed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,8 +60,8 @@ impl Reconciler for Install {
     const RIGHTS: &'static [Right] = &[rights::INSTALL, rights::OWNERS_STAY, rights::EVENTS];
     type Seen = Seen;
 
-    /// Offers that change; add-ons that come and go; placements and decisions; clusters that come, or are accepted and so have a
-    /// namespace, after they were chosen.
+    /// Offers that change; add-ons that come and go; placements and decisions; clusters that come, or are accepted and
+    /// so have a namespace, after they were chosen.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.cluster_management_addons, |old, new| {
             let strategy = |it: &ClusterManagementAddOn| (facts::identity(it), it.spec.install_strategy.clone());

@@ -55,8 +55,8 @@ pub fn of_templates(caches: &Caches, templates: Arc<dyn Templates>) -> Controlle
     Controller::new(templates::TemplateStarts::new(caches, templates))
 }
 
-/// What registration says of add-ons and has add-ons say of clusters: upstream runs these in its registration controller, with
-/// that one's rights, and not in its add-on manager.
+/// What registration says of add-ons and has add-ons say of clusters: upstream runs these in its registration
+/// controller, with that one's rights, and not in its add-on manager.
 pub fn of_clusters(caches: &Caches) -> Vec<Controller> {
     vec![
         Controller::new(availability::Availability::new(caches)),

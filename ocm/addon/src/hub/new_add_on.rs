@@ -13,8 +13,8 @@ use ocm_reconcile::{Outcome, Plan, Site, StepError};
 
 use super::{inherited, owner};
 
-/// How soon to look again for the namespace of a cluster that is chosen before it is accepted. The watch of the cluster tells
-/// when it is; somebody may also make the namespace by hand.
+/// How soon to look again for the namespace of a cluster that is chosen before it is accepted. The watch of the cluster
+/// tells when it is; somebody may also make the namespace by hand.
 pub const NAMESPACE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Plans that the add-on is made on a cluster that was chosen, or says why it cannot be yet.

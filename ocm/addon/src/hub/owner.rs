@@ -4,8 +4,8 @@
 //! Never: an add-on whose own manager looks after it, or an owner reference of anybody else.
 //! Upstream: ocm `pkg/addon/controllers/addonowner`.
 //!
-//! A reference to an earlier ClusterManagementAddOn of the same name is left alone: what it owned was deleted with it, and
-//! garbage collection is on its way. Replacing the reference would make the outcome a matter of who is faster.
+//! A reference to an earlier ClusterManagementAddOn of the same name is left alone: what it owned was deleted with it,
+//! and garbage collection is on its way. Replacing the reference would make the outcome a matter of who is faster.
 
 use std::sync::Arc;
 

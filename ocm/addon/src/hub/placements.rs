@@ -25,7 +25,8 @@ pub struct InstallPlacement {
 }
 
 impl InstallPlacement {
-    /// The clusters that it chose; a placement that is not there chooses nothing, even if its decisions are still there.
+    /// The clusters that it chose; a placement that is not there chooses nothing,
+    /// even if its decisions are still there.
     pub fn chosen(&self) -> BTreeSet<&str> {
         let decisions = self.placement.iter().flat_map(|_| &self.decisions);
         decisions.flat_map(|it| clusters_of(it)).collect()
@@ -107,8 +108,8 @@ impl PlacementLookup {
         naming.flat_map(|it| self.of_decision(it)).collect()
     }
 
-    /// Wakes the add-ons whose placements choose otherwise: decisions that change, and placements that come, go, or have another
-    /// `concern`.
+    /// Wakes the add-ons whose placements choose otherwise: decisions that change, and placements that come, go,
+    /// or have another `concern`.
     pub fn watches<T: PartialEq>(
         &self,
         watches: &mut Watches,

@@ -3,8 +3,8 @@
 //! Root: ManagedClusterAddOn. Reads: its ClusterManagementAddOn and its works. Writes: condition `Progressing`, and
 //! `lastAppliedConfig` of its configurations when it has arrived.
 //! Never: an add-on whose own manager looks after it; which configuration is desired.
-//! Upstream: ocm `pkg/addon/controllers/addonprogressing`. Its reason `Failed` stands for a cache that could not be read, which
-//! ours always can.
+//! Upstream: ocm `pkg/addon/controllers/addonprogressing`. Its reason `Failed` stands for a cache
+//! that could not be read, which ours always can.
 
 use std::sync::Arc;
 

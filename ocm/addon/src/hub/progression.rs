@@ -1,8 +1,8 @@
 //! Which configurations an add-on has by default and on the clusters of each of its placements.
 //!
 //! Root: ClusterManagementAddOn. Reads: nothing else. Writes: `status.defaultConfigReferences` and the entries of
-//! `status.installProgressions` without their hashes (the configurations' watcher has them) and without their conditions and
-//! applied configurations (the rollout has them).
+//! `status.installProgressions` without their hashes (the configurations' watcher has them) and without their
+//! conditions and applied configurations (the rollout has them).
 //! Never: the progressions of an add-on whose own manager looks after it.
 //! Upstream: ocm `pkg/addon/controllers/cmainstallprogression`.
 

@@ -1,9 +1,9 @@
-//! Add-ons made of a template alone need no program: the hub runs them itself, from when one is offered until the last one
-//! is gone.
+//! Add-ons made of a template alone need no program: the hub runs them itself, from
+//! when one is offered until the last one is gone.
 //!
-//! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to the API but
-//! an Event when a template is used that names another add-on; it starts and stops the managers of such add-ons.
-//! Never: stops while the add-on is on a cluster, where its hooks may still have to run.
+//! Root: the name of an add-on. Reads: its ClusterManagementAddOn, and whether it is on any cluster. Writes: nothing to
+//! the API but an Event when a template is used that names another add-on; it starts and stops the managers of such
+//! add-ons. Never: stops while the add-on is on a cluster, where its hooks may still have to run.
 //! Upstream: ocm `pkg/addon/controllers/addontemplate`.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -54,7 +54,8 @@ impl Reconciler for TemplateStarts {
     const RIGHTS: &'static [Right] = &[rights::EVENTS];
     type Seen = Seen;
 
-    /// Offers that come, go or change what configures them; add-ons that come and go; templates that name another add-on.
+    /// Offers that come, go or change what configures them; add-ons that come and go;
+    /// templates that name another add-on.
     fn watches(&self, watches: &mut Watches) {
         let mismatches = self.mismatches.clone();
         watches.signal("a template that names another add-on", move |queue| {

@@ -1,8 +1,8 @@
 //! Add-ons that need no program of their own: an AddOnTemplate says everything.
 //!
 //! [`TemplateAddOn`] makes an ordinary add-on of the template that is meant for a cluster, so that all the rest, from
-//! registration to health, is the SDK's. Upstream: ocm `pkg/addon/templateagent`. Where that fails silently we refuse with a
-//! sentence, and what it leaves half done for some kinds we do for all that bear pods.
+//! registration to health, is the SDK's. Upstream: ocm `pkg/addon/templateagent`. Where that fails silently we refuse
+//! with a sentence, and what it leaves half done for some kinds we do for all that bear pods.
 
 pub mod name_mismatches;
 mod namespaces;
@@ -61,8 +61,8 @@ impl TemplateAddOn {
         }
     }
 
-    /// The same where the hub offers these: a template that they name is used even if it is made for an add-on of another name,
-    /// and `mismatches` is told so.
+    /// The same where the hub offers these: a template that they name is used even if it is made for an add-on of
+    /// another name, and `mismatches` is told so.
     pub fn offered_by(self, offers: Cache<ClusterManagementAddOn>, mismatches: NameMismatches) -> Self {
         Self {
             offers,
@@ -86,9 +86,9 @@ impl TemplateAddOn {
         found.ok_or_else(|| UserError::new("no AddOnTemplate is configured for this cluster"))
     }
 
-    /// The template. One that names another add-on is used as upstream uses it, if whoever offers or installs the add-on has
-    /// chosen it. Which template a cluster has is read from a status that the cluster's agent may write: it must not get the
-    /// manifests, identity and rights of whatever template it names.
+    /// The template. One that names another add-on is used as upstream uses it, if whoever offers or installs the
+    /// add-on has chosen it. Which template a cluster has is read from a status that the cluster's agent may write: it
+    /// must not get the manifests, identity and rights of whatever template it names.
     fn own_template(&self, place: &AddOnContext) -> Result<Arc<AddOnTemplateSpec>, UserError> {
         let template = self.template(place)?;
         let of_templates =
@@ -172,8 +172,9 @@ impl AddOn for TemplateAddOn {
         self.rendering(place, |it| it.manifest_configs()).unwrap_or_default()
     }
 
-    // Upstream's template add-ons are never hosted, and one that is annotated so never arrives. Here it is hosted where its
-    // template says what goes to the hosting cluster; one that says nothing of the kind is deployed as without the annotation.
+    // Upstream's template add-ons are never hosted, and one that is annotated so never arrives. Here it is hosted where
+    // its template says what goes to the hosting cluster; one that says nothing
+    // of the kind is deployed as without the annotation.
     fn hosted(&self, place: &AddOnContext) -> bool {
         let template = self.template(place);
         template.is_ok_and(|it| {
@@ -190,7 +191,8 @@ impl AddOn for TemplateAddOn {
     }
 }
 
-/// Whether an offer names this template: in its spec, or in its status as one that clusters have until a change reaches them.
+/// Whether an offer names this template: in its spec, or in its status as one that clusters have until a change reaches
+/// them.
 fn offers(offer: &ClusterManagementAddOn, template: &str) -> bool {
     let of_templates = |group: &str, resource: &str| group == AddOnTemplate::GROUP && resource == AddOnTemplate::PLURAL;
     let spec = &offer.spec;
@@ -240,8 +242,8 @@ fn custom_signer(it: &TemplateCustomSigner, default: &AgentSubject) -> Registrat
         .signed_by(signing)
 }
 
-/// The permissions of a template. The first one of a kind of role in a namespace has the name that upstream gives to all of
-/// them; the others also say which role they bind, so that none takes the place of another.
+/// The permissions of a template. The first one of a kind of role in a namespace has the name that upstream gives to
+/// all of them; the others also say which role they bind, so that none takes the place of another.
 fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permission>, UserError> {
     let clients = template.registration.iter().filter_map(|it| it.kube_client.as_ref());
     let mut taken: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
@@ -263,7 +265,8 @@ fn permissions(addon: &str, template: &AddOnTemplateSpec) -> Result<Vec<Permissi
     Ok(permissions)
 }
 
-/// A permission without the name of its binding, the namespace it holds in (empty for the cluster's) and its kind of role.
+/// A permission without the name of its binding, the namespace it holds in (empty for the cluster's)
+/// and its kind of role.
 fn permission(it: &HubPermission) -> Result<(Permission, String, &'static str), UserError> {
     match (it.r#type, &it.current_cluster, &it.single_namespace) {
         (HubPermissionType::CurrentCluster, Some(binding), _) if !binding.cluster_role_name.is_empty() => {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 /// Puts every manifest that is in a namespace into this one, renames Namespaces to it, and lets bindings mean the
 /// ServiceAccounts there. Several Namespaces for one location become one.
 ///
-/// Upstream (ocm pkg/addon/templateagent/decorator.go) also gives users and groups a namespace, and fails on a binding that
-/// binds nobody.
+/// Upstream (ocm pkg/addon/templateagent/decorator.go) also gives users and groups a namespace,
+/// and fails on a binding that binds nobody.
 pub fn rewrite(manifests: &mut Vec<Value>, namespace: &str) {
     let mut made = BTreeSet::new();
     manifests.retain_mut(|manifest| {

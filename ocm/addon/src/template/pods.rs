@@ -61,8 +61,8 @@ impl<'m> Pods<'m> {
 /// What is put into pods.
 #[derive(Clone, Debug, Default)]
 pub struct Decoration {
-    /// Environment variables, in order. One that a container has already gets this value: with two of one name, which is what
-    /// upstream makes, the later one counts.
+    /// Environment variables, in order. One that a container has already gets this value: with two of one name, which
+    /// is what upstream makes, the later one counts.
     pub environment: Vec<(String, String)>,
     /// Volumes and where they are mounted.
     pub volumes: Vec<Volume>,

@@ -89,8 +89,8 @@ impl Rendering<'_> {
     /// The manifests as they go to the cluster.
     ///
     /// # Errors
-    /// When a variable is not known, the cluster's registries cannot be read, the proxy's certificates are no text, or the
-    /// template asks for what works of add-ons cannot have.
+    /// When a variable is not known, the cluster's registries cannot be read, the proxy's certificates are no text, or
+    /// the template asks for what works of add-ons cannot have.
     pub fn manifests(&self) -> Result<Vec<Value>, UserError> {
         let spec = &self.template.agent_spec;
         staying::check(spec)?;
@@ -128,8 +128,8 @@ impl Rendering<'_> {
         configs
     }
 
-    /// The namespace of the agent: where the first Deployment is, or else the first DaemonSet, or else the first of another
-    /// kind that bears pods. Of a hosted add-on those count that go to the hosting cluster.
+    /// The namespace of the agent: where the first Deployment is, or else the first DaemonSet, or else the first of
+    /// another kind that bears pods. Of a hosted add-on those count that go to the hosting cluster.
     pub fn agent_namespace(&self) -> Option<String> {
         let variables = self.variables();
         let is_hosted = matches!(self.place.mode, Mode::Hosted(_));

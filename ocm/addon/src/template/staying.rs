@@ -1,7 +1,7 @@
 //! What of a template stays on a cluster when the add-on goes: the `deleteOption` of its `agentSpec`.
 //!
-//! Upstream reads the workload of an `agentSpec` and its `manifestConfigs`, and passes over the rest without a word. Here what
-//! is to stay is marked as manifests of add-ons are, and what works of add-ons cannot have is refused.
+//! Upstream reads the workload of an `agentSpec` and its `manifestConfigs`, and passes over the rest without a word.
+//! Here what is to stay is marked as manifests of add-ons are, and what works of add-ons cannot have is refused.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,8 @@ pub fn check(spec: &ManifestWorkSpec) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Marks the manifests that the rules name, before anything but variables of them was replaced: rules name objects as the
-/// template does.
+/// Marks the manifests that the rules name, before anything but variables of them was replaced:
+/// rules name objects as the template does.
 pub fn mark_named(spec: &ManifestWorkSpec, variables: &Variables, manifests: &mut [Value]) {
     let option = spec.delete_option.as_ref();
     let option = option.filter(|it| it.propagation_policy == DeletePropagationPolicy::SelectivelyOrphan);

@@ -1,8 +1,9 @@
 //! `{{NAME}}` in the manifests of a template.
 //!
-//! Upstream (ocm pkg/addon/templateagent/values.go) replaces text in the raw JSON: an unknown name becomes empty, a value
-//! with a quote breaks the manifest or adds to it, and what another tool means by double curly brackets is erased. Here only
-//! the texts inside a manifest are touched, values are never read as JSON, and an unknown name is an error.
+//! Upstream (ocm pkg/addon/templateagent/values.go) replaces text in the raw JSON: an unknown name becomes empty, a
+//! value with a quote breaks the manifest or adds to it, and what another tool means by double curly brackets is
+//! erased. Here only the texts inside a manifest are touched, values are never read as JSON,
+//! and an unknown name is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,12 @@ use serde_json::{Map, Value};
 /// Variables by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// Replaces the variables in every text of a manifest, keys of maps included. The names that nobody knows go to `unknown`.
+/// Replaces the variables in every text of a manifest, keys of maps included. The names
+/// that nobody knows go to `unknown`.
 ///
-/// A variable is `{{NAME}}` with a name of letters, digits and underscores. Written with spaces, `{{ NAME }}`, it is one only
-/// if the name is known; everything else between double curly brackets stays as it is, for the tools whose language it is.
+/// A variable is `{{NAME}}` with a name of letters, digits and underscores. Written with spaces, `{{ NAME }}`, it is
+/// one only if the name is known; everything else between double curly brackets stays as it is,
+/// for the tools whose language it is.
 pub fn substitute(manifest: &mut Value, variables: &Variables, unknown: &mut BTreeSet<String>) {
     match manifest {
         Value::String(text) => {
@@ -64,8 +67,9 @@ fn replaced(text: &str, variables: &Variables, unknown: &mut BTreeSet<String>) -
     result.map(|it| it + rest)
 }
 
-/// What stands between the first closing brackets and the last opening ones before them, and the text around both: as no
-/// name holds a bracket, nothing else before can be a variable. So a text is read once, however many brackets it has.
+/// What stands between the first closing brackets and the last opening ones before them, and the text around both: as
+/// no name holds a bracket, nothing else before can be a variable. So a text is read once,
+/// however many brackets it has.
 fn innermost(text: &str) -> Option<(&str, &str, &str)> {
     let first = text.find("{{")?;
     let end = first + 2 + text[first + 2..].find("}}")?;

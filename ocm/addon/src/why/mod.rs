@@ -1,5 +1,5 @@
-//! Why an add-on on a cluster is as it is: one sentence for each thing it waits for or is refused, from what the hub knows.
-//! Nothing to say means that it is there, has its configuration, and is well.
+//! Why an add-on on a cluster is as it is: one sentence for each thing it waits for or is refused, from what the hub
+//! knows. Nothing to say means that it is there, has its configuration, and is well.
 
 mod delivery;
 mod enrolment;

@@ -1,9 +1,9 @@
 //! Who belongs to which placement, how far each is, and who may take the configuration now.
 //! Upstream: ocm `pkg/addon/controllers/addonconfiguration/graph.go`.
 //!
-//! We differ in two things. A placement that does not exist chooses nothing, and the others go on; upstream stops the whole
-//! add-on. The sizes of a rollout are those of the clusters that a placement has for itself: clusters that a later placement
-//! takes over neither count nor keep a mandatory group waiting.
+//! We differ in two things. A placement that does not exist chooses nothing, and the others go on; upstream stops the
+//! whole add-on. The sizes of a rollout are those of the clusters that a placement has for itself: clusters that a
+//! later placement takes over neither count nor keep a mandatory group waiting.
 
 use std::{
     borrow::Cow,

@@ -1,14 +1,15 @@
 //! Every add-on on a cluster gets its configuration, when it is its turn.
 //!
-//! Root: ManagedClusterAddOns of one name, by that name. Reads: its ClusterManagementAddOn, its Placements and their decisions.
-//! Writes: `status.configReferences` of the add-ons (what is desired; what was applied it keeps) and their condition
-//! `Configured`; condition `Progressing` and the applied configurations of the ClusterManagementAddOn's progressions.
-//! Never: an add-on whose own manager looks after it; a hash, which is the configurations' watcher's; more add-ons under way
-//! than the strategy of their placement allows.
+//! Root: ManagedClusterAddOns of one name, by that name. Reads: its ClusterManagementAddOn, its Placements and their
+//! decisions. Writes: `status.configReferences` of the add-ons (what is desired; what was applied it keeps) and their
+//! condition `Configured`; condition `Progressing` and the applied configurations of the ClusterManagementAddOn's
+//! progressions. Never: an add-on whose own manager looks after it; a hash, which is the configurations' watcher's;
+//! more add-ons under way than the strategy of their placement allows.
 //! Upstream: ocm `pkg/addon/controllers/addonconfiguration`.
 //!
-//! One pass decides for all clusters, over maps, and writes only what differs. Two passes never overlap, and a pass sees what
-//! the one before it has written even if the watch has not told yet: so the number of clusters under way is exact.
+//! One pass decides for all clusters, over maps, and writes only what differs. Two passes never overlap, and a pass
+//! sees what the one before it has written even if the watch has not told yet: so the number
+//! of clusters under way is exact.
 
 mod add_on_status;
 pub mod desired;
@@ -64,7 +65,8 @@ pub struct Seen {
 impl Reconciler for Configuration {
     const NAME: &'static str = "addon-configuration";
     const WORKERS: usize = super::WORKERS;
-    // Few, so that the work of a cluster whose turn has come is written before too many more are told that theirs has, too.
+    // Few, so that the work of a cluster whose turn has come is written before too many more are told
+    // that theirs has, too.
     const AT_ONCE: usize = 4;
     const STATUS: &'static [StatusField] = &[
         StatusField::new(ManagedClusterAddOn::KIND, "configReferences").shared(super::REFERENCES),

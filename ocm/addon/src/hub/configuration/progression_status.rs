@@ -1,4 +1,5 @@
-//! What is said about a rollout in the status of the ClusterManagementAddOn: how far the clusters of each placement are.
+//! What is said about a rollout in the status of the ClusterManagementAddOn: how far the clusters
+//! of each placement are.
 
 use jiff::Timestamp;
 use ocm_api::{

@@ -43,8 +43,8 @@ fn in_the_way(addon: &ManagedClusterAddOn, objects: &[String]) -> ConditionUpdat
     ))
 }
 
-/// What to say after the objects were to be made; `met` when one was in the way in the run before, too: at first the watch may just be
-/// late.
+/// What to say after the objects were to be made; `met` when one was in the way in the run before, too:
+/// at first the watch may just be late.
 pub fn after(addon: &ManagedClusterAddOn, outcome: &Outcome, met: bool) -> Option<ConditionUpdate> {
     // Somebody who was faster is no failure worth telling.
     if outcome.errors().any(|(_, it)| !it.is_conflict()) {

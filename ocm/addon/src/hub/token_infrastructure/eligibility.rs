@@ -8,6 +8,7 @@ use ocm_api::{
     identity,
 };
 
+use super::Seen;
 use crate::hub::facts;
 
 /// Whether a cluster is accepted, and stays.
@@ -16,7 +17,7 @@ pub fn is_let_in(cluster: Option<&ManagedCluster>) -> bool {
 }
 
 /// Whether its agent is to come with a token.
-pub fn wants_token(addon: &ManagedClusterAddOn) -> bool {
+fn wants_token(addon: &ManagedClusterAddOn) -> bool {
     addon.status.as_ref().is_some_and(|it| {
         it.kube_client_driver == Some(KubeClientDriver::Token)
             && it
@@ -26,12 +27,18 @@ pub fn wants_token(addon: &ManagedClusterAddOn) -> bool {
     })
 }
 
+/// The add-on, if its agent is to come with a token.
+pub fn addon_with_token(seen: &Seen) -> Option<&ManagedClusterAddOn> {
+    seen.addon.as_deref().filter(|it| wants_token(it) && seen.is_let_in)
+}
+
 /// Whether there may be a token of its agent: that has said how it proves who it is.
 pub fn may_have_token(addon: &ManagedClusterAddOn) -> bool {
     addon.status.as_ref().is_some_and(|it| it.kube_client_driver.is_some())
 }
 
-/// Whether anything is to be done or undone for the add-on after a change of it. Most add-ons have nothing to do with tokens.
+/// Whether anything is to be done or undone for the add-on after a change of it.
+/// Most add-ons have nothing to do with tokens.
 pub fn is_concerned(old: Option<&ManagedClusterAddOn>, new: Option<&ManagedClusterAddOn>) -> bool {
     let concerns = |it: &ManagedClusterAddOn| {
         let ready = condition::find(facts::conditions(it), TOKEN_INFRASTRUCTURE_READY);

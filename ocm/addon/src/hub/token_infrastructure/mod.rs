@@ -1,13 +1,14 @@
-//! What an add-on's agent needs on the hub when it comes with a token: a ServiceAccount, and the cluster's right to ask for
-//! its tokens.
+//! What an add-on's agent needs on the hub when it comes with a token: a ServiceAccount,
+//! and the cluster's right to ask for its tokens.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and RoleBinding, which
-//! belong to the add-on; condition `TokenInfrastructureReady`, whose message carries the account's UID to the agent.
-//! Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under the name: the cluster would
-//! be handed whatever that may do.
-//! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being deleted. The
-//! agent still needs its access to the hub to clean up after itself, so ours outlives the deletion timestamp. Where the cluster is
-//! denied or deleted, all of it goes at once, and with the account every token of it ends.
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster; the three objects. Writes: ServiceAccount, Role and
+//! RoleBinding, which belong to the add-on; condition `TokenInfrastructureReady`, whose message carries the account's
+//! UID to the agent. Never: a token; another add-on's objects, or a ServiceAccount that somebody else has made under
+//! the name: the cluster would be handed whatever that may do.
+//! Upstream: ocm `pkg/addon/controllers/addontokeninfra`, which takes everything away as soon as the add-on is being
+//! deleted. The agent still needs its access to the hub to clean up after itself, so ours outlives the deletion
+//! timestamp. Where the cluster is denied or deleted, all of it goes at once, and with the account every token
+//! of it ends.
 
 mod condition;
 mod eligibility;
@@ -26,7 +27,7 @@ use ocm_reconcile::{
 use parking_lot::Mutex;
 
 use super::{facts, rights};
-use eligibility::{is_concerned, is_let_in, may_have_token, wants_token};
+use eligibility::{addon_with_token, is_concerned, is_let_in, may_have_token};
 use objects::{ObjectCaches, TokenObjects, keep_all, remove_all};
 
 /// How soon to look again for an object that was there when it was to be made: mostly the watch is about to bring it.
@@ -95,7 +96,7 @@ impl Reconciler for TokenInfrastructure {
 
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
-        let Some(addon) = seen.addon_with_token() else {
+        let Some(addon) = addon_with_token(seen) else {
             remove_all(&mut plan, seen);
             return plan;
         };
@@ -121,7 +122,7 @@ impl Reconciler for TokenInfrastructure {
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
         let mut plan = Plan::new();
-        let Some(addon) = seen.addon_with_token() else {
+        let Some(addon) = addon_with_token(seen) else {
             return plan;
         };
         if !condition::objects_in_the_way(outcome).is_empty() {
@@ -143,13 +144,6 @@ impl TokenInfrastructure {
             objects: ObjectCaches::new(caches),
             met: Mutex::default(),
         }
-    }
-}
-
-impl Seen {
-    /// The add-on, if its agent is to come with a token.
-    fn addon_with_token(&self) -> Option<&ManagedClusterAddOn> {
-        self.addon.as_deref().filter(|it| wants_token(it) && self.is_let_in)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The three objects that an agent with a token needs on the hub: its ServiceAccount, and the cluster's right to ask for tokens of
-//! it. They belong to the add-on, by owner reference and label.
+//! The three objects that an agent with a token needs on the hub: its ServiceAccount, and the cluster's right to ask
+//! for tokens of it. They belong to the add-on, by owner reference and label.
 
 use std::sync::Arc;
 
@@ -138,7 +138,8 @@ pub fn remove_all(plan: &mut Plan, seen: &Seen) {
     }
 }
 
-/// Keeps an object's labels and owner, and what `set` makes of it, exactly: a right too many is repaired like one too few.
+/// Keeps an object's labels and owner, and what `set` makes of it, exactly: a right too many is repaired like one too
+/// few.
 fn keep<K>(plan: &mut Plan, current: Option<&K>, desired: &K, set: impl FnOnce(&mut K))
 where
     K: Resource<DynamicType = ()> + Clone + Serialize,
