@@ -218,4 +218,25 @@ mod tests {
             [Note::Remark(going)]
         );
     }
+
+    #[test]
+    fn a_decision_of_somebody_else_is_named_and_left_alone() {
+        let input = ChoiceInput::Everything(Box::new(world(json!({}))));
+        let name = format!("{}-decision-1", input.placement().metadata.name.as_deref().unwrap());
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b", "controller": true});
+        let theirs = json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": [owner]}});
+        let plan = Scheduling::plan(&Seen {
+            key: String::new(),
+            placement: Some(input.placement().clone()),
+            input: Some(input),
+            decisions: vec![Arc::new(serde_json::from_value(theirs).unwrap())],
+        });
+        assert_eq!(
+            plan.notes,
+            [Note::Refuse(format!(
+                "PlacementDecision {name} belongs to somebody else"
+            ))]
+        );
+        assert!(plan.is_empty(), "{plan}");
+    }
 }
