@@ -13,7 +13,7 @@ use kube::{
 };
 use ocm_addon_sdk::{
     AddOn, AddOnContext, ConfigKind, Health, Probe, ProbeResult, UserError,
-    deploy::{AddOnWorks, Deploy, memory::Memory, plan::Root, rendering::Rendered},
+    deploy::{AddOnWorks, Deploy, memory::RenderedMemory, plan::Root, rendering::Rendered},
     hub::{Caches, Manager, Options},
     spec_hash,
 };
@@ -194,7 +194,7 @@ impl World {
     /// Somebody who sees this world for the first time finds nothing to do and nothing to say.
     async fn is_settled(&self) {
         let context = self.manager.context();
-        let deploy = Deploy::new(context, &Arc::new(Memory::default()));
+        let deploy = Deploy::new(context, &Arc::new(RenderedMemory::default()));
         let works = AddOnWorks::of(&context.caches).0;
         let mut changes = works.changes();
         let mut addons = context.addons.changes();
@@ -399,7 +399,7 @@ async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else
         .await
         .unwrap();
     manager.add(told.clone()).unwrap();
-    let deploy = Deploy::new(manager.context(), &Arc::new(Memory::default()));
+    let deploy = Deploy::new(manager.context(), &Arc::new(RenderedMemory::default()));
     let held = async |deploy: &Deploy| {
         let seen = deploy.observe("cluster1/told").await.unwrap();
         matches!(&seen.root, Root::Here(here) if matches!(here.rendered(&seen.works), Rendered::Held(_)))

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use credential::{
     KubeconfigSource,
-    csr::{self, Subject},
+    csr::{self, CertificateSubject},
     enrol,
 };
 use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
@@ -33,8 +33,8 @@ fn asked(name: &str, otherwise: u64) -> u64 {
     })
 }
 
-fn agent() -> Subject {
-    Subject::agent("cluster1", "a1b2c")
+fn agent() -> CertificateSubject {
+    CertificateSubject::agent("cluster1", "a1b2c")
 }
 
 /// The renewal that the agent is allowed.
@@ -42,7 +42,7 @@ fn good() -> CertificateSigningRequest {
     asking_for(&agent())
 }
 
-fn asking_for(subject: &Subject) -> CertificateSigningRequest {
+fn asking_for(subject: &CertificateSubject) -> CertificateSigningRequest {
     let made = csr::new_key_and_request(subject).unwrap();
     enrol::request("cluster1", &made.request_pem, None)
 }
@@ -50,7 +50,7 @@ fn asking_for(subject: &Subject) -> CertificateSigningRequest {
 /// What somebody would send who knows how the hub decides.
 fn forged() -> Vec<CertificateSigningRequest> {
     let own = agent();
-    let named = |common_name: &str, organizations: &[&str]| Subject {
+    let named = |common_name: &str, organizations: &[&str]| CertificateSubject {
         common_name: common_name.to_owned(),
         organizations: organizations.iter().map(|it| (*it).to_owned()).collect(),
         ..own.clone()
@@ -86,7 +86,7 @@ fn forged() -> Vec<CertificateSigningRequest> {
         named(&user.replace("cluster1", "cluster\u{0661}"), &[&mine, all]),
         named(user, &[&format!("{mine},O=system:masters"), all]),
         named(user, &[&format!("{mine}\0"), all]),
-        Subject {
+        CertificateSubject {
             organizational_units: vec!["system:masters".to_owned()],
             ..named(&other_user, &[&mine, all])
         },
@@ -161,7 +161,7 @@ fn forged() -> Vec<CertificateSigningRequest> {
 /// A good request, or one for another cluster, changed in one place.
 fn mutated(dice: &mut StdRng) -> CertificateSigningRequest {
     let mut request = match dice.random_range(0..4) {
-        0 => asking_for(&Subject::agent("cluster10", "a1b2c")),
+        0 => asking_for(&CertificateSubject::agent("cluster10", "a1b2c")),
         _ => good(),
     };
     let pem = Pem::iter_from_buffer(&request.spec.request.0).next().unwrap().unwrap();
@@ -189,7 +189,7 @@ fn mutated(dice: &mut StdRng) -> CertificateSigningRequest {
 }
 
 /// What a certificate makes of its bearer, if it makes anybody else of it than `of`.
-fn foreign(certificate: &[u8], of: &Subject) -> Option<String> {
+fn foreign(certificate: &[u8], of: &CertificateSubject) -> Option<String> {
     let pem = Pem::iter_from_buffer(certificate).next().unwrap().unwrap();
     let (_, certificate) = parse_x509_certificate(&pem.contents).unwrap();
     let subject = certificate.subject();
