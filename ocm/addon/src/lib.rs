@@ -47,7 +47,7 @@
 //! |                       | after "RegistrationApplied" (and "Configured" True, if it asks for that):
 //! |                       | ManifestWorks --(the work agent applies them)--> starts
 //! |                       | "ManifestApplied"; hosted also "HostingClusterValidity", "HostingManifestApplied"
-//! | progressing: when these are there, "Progressing": True until the works have the desired
+//! | progressing: "Progressing", False until these are there, then True until the works have the desired
 //! |   configuration and are applied and available, then False, and lastAppliedConfig
 //! | configuration: the next clusters' turn; on the ClusterManagementAddOn "Progressing" of each placement
 //! |                       |                         |                         |
