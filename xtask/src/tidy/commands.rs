@@ -29,7 +29,8 @@ pub fn findings(sources: &[Source], pages: &[Page]) -> Vec<String> {
     let known = CommandLine::read(&cli);
     if known.verbs.is_empty() {
         return vec![
-            "xtask/src/tidy/commands.rs: no source in cli/ has the enum of the commands, `pub enum Command {`".into(),
+            "xtask/src/tidy/commands.rs: no source in cli/ has the enum of the commands, `pub enum DroverCommand {`"
+                .into(),
         ];
     }
     pages
@@ -45,7 +46,7 @@ pub fn findings(sources: &[Source], pages: &[Page]) -> Vec<String> {
 impl CommandLine {
     fn read(cli: &[&Source]) -> Self {
         let mut verbs = BTreeMap::new();
-        for variant in variants(cli, "Command") {
+        for variant in variants(cli, "DroverCommand") {
             let below = variant.has_subcommands.then(|| {
                 let below = variants(cli, &variant.type_name);
                 below.into_iter().flat_map(|it| it.names).collect()
@@ -218,7 +219,7 @@ mod tests {
         };
         let sources = [
             source(
-                "pub enum Command {\n    /// Start\n    Up(command::up::Up),\n    #[command(subcommand, alias = \"show\")]\n    Get(get::Get),\n}\n",
+                "pub enum DroverCommand {\n    /// Start\n    Up(command::up::Up),\n    #[command(subcommand, alias = \"show\")]\n    Get(get::Get),\n}\n",
             ),
             source(
                 "pub enum Get {\n    #[command(name = \"clustersets\")]\n    ClusterSets(Sets),\n    HubInfo(Info),\n}\n",
