@@ -29,7 +29,8 @@ pub fn findings(sources: &[Source], pages: &[Page]) -> Vec<String> {
     let known = CommandLine::read(&cli);
     if known.verbs.is_empty() {
         return vec![
-            "xtask/src/tidy/commands.rs: no source in cli/ has the enum of the commands, `pub enum DroverCommand {`".into(),
+            "xtask/src/tidy/commands.rs: no source in cli/ has the enum of the commands, `pub enum DroverCommand {`"
+                .into(),
         ];
     }
     pages
