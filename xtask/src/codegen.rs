@@ -38,6 +38,10 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
         files.insert(format!("ocm/api/src/crds/{name}.json"), lines(&of_place)?);
     }
     files.insert("docs/guide/placement.svg".to_owned(), crate::picture::of_placements());
+    files.insert(
+        "docs/reference/controllers.md".to_owned(),
+        crate::controllers::page(&crate::root())?,
+    );
     files.insert(SECURITY.to_owned(), page_of_security()?);
     Ok(files)
 }

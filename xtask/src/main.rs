@@ -3,6 +3,7 @@
 
 mod cargo;
 mod codegen;
+mod controllers;
 mod dist;
 mod facts;
 mod kubernetes;

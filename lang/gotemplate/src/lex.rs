@@ -377,7 +377,11 @@ impl<'a> Lexer<'a> {
 
     fn field_or_variable(&mut self, kind: TokenKind) {
         if self.at_terminator() {
-            return self.emit(if kind == TokenKind::Variable { kind } else { TokenKind::Dot });
+            return self.emit(if kind == TokenKind::Variable {
+                kind
+            } else {
+                TokenKind::Dot
+            });
         }
         while self.peek().is_some_and(is_alphanumeric) {
             self.bump();

@@ -26,7 +26,7 @@ mod strconv;
 mod value;
 mod yaml;
 
-pub use engine::{TemplateClock, Engine, MissingKey, Random, Template, TemplateError};
+pub use engine::{Engine, MissingKey, Random, Template, TemplateClock, TemplateError};
 pub use exec::Call;
 pub use functions::{Functions, Param};
 pub use value::{Elem, IntType, List, Map, Numbers, Object, Value};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::lex::{Item, TokenKind, Lexer};
+use crate::lex::{Item, Lexer, TokenKind};
 use crate::limits::{NESTING_MAX, with_stack};
 use crate::node::{Arg, ArgKind, Branch, BranchKind, Command, Literal, Node, Number, Pipe, Tree};
 
@@ -317,7 +317,8 @@ impl Parser<'_> {
         let mut other = None;
         if let Ending::Else = ending {
             let next = self.peek().0;
-            let chained = kind == BranchKind::If && next == TokenKind::If || kind == BranchKind::With && next == TokenKind::With;
+            let chained =
+                kind == BranchKind::If && next == TokenKind::If || kind == BranchKind::With && next == TokenKind::With;
             if chained {
                 self.next();
                 self.scope.nesting += 1;

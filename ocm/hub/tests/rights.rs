@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use hub::{Component, Options, controllers::controllers};
 use ocm_reconcile::{Caches, Controller, rbac::Right};
-use registration::hub::HubOptions;
 
 /// Group, resource and verb.
 type Grant = (String, String, String);
@@ -27,19 +27,20 @@ fn needs(controller: &Controller) -> Vec<Grant> {
 }
 
 #[test]
-fn what_the_controllers_of_registration_need_is_granted() {
+fn the_role_grants_what_the_controllers_need() {
     let granted: BTreeSet<Grant> = hub::rbac::RIGHTS.iter().flat_map(grants).collect();
-    let options = HubOptions {
-        cluster_profiles: true,
-        ..HubOptions::default()
-    };
-    let controllers = registration::hub::controllers(&Caches::unfed(), options);
-    assert!(controllers.len() > 10, "{}", controllers.len());
-    for controller in &controllers {
-        let missing: Vec<_> = needs(controller)
-            .into_iter()
-            .filter(|it| !granted.contains(it))
-            .collect();
-        assert!(missing.is_empty(), "{} needs {missing:?}", controller.name);
+    let mut options = Options::default();
+    options.registration.cluster_profiles = true;
+    let caches = Caches::unfed();
+    for component in Component::ALL {
+        let controllers = controllers(&caches, component, &options);
+        assert!(!controllers.is_empty(), "{component:?}");
+        for controller in &controllers {
+            let missing: Vec<_> = needs(controller)
+                .into_iter()
+                .filter(|it| !granted.contains(it))
+                .collect();
+            assert!(missing.is_empty(), "{} needs {missing:?}", controller.name);
+        }
     }
 }

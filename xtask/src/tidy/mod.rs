@@ -61,7 +61,10 @@ impl Source {
 
     /// The file up to its own tests.
     fn code(&self) -> &str {
-        let end = ["#[cfg(test)]\nmod ", "#[cfg(test)]\n#[path"].iter().filter_map(|it| self.text.find(it)).min();
+        let end = ["#[cfg(test)]\nmod ", "#[cfg(test)]\n#[path"]
+            .iter()
+            .filter_map(|it| self.text.find(it))
+            .min();
         &self.text[..end.unwrap_or(self.text.len())]
     }
 }

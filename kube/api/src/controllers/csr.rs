@@ -6,7 +6,7 @@
 //! every request is looked at when its time comes.
 
 use super::{
-    controller::{ServerController, ServerAccess, seconds, time, tolerate, until},
+    controller::{ServerAccess, ServerController, seconds, time, tolerate, until},
     queue::{Key, Queue},
 };
 use crate::{csr, identity::AccessDecision, local::Local};

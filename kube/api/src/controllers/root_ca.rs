@@ -3,7 +3,7 @@
 //! root: Namespace; writes: ConfigMap `kube-root-ca.crt`, also after edits; never: a namespace that is being deleted.
 
 use super::{
-    controller::{ServerController, ServerAccess, tolerate},
+    controller::{ServerAccess, ServerController, tolerate},
     queue::{Key, Queue},
     service_account::{created, is_active},
 };

@@ -4,7 +4,7 @@
 //! uid annotation, or deletes it; never: other Secrets.
 
 use super::{
-    controller::{ServerController, ServerAccess, TokenClaims, tolerate},
+    controller::{ServerAccess, ServerController, TokenClaims, tolerate},
     queue::{Key, Queue},
 };
 use crate::local::Local;

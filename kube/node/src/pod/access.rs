@@ -6,7 +6,7 @@ use super::{
     volumes::TokenWish,
 };
 use crate::{
-    references::{ReferenceKind, Known, Reference},
+    references::{Known, Reference, ReferenceKind},
     times,
 };
 use jiff::Timestamp;

@@ -5,7 +5,7 @@ use super::{
     expand::{Room, TooLong, expand},
     fields::{self, Capacity},
 };
-use crate::references::{Content, ReferenceKind, Known, Reference};
+use crate::references::{Content, Known, Reference, ReferenceKind};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -36,7 +36,13 @@ impl Sources<'_> {
         }
     }
 
-    fn key(&self, kind: ReferenceKind, name: &str, key: &str, optional: Option<bool>) -> Result<Option<String>, Problem> {
+    fn key(
+        &self,
+        kind: ReferenceKind,
+        name: &str,
+        key: &str,
+        optional: Option<bool>,
+    ) -> Result<Option<String>, Problem> {
         let optional = optional.unwrap_or_default();
         let Some(content) = self.object(kind, name, optional)? else {
             return Ok(None);
@@ -151,15 +157,22 @@ pub fn references(namespace: &str, container: &Container) -> Vec<Reference> {
         });
     };
     for from in container.env_from.iter().flatten() {
-        from.config_map_ref.iter().for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
-        from.secret_ref.iter().for_each(|it| add(ReferenceKind::Secret, &it.name));
+        from.config_map_ref
+            .iter()
+            .for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
+        from.secret_ref
+            .iter()
+            .for_each(|it| add(ReferenceKind::Secret, &it.name));
     }
     for source in container.env.iter().flatten().filter_map(|it| it.value_from.as_ref()) {
         source
             .config_map_key_ref
             .iter()
             .for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
-        source.secret_key_ref.iter().for_each(|it| add(ReferenceKind::Secret, &it.name));
+        source
+            .secret_key_ref
+            .iter()
+            .for_each(|it| add(ReferenceKind::Secret, &it.name));
     }
     all
 }

@@ -5,7 +5,7 @@ use super::{
     fields::{self, Capacity},
     files::{File, Files},
 };
-use crate::references::{Content, ReferenceKind, Known, Reference};
+use crate::references::{Content, Known, Reference, ReferenceKind};
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume, VolumeProjection};
 use std::{path::PathBuf, sync::Arc};
@@ -86,7 +86,11 @@ impl Sources<'_> {
                 None => {
                     return Err(Problem::Mount(format!(
                         "references non-existent {} key: {}",
-                        if kind == ReferenceKind::Secret { "secret" } else { "config" },
+                        if kind == ReferenceKind::Secret {
+                            "secret"
+                        } else {
+                            "config"
+                        },
                         item.key
                     )));
                 }
@@ -122,10 +126,22 @@ impl Sources<'_> {
 
     fn projection(&self, source: &VolumeProjection, default: Option<i32>) -> Result<Files, Problem> {
         if let Some(it) = &source.config_map {
-            return self.keys(ReferenceKind::ConfigMap, &it.name, it.items.as_deref(), it.optional, default);
+            return self.keys(
+                ReferenceKind::ConfigMap,
+                &it.name,
+                it.items.as_deref(),
+                it.optional,
+                default,
+            );
         }
         if let Some(it) = &source.secret {
-            return self.keys(ReferenceKind::Secret, &it.name, it.items.as_deref(), it.optional, default);
+            return self.keys(
+                ReferenceKind::Secret,
+                &it.name,
+                it.items.as_deref(),
+                it.optional,
+                default,
+            );
         }
         if let Some(it) = &source.downward_api {
             return self.downward(it.items.as_deref(), default);
@@ -160,7 +176,13 @@ impl Sources<'_> {
             )?
         } else if let Some(it) = &volume.secret {
             let name = it.secret_name.as_deref().unwrap_or_default();
-            self.keys(ReferenceKind::Secret, name, it.items.as_deref(), it.optional, it.default_mode)?
+            self.keys(
+                ReferenceKind::Secret,
+                name,
+                it.items.as_deref(),
+                it.optional,
+                it.default_mode,
+            )?
         } else if let Some(it) = &volume.downward_api {
             self.downward(it.items.as_deref(), it.default_mode)?
         } else if let Some(it) = &volume.projected {
@@ -200,13 +222,19 @@ pub fn references(pod: &Pod) -> Vec<Reference> {
         });
     };
     for volume in pod.spec.iter().flat_map(|it| it.volumes.iter().flatten()) {
-        volume.config_map.iter().for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
+        volume
+            .config_map
+            .iter()
+            .for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
         volume
             .secret
             .iter()
             .for_each(|it| add(ReferenceKind::Secret, it.secret_name.as_deref().unwrap_or_default()));
         for source in volume.projected.iter().flat_map(|it| it.sources.iter().flatten()) {
-            source.config_map.iter().for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
+            source
+                .config_map
+                .iter()
+                .for_each(|it| add(ReferenceKind::ConfigMap, &it.name));
             source.secret.iter().for_each(|it| add(ReferenceKind::Secret, &it.name));
         }
     }

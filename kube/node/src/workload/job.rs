@@ -228,8 +228,12 @@ impl Workloads {
         self.write_status(&self.jobs, &**job, job.status.as_ref(), &status)
             .await?;
         match &verdict {
-            Verdict::Complete if left == 0 => self.tell(&**job, COMPONENT, EventType::Normal, "Completed", "Job completed"),
-            Verdict::Failed(reason, text) if left == 0 => self.tell(&**job, COMPONENT, EventType::Warning, reason, *text),
+            Verdict::Complete if left == 0 => {
+                self.tell(&**job, COMPONENT, EventType::Normal, "Completed", "Job completed")
+            }
+            Verdict::Failed(reason, text) if left == 0 => {
+                self.tell(&**job, COMPONENT, EventType::Warning, reason, *text)
+            }
             _ => {}
         }
         Ok(again)

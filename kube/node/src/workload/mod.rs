@@ -127,7 +127,11 @@ pub async fn run(
                     queue.add(key(WorkloadKind::ReplicaSet, &**it));
                     if let Some(owner) = pods::controller(&it.metadata).filter(|it| it.kind == "Deployment") {
                         let namespace = it.metadata.namespace.clone().unwrap_or_default();
-                        queue.add(WorkloadKey::Object(WorkloadKind::Deployment, namespace, owner.name.clone()));
+                        queue.add(WorkloadKey::Object(
+                            WorkloadKind::Deployment,
+                            namespace,
+                            owner.name.clone(),
+                        ));
                     }
                 }
                 count_again(&queue, old, new, |it| Some(disruption::of_replica_set(it)));
@@ -268,22 +272,30 @@ impl Workloads {
                 Ok(None)
             }
             // One that is gone needs nothing: its pods are collected.
-            WorkloadKey::Object(WorkloadKind::Deployment, namespace, name) => match self.deployments.get(namespace, name) {
-                Some(it) => self.deployment(&it).await,
-                None => Ok(None),
-            },
-            WorkloadKey::Object(WorkloadKind::ReplicaSet, namespace, name) => match self.replica_sets.get(namespace, name) {
-                Some(it) => self.replica_set(&it).await,
-                None => Ok(None),
-            },
-            WorkloadKey::Object(WorkloadKind::DaemonSet, namespace, name) => match self.daemon_sets.get(namespace, name) {
-                Some(it) => self.daemon_set(&it).await,
-                None => Ok(None),
-            },
-            WorkloadKey::Object(WorkloadKind::StatefulSet, namespace, name) => match self.stateful_sets.get(namespace, name) {
-                Some(it) => self.stateful_set(&it).await,
-                None => Ok(None),
-            },
+            WorkloadKey::Object(WorkloadKind::Deployment, namespace, name) => {
+                match self.deployments.get(namespace, name) {
+                    Some(it) => self.deployment(&it).await,
+                    None => Ok(None),
+                }
+            }
+            WorkloadKey::Object(WorkloadKind::ReplicaSet, namespace, name) => {
+                match self.replica_sets.get(namespace, name) {
+                    Some(it) => self.replica_set(&it).await,
+                    None => Ok(None),
+                }
+            }
+            WorkloadKey::Object(WorkloadKind::DaemonSet, namespace, name) => {
+                match self.daemon_sets.get(namespace, name) {
+                    Some(it) => self.daemon_set(&it).await,
+                    None => Ok(None),
+                }
+            }
+            WorkloadKey::Object(WorkloadKind::StatefulSet, namespace, name) => {
+                match self.stateful_sets.get(namespace, name) {
+                    Some(it) => self.stateful_set(&it).await,
+                    None => Ok(None),
+                }
+            }
             WorkloadKey::Object(WorkloadKind::Job, namespace, name) => match self.jobs.get(namespace, name) {
                 Some(it) => self.job(&it).await,
                 None => Ok(None),

@@ -2,7 +2,7 @@
 
 use super::{
     path::{PathElement, same_value},
-    set::{Entry, FieldSet, FieldNode},
+    set::{Entry, FieldNode, FieldSet},
     typed::{At, List, collect_items, whole},
     zero::{self, Zero},
 };
@@ -80,7 +80,13 @@ impl Walk<'_> {
         }
     }
 
-    fn values(&self, old: Option<&Value>, new: Option<&Value>, at: At<'_>, zero: Option<Zero>) -> (FieldNode, FieldNode) {
+    fn values(
+        &self,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        at: At<'_>,
+        zero: Option<Zero>,
+    ) -> (FieldNode, FieldNode) {
         let empty = Map::new();
         let inner = |(changed, removed)| {
             (

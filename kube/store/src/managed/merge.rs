@@ -2,7 +2,7 @@
 
 use super::{
     path::PathElement,
-    set::{FieldSet, FieldNode},
+    set::{FieldNode, FieldSet},
     typed::{At, List},
 };
 use serde_json::{Map, Value};

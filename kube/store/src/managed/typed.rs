@@ -7,7 +7,7 @@ use super::{
     meta::root_field,
     mistyped::mistyped,
     path::PathElement,
-    set::{Entry, FieldSet, FieldNode},
+    set::{Entry, FieldNode, FieldSet},
 };
 use crate::schema::{ListType, Schema, Type};
 use compact_str::CompactString;
@@ -131,7 +131,9 @@ impl<'a> At<'a> {
     }
 
     pub(crate) fn list(self) -> List<'a> {
-        let At::FieldNode(schema) = self else { return List::Atomic };
+        let At::FieldNode(schema) = self else {
+            return List::Atomic;
+        };
         match schema.list_type {
             ListType::Set => List::Set,
             ListType::Map if !schema.list_map_keys.is_empty() => List::Keyed {

@@ -15,8 +15,10 @@ pub(crate) fn process(chart: &Chart, values: &Values) -> Result<Chart, String> {
 }
 
 fn in_range(range: &str, version: &str) -> bool {
-    let (Ok(constraints), Ok(version)) = (Constraints::parse(range), crate::sprig::semver::SemanticVersion::parse(version))
-    else {
+    let (Ok(constraints), Ok(version)) = (
+        Constraints::parse(range),
+        crate::sprig::semver::SemanticVersion::parse(version),
+    ) else {
         return false;
     };
     constraints.allow(&version)

@@ -9,7 +9,7 @@ use super::chart::Chart;
 use super::documents::{self, Document, Hook};
 use super::values::{Values, coalesce};
 use super::{Capabilities, dependencies, objects, schema};
-use crate::engine::{TemplateClock, Engine, MissingKey, Random, read};
+use crate::engine::{Engine, MissingKey, Random, TemplateClock, read};
 use crate::exec::{Call, Run, execute};
 use crate::functions::Functions;
 use crate::parse::Trees;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use credential::{
     certificate::Chain,
-    csr::{KeyAndRequest, CertificateSubject},
+    csr::{CertificateSubject, KeyAndRequest},
     enrol::{self, CertificateDecision, Pending},
     hub_secret::{self, Data, TLS_CRT, TLS_KEY, TOKEN},
 };

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Number, Value as Json};
 
 use super::failure::{SchemaFailure, What, count, number, quoted, quoted_all};
-use super::read::{Schema, ReferenceTarget};
+use super::read::{ReferenceTarget, Schema};
 use super::{below, formats, numbers};
 use crate::helm::values::Values;
 use crate::limits::with_stack;
