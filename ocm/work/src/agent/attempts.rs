@@ -51,10 +51,11 @@ pub struct Attempts {
     rounds: usize,
 }
 
-impl Default for Attempts {
-    fn default() -> Self {
+impl Attempts {
+    /// Of a run that begins.
+    pub fn since(now: Instant) -> Self {
         Self {
-            since: Instant::now(),
+            since: now,
             by_key: HashMap::new(),
             unsure: HashSet::new(),
             unpatchable: HashSet::new(),
@@ -67,16 +68,19 @@ impl Default for Attempts {
             rounds: 0,
         }
     }
-}
 
-impl Attempts {
     /// Whether nothing more is tried in this run.
     pub fn are_over(&self) -> bool {
         self.has_failed || self.rounds >= ROUNDS_MAX
     }
 
-    /// With what became of one more round.
-    pub fn and(mut self, seen: &Seen, outcome: &Outcome) -> Self {
+    /// Those of a run so far, with what became of one more round.
+    pub fn after(seen: &mut Seen, outcome: &Outcome) -> Self {
+        let begun = Self::since(seen.attempts.since);
+        std::mem::replace(&mut seen.attempts, begun).and(seen, outcome)
+    }
+
+    fn and(mut self, seen: &Seen, outcome: &Outcome) -> Self {
         self.rounds += 1;
         self.refused.extend(seen.round.refused());
         for (step, result) in outcome.results() {

@@ -5,7 +5,7 @@
 //! Writes: the work's finalizer and status; the trace; the objects. Never: an object that does not carry the trace as
 //! its owner is not deleted. Rounds follow until nothing is left to do, and then both statuses are written.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use kube::ResourceExt;
 use ocm_reconcile::{
@@ -49,7 +49,7 @@ impl Reconciler for ManifestWorks {
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let slot = self.slots.clone().acquire_owned().await?;
-        let mut seen = self.look(key, Attempts::default(), Round::default()).await;
+        let mut seen = self.look(key, Attempts::since(Instant::now()), Round::default()).await;
         seen.slot = Some(Arc::new(slot));
         Ok(seen)
     }
@@ -83,12 +83,9 @@ impl Reconciler for ManifestWorks {
 
     async fn observe_again(&self, key: &str, mut before: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
         self.read_traces_of_before(outcome).await?;
-        let (attempts, round, slot) = (
-            std::mem::take(&mut before.attempts),
-            before.round.next(),
-            before.slot.take(),
-        );
-        let mut seen = self.look(key, attempts.and(&before, outcome), round).await;
+        let (attempts, round) = (Attempts::after(&mut before, outcome), before.round.next());
+        let slot = before.slot.take();
+        let mut seen = self.look(key, attempts, round).await;
         seen.slot = slot;
         Ok(seen)
     }

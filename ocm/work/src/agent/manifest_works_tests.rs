@@ -154,7 +154,7 @@ fn seen(work: Option<Arc<ManifestWork>>, trace: Option<Arc<AppliedManifestWork>>
         items: vec![],
         leaving: vec![],
         chance: 0.5,
-        attempts: Attempts::default(),
+        attempts: Attempts::since(Instant::now()),
         retries: 0,
         round: Arc::default(),
         slot: None,

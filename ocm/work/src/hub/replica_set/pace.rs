@@ -19,14 +19,16 @@ pub struct Pace {
 
 impl Pace {
     /// How long to hold the next report back.
-    pub fn hold(&self, key: &str) -> Duration {
+    pub fn hold(&self, key: &str, now: Instant) -> Duration {
         let last = self.last.lock().get(key).copied();
-        last.map_or(Duration::ZERO, |it| PACE.saturating_sub(it.elapsed()))
+        last.map_or(Duration::ZERO, |it| {
+            PACE.saturating_sub(now.saturating_duration_since(it))
+        })
     }
 
     /// There has just been one.
-    pub fn reported(&self, key: &str) {
-        self.last.lock().insert(key.to_owned(), Instant::now());
+    pub fn reported(&self, key: &str, now: Instant) {
+        self.last.lock().insert(key.to_owned(), now);
     }
 
     /// The set is gone.

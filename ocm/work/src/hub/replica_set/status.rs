@@ -4,7 +4,10 @@
 //! Writes: its status, ten times a second at most, however many works change. Never: a work.
 //! Upstream: ocm `manifestworkreplicasetcontroller`, status reconciler.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use ocm_api::{
@@ -93,7 +96,7 @@ impl Reconciler for ReplicaSetStatus {
             set: self.sets.get(namespace, name),
             rollout: self.rollouts.get(key),
             counts: Vec::new(),
-            hold: self.pace.hold(key),
+            hold: self.pace.hold(key, Instant::now()),
         };
         if let (Some(set), Some(rollout), true) = (&seen.set, &seen.rollout, seen.hold.is_zero()) {
             let label = names::label_value(set);
@@ -132,7 +135,7 @@ impl Reconciler for ReplicaSetStatus {
             return;
         };
         if outcome.stages.iter().any(|it| !it.is_empty()) {
-            self.pace.reported(&seen.key);
+            self.pace.reported(&seen.key, Instant::now());
         }
         // Otherwise the next report would meet the resourceVersion of this one.
         let name = set.metadata.name.as_deref().unwrap_or_default();
