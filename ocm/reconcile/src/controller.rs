@@ -28,7 +28,8 @@ pub struct Controller {
     /// [`Reconciler::RIGHTS`].
     pub rights: &'static [Right],
     queue: Queue,
-    start: Box<dyn FnOnce(Queue, Clients, CancellationToken) -> Running + Send>,
+    workers: usize,
+    start: Box<dyn FnOnce(Queue, usize, Clients, CancellationToken) -> Running + Send>,
     explain: Arc<dyn Fn(String) -> BoxFuture<'static, Result<Plan, ObserveError>> + Send + Sync>,
 }
 
@@ -53,12 +54,21 @@ impl Controller {
             status: R::STATUS,
             rights: R::RIGHTS,
             queue,
-            start: Box::new(move |queue, clients, cancel| begin(reconciler, watches, queue, clients, cancel)),
+            workers: R::WORKERS,
+            start: Box::new(move |queue, workers, clients, cancel| {
+                begin(reconciler, watches, queue, workers, clients, cancel)
+            }),
             explain: Arc::new(move |key| {
                 let reconciler = explained.clone();
                 Box::pin(async move { Ok(R::plan(&reconciler.observe(&key).await?)) })
             }),
         }
+    }
+
+    /// How many keys it works on at a time, where not [`Reconciler::WORKERS`]: an administrator may choose. At least one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
     }
 
     /// Its queue.
@@ -68,7 +78,7 @@ impl Controller {
 
     /// Runs it in a task of its own, from when everything that it watches has arrived until `cancel`.
     pub fn start(self, clients: Clients, cancel: CancellationToken) -> Running {
-        (self.start)(self.queue, clients, cancel)
+        (self.start)(self.queue, self.workers, clients, cancel)
     }
 
     /// [`start`](Self::start) with a client of the hub alone.
@@ -86,6 +96,7 @@ fn begin<R: Reconciler>(
     reconciler: Arc<R>,
     watches: Watches,
     queue: Queue,
+    workers: usize,
     clients: Clients,
     cancel: CancellationToken,
 ) -> Running {
@@ -103,7 +114,7 @@ fn begin<R: Reconciler>(
                     subscribe(&own);
                 }
                 own.begin();
-                run(reconciler, clients, own, R::WORKERS, cancel.clone()).await;
+                run(reconciler, clients, own, workers, cancel.clone()).await;
             }
         }
     });

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
-    execute::{Clients, Done, Outcome, StepError, execute, execute_with},
+    execute::{Clients, Done, Outcome, StepError, execute_with},
     metrics,
     plan::{Note, OwnStep, Plan, Step, Target},
     queue::Queue,
@@ -223,7 +223,9 @@ pub async fn once<R: Reconciler>(
     clients: &Clients,
     key: &str,
 ) -> Result<Option<std::time::Duration>, RunError> {
-    let ran = rounds(reconciler, clients, key).await.map_err(RunError::Observe)?;
+    let ran = rounds(reconciler, clients, key, |_| {})
+        .await
+        .map_err(RunError::Observe)?;
     match ran.failures() {
         None => Ok([ran.again, ran.last.again].into_iter().flatten().min()),
         Some(text) => Err(RunError::Execute(text)),
@@ -232,10 +234,8 @@ pub async fn once<R: Reconciler>(
 
 /// What became of a run.
 pub(crate) struct Ran {
-    /// The plans of its rounds.
-    pub plans: Vec<Arc<Plan>>,
     /// Its conclusion.
-    pub last: Plan,
+    pub last: Arc<Plan>,
     again: Option<std::time::Duration>,
     failures: Vec<String>,
 }
@@ -252,42 +252,49 @@ impl Ran {
     }
 }
 
-/// Rounds of observe, plan and execute, then the conclusion.
-pub(crate) async fn rounds<R: Reconciler>(reconciler: &R, clients: &Clients, key: &str) -> Result<Ran, ObserveError> {
-    let (mut plans, mut failures) = (Vec::new(), Vec::new());
+/// Rounds of observe, plan and execute, then the conclusion. `planned` is called with the plan of each round, none of which is
+/// kept: all of a run may be as large as everything that it writes.
+pub(crate) async fn rounds<R: Reconciler>(
+    reconciler: &R,
+    clients: &Clients,
+    key: &str,
+    mut planned: impl FnMut(&Plan) + Send,
+) -> Result<Ran, ObserveError> {
+    let (mut count, mut failures) = (0, Vec::new());
     let mut seen = reconciler.observe(key).await?;
     let outcome = loop {
         let plan = Arc::new(R::plan(&seen));
         report(&plan);
         check_authors::<R>(&plan);
         reconciler.planned(&seen, &plan);
-        plans.push(plan.clone());
-        let outcome = {
-            let seen = &seen;
-            let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
-                Box::pin(async move { reconciler.perform(seen, &own).await })
-            };
-            execute_with(clients, plan, R::AT_ONCE, &perform).await
-        };
+        count += 1;
+        planned(&plan);
+        let outcome = execute_in::<R>(reconciler, clients, &seen, plan).await;
         reconciler.remember(&seen, &outcome);
         failures.extend(R::failure(&seen, &outcome));
-        if plans.len() == ROUNDS_MAX || !R::goes_on(&seen, &outcome) {
+        if count == ROUNDS_MAX || !R::goes_on(&seen, &outcome) {
             break outcome;
         }
         seen = reconciler.observe_again(key, seen, &outcome).await?;
     };
-    let last = R::conclude(&seen, &outcome);
+    let last = Arc::new(R::conclude(&seen, &outcome));
     report(&last);
     check_authors::<R>(&last);
-    let concluded = execute(clients, &last).await;
+    let concluded = execute_in::<R>(reconciler, clients, &seen, last.clone()).await;
     reconciler.concluded(&concluded);
     failures.extend((!concluded.succeeded()).then(|| concluded.error_text()));
     Ok(Ran {
-        plans,
         last,
         again: outcome.plan().again,
         failures,
     })
+}
+
+async fn execute_in<R: Reconciler>(reconciler: &R, clients: &Clients, seen: &R::Seen, plan: Arc<Plan>) -> Outcome {
+    let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
+        Box::pin(async move { reconciler.perform(seen, &own).await })
+    };
+    execute_with(clients, plan, R::AT_ONCE, &perform).await
 }
 
 /// Of the failures of many rounds this many are told.

@@ -18,13 +18,13 @@ pub async fn settle<R: Reconciler>(
 ) -> Result<Vec<String>, ObserveError> {
     let mut printed = Vec::new();
     for _ in 0..runs {
-        let ran = rounds(reconciler, clients, key).await?;
-        let failures = ran.failures();
         let mut page = Plan::new();
-        for plan in ran.plans {
-            page.then((*plan).clone());
-        }
-        page.then(ran.last);
+        let ran = rounds(reconciler, clients, key, |plan| {
+            page.then(plan.clone());
+        })
+        .await?;
+        let failures = ran.failures();
+        page.then((*ran.last).clone());
         if page.is_empty() {
             return Ok(printed);
         }

@@ -28,8 +28,7 @@ use super::{
 #[async_trait]
 impl Reconciler for ManifestWorks {
     const NAME: &'static str = "work-agent";
-    /// The most that an administrator can choose.
-    const WORKERS: usize = 256;
+    const WORKERS: usize = 32;
     const AT_ONCE: usize = 16;
     const STATUS: &'static [StatusField] = declared::STATUS;
     const RIGHTS: &'static [Right] = declared::RIGHTS;
@@ -48,10 +47,7 @@ impl Reconciler for ManifestWorks {
     }
 
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
-        let slot = self.slots.clone().acquire_owned().await?;
-        let mut seen = self.look(key, Attempts::since(Instant::now()), Round::default()).await;
-        seen.slot = Some(Arc::new(slot));
-        Ok(seen)
+        Ok(self.look(key, Attempts::since(Instant::now()), Round::default()).await)
     }
 
     fn plan(seen: &Seen) -> Plan {
@@ -84,10 +80,7 @@ impl Reconciler for ManifestWorks {
     async fn observe_again(&self, key: &str, mut before: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
         self.read_traces_of_before(outcome).await?;
         let (attempts, round) = (Attempts::after(&mut before, outcome), before.round.next());
-        let slot = before.slot.take();
-        let mut seen = self.look(key, attempts, round).await;
-        seen.slot = slot;
-        Ok(seen)
+        Ok(self.look(key, attempts, round).await)
     }
 
     fn failure(_: &Seen, outcome: &Outcome) -> Option<String> {

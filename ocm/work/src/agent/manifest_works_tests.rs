@@ -157,7 +157,6 @@ fn seen(work: Option<Arc<ManifestWork>>, trace: Option<Arc<AppliedManifestWork>>
         attempts: Attempts::since(Instant::now()),
         retries: 0,
         round: Arc::default(),
-        slot: None,
     }
 }
 

@@ -9,7 +9,6 @@ use kube::Client;
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
 use ocm_reconcile::Cache;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{discovery::Discovery, executor::Executors, objects::WatchedObjects, seen::AgentIdentity};
@@ -32,6 +31,4 @@ pub(crate) struct ManifestWorks {
     pub retries: Mutex<HashMap<String, u32>>,
     /// What the last write of a trace told about the cluster's CRD.
     pub keeps_agent_id: AtomicBool,
-    /// How many works are looked at at the same time, which an administrator chooses.
-    pub slots: Arc<Semaphore>,
 }

@@ -22,7 +22,6 @@ use ocm_api::{
 use ocm_reconcile::{Cache, Caches, Clients, Controller, Queue, Reconciler, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span};
 
@@ -208,7 +207,6 @@ impl Side {
     /// Carries these works out until cancelled, then waits for the runs under way.
     async fn carry_out(&self, works: Cache<ManifestWork>, stop: CancellationToken) {
         let queue = Queue::awaiting();
-        let slots = self.workers.clamp(1, ManifestWorks::WORKERS);
         let agent = ManifestWorks {
             identity: self.identity.clone(),
             leaving: self.leaving.clone(),
@@ -222,10 +220,11 @@ impl Side {
             executors: Arc::new(Executors::new(self.cluster.clone(), stop.clone())),
             retries: Mutex::new(HashMap::new()),
             keeps_agent_id: AtomicBool::new(true),
-            slots: Arc::new(Semaphore::new(slots)),
         };
         let clients = Clients::both(self.hub.clone(), self.cluster.clone()).writing_as(WORK_FIELD_MANAGER);
-        let running = Controller::with_queue(agent, queue).start(clients, stop);
+        let running = Controller::with_queue(agent, queue)
+            .workers(self.workers)
+            .start(clients, stop);
         // It can only have panicked, which was told.
         let _ = running.finished.await;
     }

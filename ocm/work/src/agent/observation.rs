@@ -96,7 +96,6 @@ impl ManifestWorks {
             retries: self.retries.lock().get(key).copied().unwrap_or_default(),
             attempts,
             round: Arc::new(round),
-            slot: None,
         }
     }
 

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use ocm_api::work::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestResourceMeta, ManifestWork};
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     attempts::Attempts,
@@ -40,8 +39,6 @@ pub struct Seen {
     /// How many runs before this one have left something that is worth another try.
     pub retries: u32,
     pub round: Arc<Round>,
-    /// Ends when the run does: only so many works are looked at at the same time.
-    pub slot: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// What this agent is, the same for every run.
