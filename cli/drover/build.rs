@@ -1,5 +1,5 @@
-//! Links the release binary with functions that came out the same folded into one. Generic code makes thousands of them, and
-//! the file and what stays in memory shrink with them (docs/decisions/0012).
+//! Links the release binary with functions that came out the same folded into one. Generic code makes thousands of
+//! them, and the file and what stays in memory shrink with them (docs/decisions/0012).
 
 use std::{env, path::Path, process::Command};
 
@@ -13,8 +13,8 @@ fn main() {
     }
 }
 
-/// Whether the toolchain brings the linker that knows how and uses it by default, as Rust's own builds for this target do.
-/// Somebody who chose another linker keeps it.
+/// Whether the toolchain brings the linker that knows how and uses it by default, as Rust's own builds for this target
+/// do. Somebody who chose another linker keeps it.
 fn links_with_lld() -> bool {
     let chosen = ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS"];
     if chosen

@@ -1,6 +1,6 @@
 //! Makes the tables of built-in kinds: types and required fields from the k8s-openapi crate, list types and merge keys
-//! from `builtin_facts.txt`, fields whose zero counts as absent from `builtin_plain_fields.txt`. The crate itself is not
-//! linked at run time.
+//! from `builtin_facts.txt`, fields whose zero counts as absent from `builtin_plain_fields.txt`.
+//! The crate itself is not linked at run time.
 //!
 //! Output: `schemas.txt`, one line per definition (`name TAB JSON`) and per kind (`#group/version/kind TAB name`), and
 //! `descriptions.json.gz`, the prose that only OpenAPI documents need.

@@ -1,10 +1,11 @@
 //! The reference of the hub's controllers: from the one list of them, and from what the file of each says about itself.
 
-use std::{fmt::Write, path::Path};
+use std::{fmt::Write, path::Path, sync::LazyLock};
 
 use anyhow::Context;
 use hub::controllers::{Component, controllers};
 use ocm_reconcile::{Caches, Controller};
+use regex::Regex;
 
 const BEGIN: &str = "# The hub's controllers
 
@@ -56,7 +57,7 @@ fn section(root: &Path, controller: &Controller) -> anyhow::Result<String> {
         let text = text
             .strip_prefix("Root: ")
             .map_or_else(|| text.clone(), |rest| format!("- Root: {rest}"));
-        section += &format!("{text}\n\n");
+        section += &format!("{}\n\n", without_links(&text));
     }
     let list = |wakes: bool| {
         let kinds = controller.watches.iter().filter(|it| it.wakes == wakes);
@@ -74,6 +75,12 @@ fn section(root: &Path, controller: &Controller) -> anyhow::Result<String> {
     }
     section += &format!("[Source](../../{path})\n");
     Ok(section)
+}
+
+/// A page knows nothing of the links between items of Rust: [`x`] and [`x`](y) are `x`.
+fn without_links(text: &str) -> String {
+    static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[(`[^`]+`)\](\([^)]*\))?").expect("a constant"));
+    LINK.replace_all(text, "$1").into_owned()
 }
 
 /// Where a type of this path of modules is, from the root.

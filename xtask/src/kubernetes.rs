@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_are_told_the_version_that_go_mod_pins() {
+    fn the_programs_get_the_version_pinned_in_go_mod() {
         let version = version("module x\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n)\n").unwrap();
         assert_eq!(version, "v1.36.3");
         let flags = linker_flags(&version);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_no_path_and_not_where_the_programs_are() {
+    fn a_cluster_name_is_neither_path_nor_program_directory() {
         assert!(name("cluster-1").is_ok());
         assert!(name("bin").is_err());
         assert!(name("../x").is_err());

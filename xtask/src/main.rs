@@ -1,5 +1,6 @@
 //! Chores of the house: `cargo xtask codegen` writes what is generated, `cargo xtask tidy` says what breaks the rules,
-//! `cargo xtask story` runs stories, `cargo xtask kubernetes` has a real Kubernetes for tests, `cargo xtask dist` packs a release.
+//! `cargo xtask story` runs stories, `cargo xtask kubernetes` has a real Kubernetes for tests,
+//! `cargo xtask dist` packs a release.
 
 mod cargo;
 mod codegen;

@@ -5,7 +5,7 @@ use ocm_addon_sdk::{AddOn, AddOnContext, ocm_api::addon::v1alpha1::AddOnDeployme
 use serde_json::json;
 
 #[test]
-fn the_agent_is_told_who_it_is() {
+fn the_agent_gets_its_identity_as_arguments() {
     let add_on = HelloWorld {
         image: "example.com/agent:1".to_owned(),
     };

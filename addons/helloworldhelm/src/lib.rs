@@ -1,5 +1,5 @@
-//! An add-on made of a Helm chart: helloworld's agent, delivered as a chart, configured by AddOnDeploymentConfigs, by ConfigMaps
-//! and by an annotation, with a Job that cleans up before it goes.
+//! An add-on made of a Helm chart: helloworld's agent, delivered as a chart, configured by AddOnDeploymentConfigs, by
+//! ConfigMaps and by an annotation, with a Job that cleans up before it goes.
 
 use std::sync::LazyLock;
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chart_makes_an_agent_and_a_job_that_cleans_up() {
+    fn the_chart_contains_an_agent_and_a_cleanup_job() {
         let all = made(&AddOnContext::new("cluster1", "helloworldhelm")).unwrap();
         let deployment = of_kind(&all, "Deployment");
         assert_eq!(deployment["metadata"]["name"], "helloworldhelm-agent");

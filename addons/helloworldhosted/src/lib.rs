@@ -1,5 +1,5 @@
-//! An add-on whose agent can run on another cluster than the one it looks after: helloworld's agent, with the way to the
-//! managed cluster in a Secret that the administrator makes on the hosting one.
+//! An add-on whose agent can run on another cluster than the one it looks after: helloworld's agent, with the way to
+//! the managed cluster in a Secret that the administrator makes on the hosting one.
 
 use addon_helloworld::{COPY, copy, image};
 use ocm_addon_sdk::{
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn hosted_the_agent_runs_there_with_a_kubeconfig_for_the_managed_cluster() {
+    fn a_hosted_agent_has_a_kubeconfig_for_the_managed_cluster() {
         let mut place = AddOnContext::new("cluster1", "helloworldhosted");
         place.mode = Mode::Hosted(Hosting {
             name: "host".to_owned(),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn otherwise_it_runs_on_its_cluster_by_its_own_rights() {
+    fn without_hosting_it_runs_on_its_own_cluster() {
         let all = made(&AddOnContext::new("cluster1", "helloworldhosted"));
         assert_eq!(all.iter().filter(|it| it["kind"] == "Namespace").count(), 1);
         assert_eq!(agent(&all)["volumes"].as_array().unwrap().len(), 1);

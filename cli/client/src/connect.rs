@@ -118,9 +118,9 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// Finds the kubeconfig: the flag, `$KUBECONFIG`, the home directory's, that of the pod that this is, and last the one that
-/// `drover up` leaves in the working directory. It comes last so that a stray `.drover` never wins over a kubeconfig the user
-/// has set up.
+/// Finds the kubeconfig: the flag, `$KUBECONFIG`, the home directory's, that of the pod that this is, and last the one
+/// that `drover up` leaves in the working directory. It comes last so that a stray `.drover` never wins over a
+/// kubeconfig the user has set up.
 fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
     if let Some(path) = &global.kubeconfig {
         return Ok((read(path)?, path.display().to_string()));
@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_speaks_to_its_own_api_server_with_its_token() {
+    fn a_pod_connects_to_its_api_server_with_its_token() {
         let pod = of_pod("fd00::1", "6443");
         let server = pod.clusters[0].cluster.as_ref().and_then(|it| it.server.clone());
         assert_eq!(server.as_deref(), Some("https://[fd00::1]:6443"));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tls_error_is_found_inside_the_io_error_that_carries_it() {
+    fn a_tls_error_is_found_inside_an_io_error() {
         let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         let error = kube::Error::Service(Box::new(std::io::Error::other(tls)));
         assert_eq!(Cause::of(&error), Cause::UnknownAuthority);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_kind_is_told_from_a_missing_object() {
+    fn a_missing_kind_differs_from_a_missing_object() {
         let missing = |name: &str| {
             let details = serde_json::json!({"name": name, "group": "g", "kind": "k"});
             let status =

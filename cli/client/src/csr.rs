@@ -1,6 +1,6 @@
 //! Which certificate requests are a cluster's own, and where they stand.
-//! Upstream: registration pkg/register/csr, which accepts by prefix in one place and exactly in another; here a request is
-//! a cluster's own only if its label, its organisation and its common name all say exactly that cluster.
+//! Upstream: registration pkg/register/csr, which accepts by prefix in one place and exactly in another; here a request
+//! is a cluster's own only if its label, its organisation and its common name all say exactly that cluster.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube_primitives::certificate_request;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_keeps_the_conditions_that_are_there_and_the_version_it_was_read_at() {
+    fn an_approval_patch_keeps_conditions_and_carries_the_resource_version() {
         let mut csr = own();
         csr.metadata.resource_version = Some("7".into());
         let patch = approval(&csr, "DroverApprove", "because");
@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_asks_for_exactly_the_cluster_has_no_fault() {
+    fn a_request_for_exactly_the_cluster_has_no_fault() {
         assert_eq!(fault(&own(), "cluster1", &[]), None);
     }
 
     #[test]
-    fn a_request_of_cluster1_never_serves_cluster10_nor_the_other_way_round() {
+    fn a_request_of_cluster1_does_not_serve_cluster10() {
         assert!(fault(&own(), "cluster10", &[]).is_some());
         let mut relabelled = own();
         relabelled.metadata.labels = Some([(CLUSTER_NAME_LABEL.to_owned(), "cluster10".to_owned())].into());

@@ -24,7 +24,8 @@ pub struct Global {
     pub log: Option<String>,
 }
 
-/// The longest that a command waits, in seconds: a year, which nobody sits through, and which every clock can be moved on by.
+/// The longest that a command waits, in seconds: a year, which nobody sits through,
+/// and which every clock can be moved on by.
 pub const WAIT_SECONDS_MAX: u64 = 365 * 24 * 60 * 60;
 
 /// Reads the `--timeout` of a command.

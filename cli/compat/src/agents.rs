@@ -317,7 +317,8 @@ async fn carry_out(values: &FlagValues, ground: RoundContext) -> Result<()> {
         tokio::pin!(running);
         tokio::select! {
             () = &mut running => {}
-            // Another server is another hub: its works have other names, and the old ones are no longer ours to carry out.
+            // Another server is another hub: its works have other names, and the old ones are no longer ours
+            // to carry out.
             () = hub.moved.cancelled() => {
                 session.cancel();
                 running.await;

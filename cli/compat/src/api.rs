@@ -1,4 +1,5 @@
-//! The API servers that a program speaks to: by a kubeconfig that is read again when it changes, or by the pod's ServiceAccount.
+//! The API servers that a program speaks to: by a kubeconfig that is read again when it changes,
+//! or by the pod's ServiceAccount.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +13,8 @@ use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// How often the files are looked at. A credential is renewed when a fifth of its life is left, which is minutes at the least.
+/// How often the files are looked at. A credential is renewed when a fifth of its life is left,
+/// which is minutes at the least.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How often, while they are not there at all: whoever writes them may come later.
 const LOOK_FIRST: Duration = Duration::from_millis(500);
@@ -126,7 +128,8 @@ async fn keep_up(path: PathBuf, loaded: Loaded, connection: Connection, moved: C
     }
 }
 
-/// The kubeconfig and what is in the files it names. A token file is left out: the client reads that itself as it is needed.
+/// The kubeconfig and what is in the files it names. A token file is left out: the client reads
+/// that itself as it is needed.
 fn contents(loaded: &Loaded) -> Vec<Vec<u8>> {
     let clusters = loaded.kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
     let users = loaded

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_waits_for_the_body_of_a_stranger() {
+    async fn an_anonymous_request_body_is_not_awaited() {
         let site = testkit::Site::start().await.unwrap();
         let pages: Arc<dyn Pages> = Arc::new(ControllerPages {
             api: Arc::new(ArcSwap::from_pointee(site.client())),

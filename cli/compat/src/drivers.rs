@@ -1,5 +1,5 @@
-//! Upstream's ways of proving who a cluster is, and of carrying works, that are not here: each is refused at the start, with
-//! the flag, the reason and what to use.
+//! Upstream's ways of proving who a cluster is, and of carrying works, that are not here: each is refused at the start,
+//! with the flag, the reason and what to use.
 
 use anyhow::{Result, bail};
 
@@ -33,14 +33,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_here_and_what_is_not_said_is_taken() {
+    fn supported_and_default_drivers_are_accepted() {
         assert!(check("registration-auth", None, "csr").is_ok());
         assert!(check("registration-auth", Some(""), "csr").is_ok());
         assert!(check("registration-auth", Some("csr"), "csr").is_ok());
     }
 
     #[test]
-    fn what_is_not_here_is_refused_with_the_flag_the_reason_and_what_to_use() {
+    fn an_unsupported_driver_is_refused_with_flag_reason_and_alternative() {
         for (driver, reason) in [
             ("grpc", "no gRPC server"),
             ("awsirsa", "neither IAM roles"),

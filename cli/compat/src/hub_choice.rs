@@ -1,7 +1,8 @@
 //! Which of several hubs a cluster joins, and when it turns to another (gate MultipleHubs).
 //! Upstream: ocm `pkg/registration/spoke/registration/{hub_accept,hub_timeout}_controller.go` and
-//! `pkg/registration/register/bootstrap_kubeconfig.go`. We differ in one thing: there, a hub on which the cluster waits to be accepted is
-//! not chosen, so that a restart turns away from it, and from a request that somebody may be about to approve.
+//! `pkg/registration/register/bootstrap_kubeconfig.go`. We differ in one thing: there, a hub on which the cluster waits
+//! to be accepted is not chosen, so that a restart turns away from it, and from a request
+//! that somebody may be about to approve.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -103,8 +104,8 @@ fn is_denied(cluster: ManagedCluster) -> bool {
     !cluster.spec.hub_accepts_client && condition::find(&conditions, HUB_ACCEPTED).is_some()
 }
 
-/// Whether the hub of this kubeconfig can be reached. A proxy may answer for one that cannot, and one that does not know the
-/// credential will never let the cluster in.
+/// Whether the hub of this kubeconfig can be reached. A proxy may answer for one that cannot, and one that does not
+/// know the credential will never let the cluster in.
 async fn answers(bootstrap: &KubeconfigSource) -> bool {
     let Ok(loaded) = bootstrap.read().await else {
         return false;
@@ -118,8 +119,9 @@ async fn answers(bootstrap: &KubeconfigSource) -> bool {
     }
 }
 
-/// Ends when the cluster is to turn to another hub: this one has denied it, has not taken its heartbeat for so long, or, before it
-/// has let the cluster in, could not be reached for so long. It may take as long as it likes to let the cluster in.
+/// Ends when the cluster is to turn to another hub: this one has denied it, has not taken its heartbeat for so long,
+/// or, before it has let the cluster in, could not be reached for so long. It may take as long as it likes
+/// to let the cluster in.
 pub async fn lost(bootstrap: KubeconfigSource, mut sessions: watch::Receiver<Option<HubSession>>, patience: Duration) {
     let mut last = Timestamp::now();
     let mut was_let_in = false;
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hub_that_answers_is_reached_however_long_it_takes_to_let_the_cluster_in() {
+    async fn a_hub_that_keeps_answering_is_not_considered_lost() {
         let patience = Duration::from_millis(400);
         // It is asked at least every hundred milliseconds, so these are three times the patience.
         let (bootstrap, mut answers) = answering(12).await;

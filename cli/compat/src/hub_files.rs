@@ -16,8 +16,8 @@ use output::private_file;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// Writes each key of a Secret into a file of the directory, once, and returns what was written. Which hub the cluster is joined to
-/// is told by these files alone, and in a new pod the directory is empty.
+/// Writes each key of a Secret into a file of the directory, once, and returns what was written. Which hub the cluster
+/// is joined to is told by these files alone, and in a new pod the directory is empty.
 ///
 /// # Errors
 /// When the Secret cannot be read. That it is not there, or cannot be written, is none: [`keep`] sees to both.
@@ -34,8 +34,8 @@ pub async fn restore(client: Client, namespace: &str, name: &str, directory: &Pa
     })
 }
 
-/// Writes each key of a Secret into a file of the directory, as often as they change from what was `written` before. Files whose key
-/// has gone stay, as upstream has it: somebody may be reading them.
+/// Writes each key of a Secret into a file of the directory, as often as they change from what was `written` before.
+/// Files whose key has gone stay, as upstream has it: somebody may be reading them.
 pub async fn keep(
     client: Client,
     namespace: &str,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_is_a_file_that_only_its_owner_reads_and_a_gone_key_stays() {
+    fn each_key_is_a_private_file_and_removed_keys_stay() {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let directory = folder.path().join("hub");
         let data = |pairs: &[(&str, &str)]| -> hub_secret::Data {

@@ -1,4 +1,5 @@
-//! Upstream's programs: called by their names, as their images are started, the binary takes their sub-commands and flags.
+//! Upstream's programs: called by their names, as their images are started, the binary takes their sub-commands and
+//! flags.
 //!
 //! Each runs one part of a hub or of an agent alone, beside whichever of the other parts somebody else runs.
 
@@ -88,8 +89,9 @@ const PROGRAMS: [UpstreamProgram; 6] = [
     },
 ];
 
-/// The program that these arguments ask for, and its own arguments: by the name the binary was called by, or by the first of
-/// them, as a word (`drover work agent`) or as a path (`drover /work agent`, which is how upstream's images are started).
+/// The program that these arguments ask for, and its own arguments: by the name the binary was called by, or by the
+/// first of them, as a word (`drover work agent`) or as a path (`drover /work agent`,
+/// which is how upstream's images are started).
 pub fn asked_for(arguments: &[OsString]) -> Option<(UpstreamProgram, &[OsString])> {
     let at = |position: usize| {
         let name = Path::new(arguments.get(position)?).file_name()?;
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_upstreams_is_asked_for_by_name_path_or_first_word() {
+    fn a_program_is_selected_by_name_path_or_first_argument() {
         assert_eq!(found(&["/usr/bin/registration", "agent"]), Some(("registration", 1)));
         assert_eq!(found(&["drover", "work", "agent", "--v=2"]), Some(("work", 2)));
         assert_eq!(found(&["drover", "/placement", "controller"]), Some(("placement", 1)));

@@ -36,8 +36,8 @@ pub enum ReadError {
     Help(String),
 }
 
-/// Where the name of the sub-command is: the first word that is neither a flag nor a flag's value. As cobra has it, a flag
-/// that stands before the sub-command is one of the sub-command's.
+/// Where the name of the sub-command is: the first word that is neither a flag nor a flag's value. As cobra has it, a
+/// flag that stands before the sub-command is one of the sub-command's.
 pub fn word(arguments: &[String]) -> Option<usize> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {

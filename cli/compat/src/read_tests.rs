@@ -18,7 +18,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn every_table_is_one_that_clap_takes_and_every_default_is_a_value_of_its_flag() {
+fn clap_accepts_every_table_and_every_default_fits_its_flag() {
     for subcommand in [REGISTRATION, WORK, PLACEMENT, ADDON, OPERATOR].into_iter().flatten() {
         command("program", subcommand).debug_assert();
         for flag in all_flags(subcommand) {
@@ -58,7 +58,7 @@ fn flags_are_as_upstream_has_them() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_upstreams_words() {
+fn invalid_flags_are_refused_with_upstreams_message() {
     assert_eq!(refused("--foo"), "unknown flag: --foo");
     assert_eq!(refused("--foo=bar"), "unknown flag: --foo");
     assert_eq!(refused("-foo"), "unknown shorthand flag: 'f' in -foo");

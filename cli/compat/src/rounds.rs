@@ -1,5 +1,5 @@
-//! How a program that runs controllers goes: it serves health and metrics, waits until it leads, works, and begins anew when
-//! what it was started with has changed, where upstream's exits and lets the kubelet start it again.
+//! How a program that runs controllers goes: it serves health and metrics, waits until it leads, works, and begins anew
+//! when what it was started with has changed, where upstream's exits and lets the kubelet start it again.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

@@ -30,7 +30,8 @@ async fn listed(hub: &ApiServer, kind: &ApiResource, names: &[String], failed: &
     Ok(found)
 }
 
-/// The objects in a format for programs, or nothing where a table is wanted. `resource` is what stands before each name.
+/// The objects in a format for programs, or nothing where a table is wanted. `resource` is what stands before each
+/// name.
 pub fn encode(
     objects: &[DynamicObject],
     asked: RequestedObjects,

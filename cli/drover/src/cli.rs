@@ -32,7 +32,8 @@ pub enum DroverCommand {
     Unjoin(command::unjoin::Unjoin),
     /// Take the hub off its cluster
     Clean(command::clean::Clean),
-    /// Print a page about the hub: clusters and their sets, works, add-ons, placements, the token that clusters join with
+    /// Print a page about the hub: clusters and their sets, works, add-ons, placements,
+    /// the token that clusters join with
     #[command(subcommand)]
     Get(command::get::Get),
     /// Create something on the hub

@@ -1,5 +1,5 @@
-//! The commands, one file each: what was typed (the `Args` struct), what it means (checked before anything happens), and
-//! what is printed.
+//! The commands, one file each: what was typed (the `Args` struct), what it means (checked before anything happens),
+//! and what is printed.
 
 pub mod accept;
 pub mod addon;
@@ -61,8 +61,9 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
 }
 
 impl DroverCommand {
-    /// What is logged where the user does not say. What a short command has to say it says itself, in one sentence; of `up`
-    /// and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing but their log.
+    /// What is logged where the user does not say. What a short command has to say it says itself, in one sentence; of
+    /// `up` and `join` only what is wrong is worth a line between the steps; `hub` and `agent` have nothing
+    /// but their log.
     fn log_filter(&self) -> &'static str {
         match self {
             Self::Hub(_) | Self::Agent(_) => "info,kube_client=off,kube_runtime=off,rustls_platform_verifier=off",

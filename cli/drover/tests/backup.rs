@@ -80,7 +80,7 @@ async fn names(client: &kube::Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_backed_up_comes_back_whether_the_server_ran_or_not() {
+async fn a_backup_restores_whether_the_server_was_running_or_not() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -36,7 +36,7 @@ fn failure(arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn a_usage_error_exits_with_2_and_a_failure_with_1() {
+fn usage_errors_exit_with_2_and_failures_with_1() {
     for arguments in [
         &["gett"][..],
         &["get", "clusters", "-o", "xml"],
@@ -80,7 +80,7 @@ fn a_usage_error_exits_with_2_and_a_failure_with_1() {
 }
 
 #[test]
-fn a_failure_is_one_sentence_that_names_the_thing_and_the_fix() {
+fn an_error_is_one_sentence_with_object_and_fix() {
     let cases: [(&[&str], &str); 5] = [
         (
             &["get", "clusters"],
@@ -111,7 +111,7 @@ fn a_failure_is_one_sentence_that_names_the_thing_and_the_fix() {
 }
 
 #[test]
-fn a_hub_that_is_not_there_is_told_with_its_address() {
+fn an_unreachable_hub_is_reported_with_its_address() {
     let home = home();
     // A port that was free a moment ago and that nothing listens on.
     let port = std::net::TcpListener::bind("127.0.0.1:0")

@@ -232,7 +232,7 @@ async fn up_brings_works_to_clusters_and_finds_everything_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_third_cluster_joins_with_its_own_api_and_waits_to_be_accepted() {
+async fn a_third_cluster_joins_and_waits_for_acceptance() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let home = home.path();
     let (up, steps) = Up::start(home, &["--clusters", "0"]);
@@ -306,7 +306,7 @@ async fn without_nodes_there_is_nothing_that_runs_pods() {
 }
 
 #[test]
-fn on_a_terminal_every_step_stays_on_a_line_of_its_own() {
+fn on_a_terminal_every_step_keeps_its_own_line() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let binary = env!("CARGO_BIN_EXE_drover");
     // `script` gives it a terminal, and passes on what is typed there. It starts a shell, which must not stay between:

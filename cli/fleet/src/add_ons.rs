@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::examples;
 
-/// Offers the add-ons, puts them on the clusters and waits until each is available, telling so. What is there already is
-/// left as it is.
+/// Offers the add-ons, puts them on the clusters and waits until each is available, telling so.
+/// What is there already is left as it is.
 pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress: &StepProgress) -> Result<()> {
     if add_ons.is_empty() {
         return Ok(());
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_add_on_of_ours_is_offered_with_the_kinds_it_is_configured_by() {
+    fn a_bundled_add_on_declares_its_supported_configurations() {
         let offered = offered("helloworld").expect("it is ours");
         assert_eq!(offered.spec.add_on_meta.display_name, "helloworld");
         assert_eq!(offered.spec.supported_configs[0].resource, "addondeploymentconfigs");

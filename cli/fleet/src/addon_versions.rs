@@ -1,4 +1,5 @@
-//! The add-on kinds in both versions, inside the embedded API server. On a real Kubernetes the same function is a webhook.
+//! The add-on kinds in both versions, inside the embedded API server. On a real Kubernetes the same function is a
+//! webhook.
 
 use kube_api::conversion::Conversion;
 use ocm_api::addon::{GROUP, conversion};

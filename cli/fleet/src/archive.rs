@@ -1,7 +1,8 @@
 //! What `drover backup` writes: a tar.gz of the objects and keys of every API server in a data directory.
 //!
-//! `backup.json` says what it is, `SERVER/objects.jsonl` and `SERVER/pki/FILE` are what is kept, `ports.json` which ports the
-//! servers had, and `SHA256SUMS`, the last file, has the sum of each of the others, as `sha256sum` writes them.
+//! `backup.json` says what it is, `SERVER/objects.jsonl` and `SERVER/pki/FILE` are what is kept, `ports.json` which
+//! ports the servers had, and `SHA256SUMS`, the last file, has the sum of each of the others,
+//! as `sha256sum` writes them.
 
 use std::{collections::BTreeMap, fmt::Write as _, io::Read, path::Path};
 
@@ -81,13 +82,14 @@ impl Archive {
         Ok(tar.into_inner()?.finish()?)
     }
 
-    /// Reads an archive that unpacks to less than `bytes_max`, and looks at every sum. All of it is in memory then, and a small
-    /// file may say that it is a large one.
+    /// Reads an archive that unpacks to less than `bytes_max`, and looks at every sum. All of it is in memory then, and
+    /// a small file may say that it is a large one.
     pub fn unpack(packed: impl Read, bytes_max: u64) -> Result<Self> {
         let mut tar = tar::Archive::new(GzDecoder::new(packed).take(bytes_max));
         let read = read_files(&mut tar);
         let mut rest = tar.into_inner();
-        // What follows the last file is only read for the checksum of gzip at its end: so a cut is found wherever it is.
+        // What follows the last file is only read for the checksum of gzip at its end:
+        // so a cut is found wherever it is.
         let end = read.and_then(|it| {
             std::io::copy(&mut rest, &mut std::io::sink()).context("it ends too early")?;
             Ok(it)
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_that_unpacks_to_a_large_one_is_given_up_in_time() {
+    fn unpacking_stops_when_an_archive_exceeds_its_size_limit() {
         let zeros = vec![0; 4 << 20];
         // One file that is large, and many that are large together.
         let one = tar_of(&[("hub/objects.jsonl", &zeros)]);
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_of_a_newer_version_is_refused_with_its_number() {
+    fn a_newer_archive_format_is_refused_with_its_number() {
         let mut newer = archive();
         newer.about.format = 2;
         let error = unpack(&newer.pack().unwrap()).unwrap_err();

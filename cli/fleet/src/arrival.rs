@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_cluster_is_not_denied_and_one_that_was_put_out_is() {
+    fn only_a_cluster_that_lost_its_acceptance_is_denied() {
         let mut cluster = cluster(&["HubAcceptedManagedCluster"]);
         assert!(is_accepted(&cluster) && !is_denied(&cluster));
         cluster.spec.hub_accepts_client = false;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_process_left_behind_does_not_count_as_available() {
+    fn a_cluster_with_only_an_old_lease_is_not_available() {
         let cluster = cluster(&[
             "HubAcceptedManagedCluster",
             "ManagedClusterJoined",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_accepted_when_the_hub_has_prepared_for_it() {
+    fn a_cluster_is_accepted_when_its_accepted_condition_is_true() {
         assert!(!is_accepted(&cluster(&[])));
         assert!(is_accepted(&cluster(&["HubAcceptedManagedCluster"])));
         assert!(!is_joined(None));

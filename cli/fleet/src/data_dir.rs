@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_private_and_opens_again_after_it_was_let_go() {
+    fn a_data_directory_is_private_and_reopens_after_closing() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("a/b");
         let directory = DataDir::open(&root).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_a_newer_version_is_refused_and_left_alone() {
+    fn a_newer_data_directory_is_refused_and_left_unchanged() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::write(parent.path().join("format"), "2\n").unwrap();
         assert!(refusal(parent.path()).contains("has format 2, written by a newer drover; this one knows format 1"));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_which_nothing_was_begun_is_not_left_behind() {
+    fn an_unused_data_directory_is_removed_again() {
         let parent = tempfile::tempdir().unwrap();
         drop(DataDir::open(&parent.path().join("a/b")).unwrap());
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_directory_is_not_written_to() {
+    fn a_foreign_directory_is_not_written_to() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::write(parent.path().join("thesis.txt"), "").unwrap();
         assert!(refusal(parent.path()).contains("is not a data directory of drover and not empty"));

@@ -23,8 +23,9 @@ use tracing::warn;
 
 use crate::addon_versions::AddOnVersions;
 
-/// How long the certificates in our kubeconfigs are valid. Nothing takes one back, so that a copy which got lost should not open
-/// the API for ever; the files are made anew with each start, and while a process runs when two thirds of that are over.
+/// How long the certificates in our kubeconfigs are valid. Nothing takes one back, so that a copy which got lost should
+/// not open the API for ever; the files are made anew with each start, and while a process runs when two thirds
+/// of that are over.
 const CERTIFICATE_SECONDS: i64 = 365 * 24 * 60 * 60;
 /// How often it is looked whether a kubeconfig has to be made anew.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -143,8 +144,8 @@ impl Embedded {
         self.server.pki().ca_pem()
     }
 
-    /// Keeps the kubeconfig of an administrator in these files: it is written now, and anew well before its certificate ends,
-    /// until the server stops.
+    /// Keeps the kubeconfig of an administrator in these files: it is written now,
+    /// and anew well before its certificate ends, until the server stops.
     ///
     /// # Errors
     /// When it cannot be written now.

@@ -19,7 +19,7 @@ fn ends(text: &str) -> Timestamp {
 }
 
 #[tokio::test]
-async fn the_administrators_certificate_lives_a_year_and_is_replaced_while_the_server_runs() {
+async fn the_admin_certificate_lasts_a_year_and_renews_while_running() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("hub.kubeconfig");
     // What a version before has left, with a certificate of ten years.

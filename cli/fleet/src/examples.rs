@@ -1,11 +1,12 @@
-//! The example add-ons, which the binary also is: their image holds this binary, called by their names as upstream's is.
+//! The example add-ons, which the binary also is: their image holds this binary,
+//! called by their names as upstream's is.
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
 use ocm_addon_sdk::{AddOn, AddOnProgram};
 
-/// The first word of what a node runs for the examples' image; the pod's directory and the container's command follow. People do
-/// not type it.
+/// The first word of what a node runs for the examples' image; the pod's directory
+/// and the container's command follow. People do not type it.
 pub const IN_POD: &str = "--example-in-pod";
 
 /// All of them.
@@ -27,8 +28,8 @@ pub fn managed(all: bool) -> Vec<Arc<dyn AddOn>> {
     if all { add_ons() } else { Vec::new() }
 }
 
-/// The program that these arguments ask for, and its own arguments: by the name of the first of them that is a path or a word
-/// (`drover /helloworld agent ...`, `drover helloworld agent ...`), or by the name the binary was called by.
+/// The program that these arguments ask for, and its own arguments: by the name of the first of them that is a path or
+/// a word (`drover /helloworld agent ...`, `drover helloworld agent ...`), or by the name the binary was called by.
 pub fn asked_for(arguments: &[OsString]) -> Option<(AddOnProgram, &[OsString])> {
     let at = |position: usize| {
         let arguments = arguments.get(position..)?;
@@ -37,8 +38,8 @@ pub fn asked_for(arguments: &[OsString]) -> Option<(AddOnProgram, &[OsString])> 
     at(0).or_else(|| at(1))
 }
 
-/// What became of these arguments if they are those of a pod. Whoever may make pods has chosen them, so that they are an example's
-/// or nothing: never the command line of this binary, and no files but the pod's.
+/// What became of these arguments if they are those of a pod. Whoever may make pods has chosen them, so that they are
+/// an example's or nothing: never the command line of this binary, and no files but the pod's.
 pub fn run_in_pod(arguments: &[OsString]) -> Option<ExitCode> {
     let (_, rest) = arguments.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_is_asked_for_by_its_name_with_or_without_a_path() {
+    fn an_example_is_selected_by_name_with_or_without_path() {
         let hello = |words| Some(("helloworld".to_owned(), words));
         assert_eq!(found(&["drover", "/helloworld", "agent", "--x"]), hello(3));
         assert_eq!(found(&["drover", "helloworld", "controller"]), hello(2));
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_pod_there_is_no_command_line_but_the_examples() {
+    fn only_the_examples_can_run_in_a_pod() {
         let became = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(OsString::from).collect();
             run_in_pod(&words).map(|it| format!("{it:?}"))

@@ -8,9 +8,10 @@
 //! embedded API of the cluster  <--> node: pods as processes
 //! ```
 //!
-//! This is where the product meets the embedded Kubernetes: [`embedded`] starts an API server, [`nodes`] has it run pods, and
-//! [`start`] puts the hub's reconcilers and admission rules on the first and an agent beside each other. [`data_dir`],
-//! [`ports`] and [`archive`] are what is kept of it on a disk, and [`examples`] the add-ons that come with it.
+//! This is where the product meets the embedded Kubernetes: [`embedded`] starts an API server, [`nodes`] has it run
+//! pods, and [`start`] puts the hub's reconcilers and admission rules on the first and an agent beside each other.
+//! [`data_dir`], [`ports`] and [`archive`] are what is kept of it on a disk, and [`examples`] the add-ons
+//! that come with it.
 
 mod add_ons;
 mod addon_versions;

@@ -23,8 +23,8 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
     checked.map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may make pods
-/// is not to have a shell by it: it runs the example add-ons and nothing else of this binary.
+/// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may
+/// make pods is not to have a shell by it: it runs the example add-ons and nothing else of this binary.
 pub fn images(mappings: &[String]) -> Result<ImageMap> {
     let mut images = ImageMap::default();
     let program = std::env::current_exe().context("could not find the program that runs")?;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_of_the_examples_is_this_binary_and_the_user_may_say_otherwise() {
+    fn example_images_run_this_binary_unless_the_user_maps_them() {
         let own = format!("{OWN_IMAGE}:latest");
         let line = |images: &ImageMap, image: &str, args: &[&str]| {
             let args: Vec<_> = args.iter().map(|it| (*it).to_owned()).collect();

@@ -11,8 +11,8 @@ fn client(cluster: &str) -> String {
 /// What the ServiceAccounts of add-ons' agents end with.
 const AGENT: &str = "-agent";
 
-/// Who a user of OCM is counted as. An agent chooses the last part of its name, so that does not count; the ServiceAccounts of a
-/// namespace are its cluster's.
+/// Who a user of OCM is counted as. An agent chooses the last part of its name, so that does not count; the
+/// ServiceAccounts of a namespace are its cluster's.
 pub fn of(user: &User) -> Option<Party> {
     let name = user.username.as_str();
     if let Some((namespace, account)) = service_account_of(name) {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_identities_of_a_cluster_are_one_client_and_each_add_on_asks_for_its_own_certificates() {
+    fn clusters_are_clients_and_their_add_ons_are_separate_identities() {
         let table = [
             (
                 identity::agent_user("c1", "x7k2p"),

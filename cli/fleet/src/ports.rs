@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_that_is_taken_is_told_when_it_was_asked_for() {
+    async fn a_requested_port_in_use_is_an_error() {
         let taken = bind(0).await.unwrap();
         let port = taken.local_addr().unwrap().port();
         let ports = Ports {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_port_of_last_time_is_kept_if_it_is_free_and_given_up_if_it_is_not() {
+    async fn the_previous_port_is_reused_only_if_it_is_free() {
         let taken = bind(0).await.unwrap();
         let port = taken.local_addr().unwrap().port();
         let ports = Ports {

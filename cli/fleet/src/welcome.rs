@@ -1,8 +1,8 @@
-//! Says yes, on the hub's side, to the clusters that `drover up` starts itself: the second half of the double opt-in, which
-//! an administrator does with `drover accept` for all others.
+//! Says yes, on the hub's side, to the clusters that `drover up` starts itself: the second half of the double opt-in,
+//! which an administrator does with `drover accept` for all others.
 //!
-//! Root: ManagedCluster, of this process. Reads: CertificateSigningRequests. Writes: `spec.hubAcceptsClient` once; approvals.
-//! Never: anything about other clusters, or about a cluster that an administrator has denied since.
+//! Root: ManagedCluster, of this process. Reads: CertificateSigningRequests. Writes: `spec.hubAcceptsClient` once;
+//! approvals. Never: anything about other clusters, or about a cluster that an administrator has denied since.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use ocm_reconcile::{
 };
 use registration::hub::of_clusters;
 
-/// The user that the agent of one of our clusters bootstraps as. Only this process can be it: it has the hub's CA sign the
-/// certificate, and keeps it in memory. So a second agent that comes with an ordinary token and the same cluster's name
-/// is not waved through.
+/// The user that the agent of one of our clusters bootstraps as. Only this process can be it: it has the hub's CA sign
+/// the certificate, and keeps it in memory. So a second agent that comes with an ordinary token
+/// and the same cluster's name is not waved through.
 pub fn bootstrap_user(cluster: &str) -> String {
     format!("system:bootstrap:drover-up:{cluster}")
 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_agent_with_the_same_name_is_not_waved_through() {
+    fn a_second_agent_with_the_same_name_is_not_approved() {
         let mut seen = seen(true, &json!([]));
         Arc::make_mut(&mut seen.csrs[0]).spec.username =
             Some("system:serviceaccount:open-cluster-management:agent-registration-bootstrap".into());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_of_others_are_not_looked_at() {
+    fn clusters_of_others_are_ignored() {
         let seen = Seen {
             is_ours: false,
             ..seen(false, &json!([]))

@@ -64,8 +64,8 @@ pub struct HubValues {
     /// Upstream's switches to turn on or off, as with `drover hub`
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = feature_gates::parse, help_heading = "The Deployment")]
     pub feature_gates: Vec<feature_gates::Gate>,
-    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this alone
-    /// turns ManagedClusterAutoApproval on
+    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this
+    /// alone turns ManagedClusterAutoApproval on
     #[arg(
         long,
         visible_alias = "auto-approved-csr-users",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_that_checks_works_without_an_executor_may_write_them_itself() {
+    fn the_nil_executor_gate_grants_the_hub_execute_as() {
         let of = |gate: &str| {
             let values = HubValues {
                 feature_gates: vec![feature_gates::parse(gate).unwrap()],
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_bound_to_cluster_admin_where_a_flag_says_so() {
+    fn a_flag_binds_the_agent_to_cluster_admin() {
         let of = |administrator| {
             let values = AgentValues {
                 administrator,

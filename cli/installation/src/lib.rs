@@ -1,5 +1,5 @@
-//! A hub or an agent as a Deployment of a Kubernetes: the manifests of our charts ([`charts`]), putting them on a cluster,
-//! waiting until they work, and taking them away again.
+//! A hub or an agent as a Deployment of a Kubernetes: the manifests of our charts ([`charts`]), putting them on a
+//! cluster, waiting until they work, and taking them away again.
 
 pub mod charts;
 
@@ -245,8 +245,8 @@ pub async fn apply(cluster: &ApiServer, manifests: &[Value], mode: Mode) -> Resu
     Ok(lines)
 }
 
-/// Takes the manifests away, the last first, and waits for each until it is gone with what belongs to it. What is not there
-/// is passed over.
+/// Takes the manifests away, the last first, and waits for each until it is gone with what belongs to it.
+/// What is not there is passed over.
 ///
 /// # Errors
 /// What the API server says of the first that it refuses, and what is still there after `timeout`.
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_told_as_kubectl_does() {
+    fn an_object_is_printed_as_in_kubectl() {
         let deployment =
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "b"}});
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}});
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_objects_is_told_from_their_states() {
+    fn results_of_objects_are_printed_from_their_states() {
         let manifests =
             ["a", "b", "c"].map(|it| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}}));
         let states = |it: [Option<&str>; 3]| Seen(it.map(|it| it.map(str::to_owned)).into());
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_waits_for_is_its_containers_reason_or_its_condition() {
+    fn a_waiting_pod_is_explained_by_container_reason_or_condition() {
         let pod = |status: Value| -> Option<String> {
             let value = json!({"metadata": {"name": "p"}, "status": status});
             pod_waits(&serde_json::from_value(value).unwrap())

@@ -1,5 +1,5 @@
-//! How a command shows what it has to say: formats, lists, tables, ages, steps under way, errors as one sentence, and files that
-//! only their owner may read. It knows no object of Open Cluster Management.
+//! How a command shows what it has to say: formats, lists, tables, ages, steps under way, errors as one sentence, and
+//! files that only their owner may read. It knows no object of Open Cluster Management.
 
 pub mod age;
 pub mod private_file;

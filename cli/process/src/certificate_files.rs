@@ -55,7 +55,8 @@ impl CertificateFiles {
         rules.with_files(&self.certificate, &self.key)
     }
 
-    /// Takes up a renewed certificate. One that cannot be used, or whose key has not come yet, leaves the old one in place.
+    /// Takes up a renewed certificate. One that cannot be used, or whose key has not come yet,
+    /// leaves the old one in place.
     pub async fn follow(self, rules: Tls, tls: Arc<ArcSwap<ServerConfig>>, stop: CancellationToken) {
         let contents = || [&self.certificate, &self.key].map(|it| std::fs::read(it).unwrap_or_default());
         let (mut used, mut tried) = (contents(), None);

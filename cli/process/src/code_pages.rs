@@ -1,8 +1,8 @@
 //! Giving back the pages of code that only a start needs.
 //!
-//! Linux maps sixteen pages of code around each one that is touched, so after reading flags, files and certificates most of
-//! the binary is resident, and it stays so in a process that from then on renews a lease a minute. What is given back
-//! here is clean and comes back from the page cache, one fault per piece, when it is needed again.
+//! Linux maps sixteen pages of code around each one that is touched, so after reading flags, files and certificates
+//! most of the binary is resident, and it stays so in a process that from then on renews a lease a minute. What is
+//! given back here is clean and comes back from the page cache, one fault per piece, when it is needed again.
 
 use std::{fs, time::Duration};
 
@@ -11,8 +11,8 @@ use tracing::debug;
 /// Long enough for the first leases, claims and works to have passed.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Waits until a process that has just become ready has settled, and gives its code pages back. Where this does not work
-/// nothing is lost but memory.
+/// Waits until a process that has just become ready has settled, and gives its code pages back. Where this does not
+/// work nothing is lost but memory.
 pub async fn give_back_when_settled() {
     tokio::time::sleep(SETTLED).await;
     match fs::read_to_string("/proc/self/maps") {

@@ -1,5 +1,5 @@
-//! Whether a hub or an agent lives and is ready, and what it has done, for whoever runs it: `/healthz`, `/livez`, `/readyz` and
-//! `/metrics`. They are served as upstream's programs serve them.
+//! Whether a hub or an agent lives and is ready, and what it has done, for whoever runs it: `/healthz`, `/livez`,
+//! `/readyz` and `/metrics`. They are served as upstream's programs serve them.
 
 use std::{
     net::SocketAddr,
@@ -22,8 +22,8 @@ use crate::serving::{self, ControllerPages, Tls};
 /// What says where they are served.
 #[derive(Debug, Clone, Default, Args)]
 pub struct HealthFlags {
-    /// Serve /healthz, /livez, /readyz and /metrics here, over TLS with a certificate of its own making; metrics are for whom
-    /// the API server lets see them
+    /// Serve /healthz, /livez, /readyz and /metrics here, over TLS with a certificate of its own making; metrics are
+    /// for whom the API server lets see them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, help_heading = "Health")]
     health_listen: Option<SocketAddr>,
 }

@@ -1,5 +1,6 @@
-//! What every long-running process of ours needs, whichever part of a hub or of an agent runs in it: signals and open files, a
-//! runtime and a log, and a port on which it tells over TLS whether it lives, what it has done, and the pages that it has besides.
+//! What every long-running process of ours needs, whichever part of a hub or of an agent runs in it: signals and open
+//! files, a runtime and a log, and a port on which it tells over TLS whether it lives, what it has done,
+//! and the pages that it has besides.
 
 pub mod certificate_files;
 pub mod code_pages;
@@ -72,8 +73,8 @@ pub fn identity() -> String {
     format!("{}_{unique:032x}", name.unwrap_or_else(|| "drover".to_owned()))
 }
 
-/// What the system says of this process, as Prometheus' clients tell it: name, type, meaning, value. What cannot be read is
-/// left out.
+/// What the system says of this process, as Prometheus' clients tell it: name, type, meaning, value.
+/// What cannot be read is left out.
 pub fn numbers() -> Vec<(&'static str, &'static str, &'static str, String)> {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let (status, stat) = (read("status"), read("stat"));
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_says_how_large_and_how_busy_this_process_is() {
+    fn process_metrics_report_memory_cpu_time_and_open_files() {
         let numbers = numbers();
         let of = |name: &str| -> f64 { numbers.iter().find(|it| it.0 == name).unwrap().3.parse().unwrap() };
         assert!(of("process_resident_memory_bytes") > 1e6);

@@ -1,8 +1,8 @@
-//! What a request brings with it, read when somebody wants it: it is known by then who asks, where that counts, and that there is
-//! anybody who reads it.
-//! Upstream: the generic server of Kubernetes asks who it is before it reads, and reads 3 MiB for at most a minute; the webhooks
-//! are controller-runtime's, which read 7 MiB. Here all that is read at one time has a bound besides, because whoever reaches
-//! the port of a webhook may send to it.
+//! What a request brings with it, read when somebody wants it: it is known by then who asks, where that counts, and
+//! that there is anybody who reads it.
+//! Upstream: the generic server of Kubernetes asks who it is before it reads, and reads 3 MiB for at most a minute; the
+//! webhooks are controller-runtime's, which read 7 MiB. Here all that is read at one time has a bound besides, because
+//! whoever reaches the port of a webhook may send to it.
 
 use std::time::Duration;
 

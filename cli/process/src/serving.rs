@@ -1,6 +1,6 @@
 //! What a program serves over TLS: whether it lives, what it has done, and the pages of whoever it stands in for.
-//! Upstream: library-go `controllercmd`, whose server is the generic one of Kubernetes: health is for everybody, the rest for
-//! whom the API server lets in.
+//! Upstream: library-go `controllercmd`, whose server is the generic one of Kubernetes: health is for everybody, the
+//! rest for whom the API server lets in.
 
 use std::{convert::Infallible, fmt::Write, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -144,8 +144,8 @@ where
     response
 }
 
-/// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. What of it waits for a
-/// kind, or is not there, `/readyz?verbose` says, and it is ready all the same. `None` for any other path.
+/// `/healthz` and its sisters, and the one check that they are made of: a process that answers is healthy. What of it
+/// waits for a kind, or is not there, `/readyz?verbose` says, and it is ready all the same. `None` for any other path.
 pub fn health(path: &str, query: &str) -> Option<PageResponse> {
     let path = path.trim_matches('/');
     let name = ["healthz", "livez", "readyz"].into_iter().find(|it| {
@@ -255,8 +255,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads `--tls-min-version` and `--tls-cipher-suites`. TLS older than 1.2 nobody serves here; the suites of TLS 1.3 are
-    /// all there, as in Go.
+    /// Reads `--tls-min-version` and `--tls-cipher-suites`. TLS older than 1.2 nobody serves here;
+    /// the suites of TLS 1.3 are all there, as in Go.
     pub fn read(min_version: &str, cipher_suites: &str) -> Result<Self> {
         let versions = match min_version {
             "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => vec![&TLS13, &TLS12],
@@ -318,8 +318,8 @@ impl Tls {
             .with_context(|| format!("{certificate} and {key} do not fit"))
     }
 
-    /// The server's side with a certificate that this process has just made, as upstream's does when it is given none. It is
-    /// renewed in time, until `stop`.
+    /// The server's side with a certificate that this process has just made, as upstream's does when it is given none.
+    /// It is renewed in time, until `stop`.
     pub fn self_signed(&self, stop: &CancellationToken) -> Result<Arc<ArcSwap<ServerConfig>>> {
         let host = std::env::var("POD_NAME").ok().filter(|it| !it.is_empty());
         let names: Vec<String> = host.into_iter().collect();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_told_to_everybody_and_in_detail_to_those_who_ask() {
+    fn health_endpoints_answer_everybody_and_give_details_on_request() {
         let body = |path: &str, query: &str| health(path, query).map(|it| it.body);
         assert_eq!(body("/healthz", ""), Some("ok".to_owned()));
         assert_eq!(
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_prober_is_answered_over_plain_http_in_however_many_pieces_it_asks() {
+    async fn a_probe_over_plain_http_may_arrive_in_pieces() {
         struct Echo;
         #[async_trait]
         impl Pages for Echo {

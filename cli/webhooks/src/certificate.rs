@@ -16,7 +16,8 @@ use rustls::{
 };
 use x509_parser::{extensions::GeneralName, prelude::FromDer};
 
-/// The Secret, in the hub's namespace. Its keys are those of `kubernetes.io/tls`, and `ca.crt` with all authorities to trust.
+/// The Secret, in the hub's namespace. Its keys are those of `kubernetes.io/tls`,
+/// and `ca.crt` with all authorities to trust.
 const SECRET: &str = "drover-hub-webhook";
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -24,8 +25,8 @@ const AUTHORITIES: &str = "ca.crt";
 
 /// Upstream renews when four fifths of its life are over.
 const LIFE_USED: f64 = 0.8;
-/// How many authorities are trusted at once: that of the certificate, and the one before, whose certificate another process
-/// may still show.
+/// How many authorities are trusted at once: that of the certificate, and the one before,
+/// whose certificate another process may still show.
 const AUTHORITIES_MAX: usize = 2;
 /// Processes that begin together are in each other's way a few times at most.
 const TRIES: usize = 5;
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_serves_until_four_fifths_of_its_life_are_over_and_only_for_its_names() {
+    fn certificates_are_reissued_after_four_fifths_or_for_other_names() {
         let now = Timestamp::from_second(2_000_000_000).unwrap();
         let secret = renewed(None, &names(), now, LIFE).unwrap();
         let day = SignedDuration::from_hours(24);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authority_before_is_trusted_until_it_ends_and_older_ones_are_not() {
+    fn only_the_previous_authority_stays_trusted_until_it_expires() {
         let now = Timestamp::from_second(2_000_000_000).unwrap();
         let day = SignedDuration::from_hours(24);
         let authorities = |it: &Secret| text(it, AUTHORITIES).unwrap().to_owned();

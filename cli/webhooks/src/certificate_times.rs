@@ -1,4 +1,5 @@
-//! How long the certificate of a hub's webhooks lives, as environment variables in the place of upstream's operator's constants.
+//! How long the certificate of a hub's webhooks lives, as environment variables in the place
+//! of upstream's operator's constants.
 
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_lives_as_long_as_the_shorter_of_its_times_says() {
+    fn the_shorter_configured_time_is_the_certificate_lifetime() {
         let of = |all: &'static [(&str, &str)]| {
             let says = move |name: &str| {
                 let found = all.iter().find(|(key, _)| *key == name);

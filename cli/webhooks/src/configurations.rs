@@ -29,7 +29,8 @@ const CONVERTED: [&str; 2] = [
     "managedclusteraddons.addon.open-cluster-management.io",
 ];
 
-/// One configuration: its kind, its name and its webhook's, the path, and group, version and resources of what is judged.
+/// One configuration: its kind, its name and its webhook's, the path, and group,
+/// version and resources of what is judged.
 type Row = (
     &'static str,
     &'static str,
@@ -167,7 +168,8 @@ fn configuration(row: &Row, reached: &Reached, authorities: &str) -> Value {
     })
 }
 
-/// Everything that [`configure`] leaves on an API server beside the kinds, as manifests without content: to take it away.
+/// Everything that [`configure`] leaves on an API server beside the kinds, as manifests without content:
+/// to take it away.
 pub fn names() -> Vec<Value> {
     let manifest = |row: &Row| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": row.0, "metadata": {"name": row.1}});
     ROWS.iter().map(manifest).collect()
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_asked_by_its_name_and_a_url_with_the_path() {
+    fn webhook_clients_use_a_service_name_or_a_full_url() {
         let service = client_config(&Reached::Service("a".into()), "/p", "x");
         assert_eq!(
             service,

@@ -1,7 +1,7 @@
-//! The rules for who writes clusters, sets, works and add-ons, brought to API servers, and the conversion of the add-on kinds.
-//! The rules themselves are plain functions of `registration` and `work`. The embedded API asks them in process ([`admission`]);
-//! a Kubernetes that is not ours asks the hub by webhooks ([`reviews`]), for which the hub makes its own certificate and tells
-//! the API server where to ask.
+//! The rules for who writes clusters, sets, works and add-ons, brought to API servers, and the conversion of the add-on
+//! kinds. The rules themselves are plain functions of `registration` and `work`. The embedded API asks them in process
+//! ([`admission`]); a Kubernetes that is not ours asks the hub by webhooks ([`reviews`]), for which the hub makes its
+//! own certificate and tells the API server where to ask.
 //! Upstream: three Deployments that registration-operator sets up; names, paths and rules are theirs.
 
 pub mod admission;
@@ -36,8 +36,8 @@ pub fn configurations() -> Vec<serde_json::Value> {
 /// What says where webhooks are answered.
 #[derive(Debug, Clone, Default, Args)]
 pub struct WebhookFlags {
-    /// Answer the API server's webhooks here: the rules for who writes clusters, sets and works, and the conversion of the
-    /// add-on kinds. A `drover up` needs none, its API has them
+    /// Answer the API server's webhooks here: the rules for who writes clusters, sets and works, and the conversion of
+    /// the add-on kinds. A `drover up` needs none, its API has them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, requires = "reached", help_heading = "Webhooks")]
     webhook_listen: Option<SocketAddr>,
     /// The Service in the namespace open-cluster-management-hub by which the API server reaches them
@@ -87,8 +87,8 @@ impl WebhookFlags {
         self.webhook_listen.is_some()
     }
 
-    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told. The hub's namespace and
-    /// kinds are there: [`hub::prepare`] has put them there.
+    /// Answers webhooks until `stop`, if that was asked for. Returns when the API server has been told. The hub's
+    /// namespace and kinds are there: [`hub::prepare`] has put them there.
     ///
     /// # Errors
     /// When the address is taken, or the certificate cannot be kept.
@@ -125,7 +125,8 @@ impl WebhookFlags {
 struct Kept {
     reached: Reached,
     keeper: Keeper,
-    /// How often it is looked whether the certificate was renewed by another process, and whether the API server still knows.
+    /// How often it is looked whether the certificate was renewed by another process,
+    /// and whether the API server still knows.
     look_again: Duration,
 }
 
@@ -234,10 +235,10 @@ mod tests {
         (asked, ended)
     }
 
-    /// As of the hub's other rights, but that its webhooks are not a library's: they are sufficient, because nothing is refused,
-    /// and minimal, because nothing works without one of them.
+    /// As of the hub's other rights, but that its webhooks are not a library's: they are sufficient, because nothing is
+    /// refused, and minimal, because nothing works without one of them.
     #[tokio::test(flavor = "multi_thread")]
-    async fn webhooks_need_their_rights_and_no_others() {
+    async fn webhooks_need_exactly_their_permissions() {
         let (asked, ended) = refused_without(None).await;
         ended.unwrap();
         assert!(asked.heard().refused.is_empty(), "{:?}", asked.heard().refused);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_is_for_the_names_that_the_api_server_asks_by() {
+    fn the_certificate_names_match_what_the_api_server_calls() {
         let names = |it: Reached| it.names().unwrap();
         assert_eq!(
             names(Reached::Service("a".into())),

@@ -164,7 +164,8 @@ impl Pages for Reviews {
                 let ours = [MUTATE_CLUSTER, VALIDATE_CLUSTER, VALIDATE_SET_BINDING, VALIDATE_ADD_ON];
                 ours.contains(&asked.path.as_str())
             }
-            // Upstream serves this one with the gate on only; a configuration that names it wants an answer all the same.
+            // Upstream serves this one with the gate on only; a configuration that names it wants an answer all the
+            // same.
             Rules::Works(_) => [VALIDATE_WORK, VALIDATE_REPLICA_SET].contains(&asked.path.as_str()),
         };
         if !is_ours {

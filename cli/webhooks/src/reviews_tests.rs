@@ -43,7 +43,7 @@ fn reviews(rules: Rules) -> Reviews {
 }
 
 #[tokio::test]
-async fn a_conversion_is_answered_with_the_objects_in_the_version_asked_for() {
+async fn a_conversion_review_returns_objects_in_the_desired_version() {
     let review = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
         "request": {"uid": "1", "desiredAPIVersion": "addon.open-cluster-management.io/v1beta1", "objects": [{
@@ -86,7 +86,7 @@ fn by_agent(object: &Value, old: &Value, subresource: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
+async fn a_forbidden_agent_change_is_refused_with_the_field_name() {
     let clusters = reviews(Rules::Clusters { default_sets: true });
     let works = reviews(Rules::Works(of_works::AdmissionOptions::default()));
     let said = |status: &str| {
@@ -163,7 +163,7 @@ async fn an_agent_is_refused_what_is_not_its_own_and_the_field_is_named() {
 }
 
 #[tokio::test]
-async fn where_an_add_on_runs_is_asked_of_the_hosting_clusters_namespace() {
+async fn hosting_requires_a_right_in_the_hosting_clusters_namespace() {
     // Nobody answers whether jane may, and what is not known is not allowed.
     let reviews = reviews(Rules::Clusters { default_sets: true });
     let add_on =
@@ -230,7 +230,7 @@ async fn a_cluster_is_filled_in_by_a_patch() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_about_is_refused_as_upstream_refuses_it() {
+async fn a_failed_access_review_is_refused_as_upstream_does() {
     // Nobody answers.
     let of_clusters = reviews(Rules::Clusters { default_sets: true });
     let cluster = json!({
@@ -263,7 +263,7 @@ async fn what_cannot_be_asked_about_is_refused_as_upstream_refuses_it() {
 }
 
 #[tokio::test]
-async fn a_work_that_cannot_be_applied_is_refused_in_upstreams_words() {
+async fn an_invalid_work_is_refused_with_upstreams_message() {
     let reviews = reviews(Rules::Works(of_works::AdmissionOptions::default()));
     let work = json!({"metadata": {"namespace": "c", "name": "w"}, "spec": {"workload": {"manifests": []}}});
     let answer = reviews

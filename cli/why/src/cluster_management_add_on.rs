@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_and_the_clusters_that_are_not_well_are_named() {
+    fn the_explanation_names_the_rollout_and_unavailable_clusters() {
         let offered: ClusterManagementAddOn = serde_json::from_value(json!({
             "metadata": {"name": "hello"}, "spec": {},
             "status": {"installProgressions": [{"namespace": "default", "name": "aws", "conditions": [{

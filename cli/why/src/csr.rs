@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_of_nobodys_agent_is_told_apart() {
+    fn a_request_of_no_clusters_agent_is_recognised() {
         let mut csr = CertificateSigningRequest::default();
         csr.metadata.name = Some("csr-1".into());
         assert_eq!(

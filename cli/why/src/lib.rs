@@ -1,6 +1,6 @@
-//! Why an object is not where its owner wants it: plain functions from what was seen to sentences, in the order in which
-//! the things have to happen. Where a reconciler of the hub decides it, its own plan is asked, and its notes are told. Works have
-//! their sentences in `work::why`. No sentence means that it waits for nothing.
+//! Why an object is not where its owner wants it: plain functions from what was seen to sentences, in the order in
+//! which the things have to happen. Where a reconciler of the hub decides it, its own plan is asked, and its notes are
+//! told. Works have their sentences in `work::why`. No sentence means that it waits for nothing.
 
 pub mod cluster_management_add_on;
 pub mod cluster_set;

@@ -116,7 +116,8 @@ fn certificate(name: &str, csrs: &[CertificateSigningRequest]) -> Option<String>
     ))
 }
 
-/// An agent that wants to be a cluster which has joined: the same one after it has lost its certificate, or another one.
+/// An agent that wants to be a cluster which has joined: the same one after it has lost its certificate,
+/// or another one.
 fn newcomer(name: &str, csrs: &[CertificateSigningRequest]) -> Option<String> {
     let is_renewal = |it: &CertificateSigningRequest| {
         let user = it.spec.username.as_deref().unwrap_or_default();
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_agent_with_the_name_of_a_joined_cluster_is_told() {
+    fn a_second_agent_of_a_joined_cluster_is_reported() {
         let available = (
             "ManagedClusterConditionAvailable",
             "True",

@@ -1,7 +1,7 @@
 //! An add-on without an agent: each of its clusters gets a message of the day, the ConfigMap `motd`.
 //!
-//! What it says is the variable `MESSAGE` of the AddOnDeploymentConfig that is meant for the cluster, so that one set of clusters
-//! can be told something else than another, and a new message can be rolled out in steps.
+//! What it says is the variable `MESSAGE` of the AddOnDeploymentConfig that is meant for the cluster, so that one set
+//! of clusters can be told something else than another, and a new message can be rolled out in steps.
 
 use ocm_addon_sdk::{
     AddOn, AddOnContext, AddOnProgram, ConfigKind, Health, UserError, ocm_api::addon::v1alpha1::AddOnDeploymentConfig,

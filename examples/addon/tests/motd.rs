@@ -5,7 +5,7 @@ use ocm_addon_sdk::{AddOn, AddOnContext, ocm_api::addon::v1alpha1::AddOnDeployme
 use serde_json::json;
 
 #[test]
-fn clusters_are_told_what_their_configuration_says() {
+fn clusters_get_the_message_of_their_configuration() {
     let config = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "AddOnDeploymentConfig",
@@ -23,7 +23,7 @@ fn clusters_are_told_what_their_configuration_says() {
 }
 
 #[test]
-fn a_missing_message_is_told_to_the_user() {
+fn a_missing_message_is_a_user_error() {
     let refusal = Motd.manifests(&AddOnContext::new("cluster1", "motd")).unwrap_err();
     assert_eq!(refusal.to_string(), "the configuration sets no variable MESSAGE");
 }

@@ -1,7 +1,9 @@
-//! A controller of your own on a hub: every cluster that the hub has accepted finds the ConfigMap `welcome` in its namespace.
+//! A controller of your own on a hub: every cluster that the hub has accepted finds the ConfigMap `welcome`
+//! in its namespace.
 //!
 //! Root: ManagedCluster. Reads: ManagedClusters, ConfigMaps of the name `welcome`.
-//! Writes: that ConfigMap. Never: deletes it, because it goes with the cluster's namespace; or touches what others put into it.
+//! Writes: that ConfigMap. Never: deletes it, because it goes with the cluster's namespace;
+//! or touches what others put into it.
 
 use std::sync::Arc;
 
@@ -35,7 +37,8 @@ impl Reconciler for Welcome {
     const NAME: &'static str = "welcome";
     type Seen = Seen;
 
-    /// A change of a cluster has that cluster looked at, and so does one of its ConfigMap, whose namespace has its name.
+    /// A change of a cluster has that cluster looked at, and so does one of its ConfigMap,
+    /// whose namespace has its name.
     fn watches(&self, watches: &mut Watches) {
         watches.root(&self.clusters).wakes(&self.config_maps, |old, new| {
             new.or(old).and_then(|it| it.metadata.namespace.clone())
@@ -50,8 +53,8 @@ impl Reconciler for Welcome {
         })
     }
 
-    /// Decides, and does nothing. If a step fails (the namespace may not be there yet), the run is tried again, with a growing
-    /// delay.
+    /// Decides, and does nothing. If a step fails (the namespace may not be there yet), the run is tried again,
+    /// with a growing delay.
     fn plan(seen: &Seen) -> Plan {
         let mut plan = Plan::new();
         let Some(cluster) = seen.cluster.as_deref() else {

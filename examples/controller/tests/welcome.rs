@@ -42,7 +42,7 @@ fn a_cluster_is_welcomed_when_it_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_welcome_that_was_edited_is_put_right() {
+async fn an_edited_welcome_is_restored() {
     let server = Server::open(Options::default()).await.unwrap();
     let hub = Client::new(server.service(User::new("admin", &[MASTERS, AUTHENTICATED])), "default");
     install_crds(&hub, ocm_api::crds::hub()).await.unwrap();

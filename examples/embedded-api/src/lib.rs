@@ -10,8 +10,8 @@ use kube::{
 /// The label of a namespace that says whose it is.
 pub const TEAM: &str = "example.com/team";
 
-/// Writes the names of a team's namespaces into the ConfigMap `team-NAME` in the namespace `default`, by server-side apply, and
-/// returns them.
+/// Writes the names of a team's namespaces into the ConfigMap `team-NAME` in the namespace `default`,
+/// by server-side apply, and returns them.
 pub async fn list_namespaces_of(client: Client, team: &str) -> Result<Vec<String>, Error> {
     let selection = ListParams::default().labels(&format!("{TEAM}={team}"));
     let namespaces = Api::<Namespace>::all(client.clone()).list(&selection).await?;

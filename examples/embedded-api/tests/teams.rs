@@ -1,4 +1,5 @@
-//! A test with a Kubernetes API of its own: it starts in milliseconds, in memory, and needs no cluster, no port and no file.
+//! A test with a Kubernetes API of its own: it starts in milliseconds, in memory, and needs no cluster,
+//! no port and no file.
 
 use example_embedded_api::{TEAM, list_namespaces_of};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -39,7 +40,7 @@ async fn a_report_names_the_namespaces_of_a_team() {
 }
 
 #[tokio::test]
-async fn who_has_no_right_to_it_is_refused() {
+async fn a_user_without_permission_is_refused() {
     let server = Server::open(Options::default()).await.unwrap();
     let guest = client_of(&server, "guest", &[AUTHENTICATED]);
     let error = list_namespaces_of(guest, "red").await.unwrap_err();

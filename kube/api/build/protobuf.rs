@@ -1,4 +1,5 @@
-//! Makes the table of protobuf messages: field numbers and types, read from the sources of the published crate `k8s-pb`.
+//! Makes the table of protobuf messages: field numbers and types, read from the sources
+//! of the published crate `k8s-pb`.
 //!
 //! The crate is in the dependency graph for no platform, so cargo keeps its sources at hand and never compiles its
 //! thousands of structs: the decoder needs numbers only.

@@ -1,8 +1,8 @@
 //! The objects of a server as a text, to keep somewhere else and to start from again.
 //!
 //! The first line is `{"objects":N,"revision":R}`, then there is a line for each object:
-//! `{"resource":"deployments.apps","object":{...}}`. A running server answers `GET /backup` with it, to whom RBAC allows that
-//! path, which is administrators; without a server it is read from the file.
+//! `{"resource":"deployments.apps","object":{...}}`. A running server answers `GET /backup` with it, to whom RBAC
+//! allows that path, which is administrators; without a server it is read from the file.
 
 use crate::{
     persist::OBJECTS_FILE,
@@ -18,8 +18,9 @@ use std::{path::Path, sync::Arc};
 const PIECE_BYTES: usize = 128 * 1024;
 /// How many objects of a restored file share a sync.
 const GROUP_OBJECTS: usize = 1000;
-/// How far a restored server's revisions begin after those of the backup. Clients have seen revisions after it, of states
-/// that are gone now; with the gap theirs are too old, and they list again, where they would wait for changes otherwise.
+/// How far a restored server's revisions begin after those of the backup. Clients have seen revisions after it, of
+/// states that are gone now; with the gap theirs are too old, and they list again,
+/// where they would wait for changes otherwise.
 pub const REVISION_GAP: u64 = 1_000_000_000;
 
 /// The last revision of a backup that can be restored.

@@ -132,8 +132,8 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Value, String> {
 
 /// The value, and whether the text may give a key twice.
 fn read_yaml(bytes: &[u8]) -> Result<(Value, bool), String> {
-    // Every JSON text is a YAML text of the same meaning, clients mostly send JSON, and that is read five times as fast. What
-    // only looks like it, such as a map in flow style, is YAML's to read.
+    // Every JSON text is a YAML text of the same meaning, clients mostly send JSON, and that is read five times as
+    // fast. What only looks like it, such as a map in flow style, is YAML's to read.
     if bytes.trim_ascii_start().starts_with(b"{")
         && let Ok(read) = duplicates::parse(bytes)
     {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_means_the_same_as_yaml_and_flow_style_is_still_read() {
+    fn json_parses_as_yaml_does_and_flow_style_works() {
         let texts = [
             r#"{"a": 1, "b": [true, null, -2, 1.5, 1e3, "x: y # z", "\u00e9\n"], "c": {"d": {}}, "e": 18446744073709551615}"#,
             r#" {"twice": 1, "twice": 2}"#,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_are_told_with_their_line_however_they_are_written() {
+    fn repeated_keys_are_reported_with_their_line_in_any_style() {
         let table = [
             (
                 "{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_repeated_keys_the_first_are_told() {
+    fn of_many_repeated_keys_only_the_first_are_reported() {
         let found = duplicate_lines("a: 1\n".repeat(1000).as_bytes());
         assert_eq!(found.len(), REPEATED_MAX);
         assert_eq!(found[0], (2, "a".to_owned()));

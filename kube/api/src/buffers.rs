@@ -1,8 +1,8 @@
 //! How many watches clients have, and how many bytes wait for them to be read.
 //!
-//! Who does not read makes its watch wait with the piece that was made for it. So pieces are counted by client until the next
-//! one is asked for, and a watch whose piece finds no room ends: its client comes back with the revision that it has seen, as
-//! after any end of a watch, and has missed nothing.
+//! Who does not read makes its watch wait with the piece that was made for it. So pieces are counted by client until
+//! the next one is asked for, and a watch whose piece finds no room ends: its client comes back with the revision that
+//! it has seen, as after any end of a watch, and has missed nothing.
 
 use crate::{limits::Limits, party::Party};
 use parking_lot::Mutex;
@@ -79,8 +79,8 @@ impl Buffers {
 }
 
 impl Account {
-    /// Says what waits now, instead of what waited before; whether there is room for it. One watch of each client always goes
-    /// on, however large its piece is.
+    /// Says what waits now, instead of what waited before; whether there is room for it. One watch of each client
+    /// always goes on, however large its piece is.
     pub fn hold(&mut self, bytes: usize) -> bool {
         let limits = &self.buffers.limits;
         let mut state = self.buffers.state.lock();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_bounded_by_client_and_in_total_and_gives_way_when_it_is_read() {
+    fn unread_watch_bytes_are_limited_per_client_and_in_total() {
         const MIB: usize = 1 << 20;
         let buffers = Buffers::new(Limits {
             watches: 2,

@@ -134,7 +134,8 @@ fn tell_unknown(call: &mut Call<'_>, unknown: &[String], options: &WriteOptions)
     Ok(())
 }
 
-/// Decodes the body of `serviceaccounts/token` or `pods/eviction`, which is of another kind than the object that it is asked of.
+/// Decodes the body of `serviceaccounts/token` or `pods/eviction`, which is of another kind than the object
+/// that it is asked of.
 ///
 /// # Errors
 /// 400 for another kind, for a field of a wrong type, and for unknown fields when validation is strict.
@@ -248,8 +249,8 @@ fn default_in(resource: &Resource, version: &str, value: &mut Value) {
     }
 }
 
-/// What is wrong with an object of a built-in kind. One that was stored before zeros counted as absent, or before a default
-/// came, is read again when it matters: what only it still says is no change of a field that may not change.
+/// What is wrong with an object of a built-in kind. One that was stored before zeros counted as absent, or before a
+/// default came, is read again when it matters: what only it still says is no change of a field that may not change.
 fn builtin_errors((group, version, kind): (&str, &str, &str), value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let judge = |old| kinds::validate(group, kind, value, old);
     let errors = judge(old);

@@ -85,8 +85,8 @@ pub struct ServerContext {
 }
 
 impl ServerContext {
-    /// Shows a write at once where there is no disk to wait for. Whoever decides several writes before waiting for them says so
-    /// of each: the last one may never be waited for, when the client goes away.
+    /// Shows a write at once where there is no disk to wait for. Whoever decides several writes before waiting for them
+    /// says so of each: the last one may never be waited for, when the client goes away.
     pub fn decided(&self, revision: u64) {
         self.durability.decided(&self.store, revision);
     }
@@ -115,8 +115,8 @@ impl ServerContext {
         trouble
     }
 
-    /// Waits until readers see what was decided until now. Who is refused because of a write that is still on its way to the
-    /// disk would read the state before it, and be refused again.
+    /// Waits until readers see what was decided until now. Who is refused because of a write that is still on its way
+    /// to the disk would read the state before it, and be refused again.
     pub async fn shown(&self) {
         // What is lost was not shown, and never will be.
         let _ = self.durability.wait(&self.store, self.store.decided()).await;

@@ -1,7 +1,7 @@
 //! The same object in another version of its resource.
 //!
-//! Most of it is made here and now. What a webhook makes is asked for first (`prepare`), for many objects at once, and kept
-//! in each state; who cannot wait then finds it there (`ready`).
+//! Most of it is made here and now. What a webhook makes is asked for first (`prepare`), for many objects at once, and
+//! kept in each state; who cannot wait then finds it there (`ready`).
 
 use crate::{
     content,
@@ -68,8 +68,8 @@ pub fn ready(resource: &Resource, version: &str, object: &Object) -> Option<Byte
     }
 }
 
-/// An object that is older than its definition, without what this knows no more and with the defaults that it gives since:
-/// those of the version that is stored now, as a real API server prunes and fills in when it reads.
+/// An object that is older than its definition, without what this knows no more and with the defaults that it gives
+/// since: those of the version that is stored now, as a real API server prunes and fills in when it reads.
 fn reread(resource: &Resource, version: &str, object: &Object) -> Bytes {
     let storage = resource.storage_version();
     let mut value = object.value();
@@ -223,8 +223,8 @@ pub async fn between(resource: &Resource, version: &str, value: &mut Value) -> R
     Ok(())
 }
 
-/// Turns a value that a client sent in `version` into the storage version. What that version defaults is filled in here,
-/// where a real API server does so each time it reads.
+/// Turns a value that a client sent in `version` into the storage version. What that version defaults is filled in
+/// here, where a real API server does so each time it reads.
 ///
 /// # Errors
 /// 500 when a webhook has to be asked and fails.
@@ -288,7 +288,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_event_reads_the_same_after_a_trip_through_the_core_group() {
+    fn an_event_is_unchanged_after_conversion_to_core_and_back() {
         let event =
             json!({"note": "n", "regarding": {"kind": "Pod"}, "reportingController": "c", "deprecatedCount": 2});
         let mut value = event.clone();

@@ -36,11 +36,11 @@ pub fn hold(value: &mut Value) {
     }
 }
 
-/// Establishes a definition, or says which of its names is taken. Upstream does this a moment later in a controller; here
-/// a definition serves as soon as its creation is answered.
+/// Establishes a definition, or says which of its names is taken. Upstream does this a moment later in a controller;
+/// here a definition serves as soon as its creation is answered.
 ///
-/// Of the names that it asks for it gets those that are free, and keeps what it had of the others; one that serves goes on
-/// serving.
+/// Of the names that it asks for it gets those that are free, and keeps what it had of the others;
+/// one that serves goes on serving.
 pub fn accept(call: &Call<'_>, value: &mut Value) {
     let now = object_meta::seconds(call.now);
     let registry = call.server.registry.load();
@@ -192,8 +192,8 @@ fn set_condition(status: &mut Value, kind: &str, (state, reason, message): (&str
     status["conditions"] = conditions.into();
 }
 
-/// The names that a definition has from now on, and the last conflict of those that it asks for: what is said later goes over
-/// what was said before, as upstream.
+/// The names that a definition has from now on, and the last conflict of those that it asks for: what is said later
+/// goes over what was said before, as upstream.
 fn settle_names(registry: &Registry, value: &Value) -> (Value, Option<(&'static str, String)>) {
     let wanted = &value["spec"]["names"];
     let before = &value["status"]["acceptedNames"];

@@ -22,7 +22,8 @@ pub struct Credentials {
 
 /// Who asks, and in whose name.
 pub struct Identified {
-    /// Whose credentials they are. What is asked is counted in this name: whom somebody impersonates, they choose freely.
+    /// Whose credentials they are. What is asked is counted in this name: whom somebody impersonates,
+    /// they choose freely.
     pub real: User,
     /// Who is served: another than the real one when that one impersonates.
     pub user: User,

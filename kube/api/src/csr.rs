@@ -203,7 +203,8 @@ pub fn prepare_create(object: &mut Value, user: &User) -> Result<(), Status> {
     Ok(())
 }
 
-/// A request is as large as a key and a name make it; what is larger is kept by nobody. `bytes_max` is what is to be signed.
+/// A request is as large as a key and a name make it; what is larger is kept by nobody.
+/// `bytes_max` is what is to be signed.
 ///
 /// # Errors
 /// 422 for a request that is larger, 413 for an object around it that is.
@@ -488,8 +489,8 @@ pub fn check_signer_permission(
     Err(Status::forbidden(RESOURCE, GROUP, name(object), text))
 }
 
-/// Whether an update through `/status` changes the certificate or a condition, and so needs the right to sign. The times of
-/// conditions count: by them old requests are cleared away.
+/// Whether an update through `/status` changes the certificate or a condition, and so needs the right to sign. The
+/// times of conditions count: by them old requests are cleared away.
 pub fn needs_sign_permission(old: &Value, new: &Value) -> bool {
     old["status"]["certificate"] != new["status"]["certificate"] || conditions(old) != conditions(new)
 }

@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-/// The Kubernetes version that the server speaks. Build metadata only: a pre-release part would fail Helm's constraints.
+/// The Kubernetes version that the server speaks. Build metadata only: a pre-release part would fail Helm's
+/// constraints.
 pub const GIT_VERSION: &str = concat!("v1.36.0+drover.", env!("CARGO_PKG_VERSION"));
 
 /// `/version`.

@@ -378,8 +378,8 @@ fn no_resource(server: &ServerContext, group: &str) -> Result<Response<Body>, St
     }
 }
 
-/// What a method is told that a path does not take: of built-in resources `status`; paths of custom resources are found before
-/// their methods are, and what writes an object asks which.
+/// What a method is told that a path does not take: of built-in resources `status`; paths of custom resources are found
+/// before their methods are, and what writes an object asks which.
 fn wrong_method(
     server: &ServerContext,
     method: &Method,
@@ -448,7 +448,8 @@ where
         .get(header::USER_AGENT)
         .and_then(|it| it.to_str().ok())
         .unwrap_or_default();
-    // Before it takes a seat: whoever holds a body back keeps nobody from one. And once all is there that it is answered with.
+    // Before it takes a seat: whoever holds a body back keeps nobody from one. And once all is there
+    // that it is answered with.
     let began = Instant::now();
     let is_urgent = &*resource.id == LEASES;
     let (bytes, _room) = match verb {
@@ -524,7 +525,8 @@ where
     }))
 }
 
-/// How long what authorization said counts: a right that is taken away ends within a second, however slowly somebody sends.
+/// How long what authorization said counts: a right that is taken away ends within a second,
+/// however slowly somebody sends.
 const SINCE_ALLOWED: Duration = Duration::from_millis(250);
 
 /// How long a request may take that names no shorter time. Watches and logs go on for as long as they like.
@@ -600,7 +602,8 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
         return Err(Status::method_not_allowed());
     }
     let served = resource.version(&path.version);
-    // A subresource is part of its object: it takes no other verbs, and a right to one is no right to make or delete objects.
+    // A subresource is part of its object: it takes no other verbs, and a right to one is no right to make
+    // or delete objects.
     let takes = match path.subresource.as_str() {
         "status" | "scale" => matches!(verb, "get" | "patch" | "update"),
         other => resource.subresource(other).is_none_or(|it| it.verbs.contains(&verb)),

@@ -1,5 +1,5 @@
-//! Evictions: a pod is deleted if the disruption budget over it, as its status says, allows one less.
-//! Upstream: pkg/registry/core/pod/storage/eviction.go. Nobody here works budgets' statuses out; whoever does writes them.
+//! Evictions: a pod is deleted if the disruption budget over it, as its status says, allows one less. Upstream:
+//! pkg/registry/core/pod/storage/eviction.go. Nobody here works budgets' statuses out; whoever does writes them.
 
 use crate::{
     call::Call,
@@ -226,7 +226,8 @@ async fn note(call: &Call<'_>, name: &str, budget: Value) -> Result<(), Status> 
     Box::pin(update::update(&mut own, budget, &options)).await.map(|_| ())
 }
 
-/// Says in the pod why it goes, and deletes it. Admission has been asked about the eviction, and is not about the deletion.
+/// Says in the pod why it goes, and deletes it. Admission has been asked about the eviction,
+/// and is not about the deletion.
 async fn remove(call: &mut Call<'_>, options: &mut DeleteOptions) -> Result<(), Status> {
     if !options.dry_run {
         loop {

@@ -1,10 +1,10 @@
 //! Who is served next when more is asked than can be done at once.
 //!
-//! Reads and writes have so many seats each, as kube-apiserver has them. Who finds none waits with the others of the same
-//! client, and a seat that becomes free goes to the client whose turn it is: one that asks for a thousand things at once
-//! waits for itself. No client has all seats, so that one whose requests take long (a webhook that does not answer) leaves
-//! some to others. Some more seats are kept for what must not wait for anybody: administrators, and the renewal of Leases.
-//! Who has too many waiting is told to come back later.
+//! Reads and writes have so many seats each, as kube-apiserver has them. Who finds none waits with the others of the
+//! same client, and a seat that becomes free goes to the client whose turn it is: one that asks for a thousand things
+//! at once waits for itself. No client has all seats, so that one whose requests take long (a webhook that does not
+//! answer) leaves some to others. Some more seats are kept for what must not wait for anybody: administrators, and the
+//! renewal of Leases. Who has too many waiting is told to come back later.
 
 use crate::limits::Limits;
 use parking_lot::Mutex;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_free_seat_goes_to_whose_turn_it_is_and_not_to_who_asks_most() {
+    async fn free_seats_go_to_the_next_client_not_the_busiest() {
         let fair = fair(2, 100);
         // A quarter of two seats is none, so both could be one client's.
         let first = fair.seat("noisy", SeatKind::Read).await.unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_too_many_waiting_is_sent_away_and_others_are_not() {
+    async fn a_client_with_too_many_waiting_requests_is_rejected_alone() {
         let fair = fair(1, 2);
         let held = fair.seat("noisy", SeatKind::Read).await.unwrap();
         let queue = [ask(&fair, "noisy"), ask(&fair, "noisy")];
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_must_not_wait_has_seats_when_all_others_are_taken() {
+    async fn urgent_requests_have_seats_when_all_others_are_taken() {
         let fair = Fair::new(Limits {
             reads: 1,
             kept: 1,

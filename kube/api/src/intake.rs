@@ -1,7 +1,7 @@
 //! Takes in the bodies of requests before they take a seat: whoever holds one back keeps nobody else from being served.
 //!
-//! What has come of bodies is memory, so it is bounded by client and in total until their requests are answered; and a body
-//! that stops coming is given up.
+//! What has come of bodies is memory, so it is bounded by client and in total until their requests are answered; and a
+//! body that stops coming is given up.
 
 use crate::{limits::Limits, party::Party};
 use bytes::{Bytes, BytesMut};
@@ -145,8 +145,8 @@ impl Intake {
     /// Reads a whole body. What it takes is given back with the room.
     ///
     /// # Errors
-    /// 413 when it is too large, 400 when the client stops in the middle, 429 when there is no room for it, 504 when it comes too
-    /// slowly.
+    /// 413 when it is too large, 400 when the client stops in the middle, 429 when there is no room for it,
+    /// 504 when it comes too slowly.
     pub async fn read<B>(self: &Arc<Self>, body: B, counted: Counted<'_>) -> Result<(Bytes, Option<Room>), Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_client_has_so_much_room_and_what_is_kept_is_for_what_is_urgent() {
+    async fn body_bytes_are_limited_per_client_with_an_urgent_reserve() {
         let intake = intake();
         let (a, b) = (Party::new("a", "a1"), Party::new("b", "b"));
         let other = Party::new("a", "a2");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_drips_is_given_up_long_before_one_that_flows() {
+    async fn a_slow_body_times_out_earlier_than_a_steady_one() {
         let intake = Intake::new(Limits::default());
         let began = Instant::now();
         let seconds = |received: usize| (intake.deadline(began, received) - began).as_secs();

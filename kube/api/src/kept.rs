@@ -1,5 +1,5 @@
-//! What clients keep on this server that they need no right of their own to keep much of: certificate requests, which are
-//! counted by who asks for them, and Events, by the namespace that they are in.
+//! What clients keep on this server that they need no right of their own to keep much of: certificate requests, which
+//! are counted by who asks for them, and Events, by the namespace that they are in.
 
 use crate::{
     csr,

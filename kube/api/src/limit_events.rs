@@ -1,5 +1,5 @@
-//! Says in an Event that somebody has reached a bound, where an administrator sees it: in `default`, as of everything that is in
-//! no namespace. One Event for each identity and bound, at most once a minute.
+//! Says in an Event that somebody has reached a bound, where an administrator sees it: in `default`, as of everything
+//! that is in no namespace. One Event for each identity and bound, at most once a minute.
 
 use crate::{local::Local, object_meta, reports::Report};
 use kube_store::status::Status;

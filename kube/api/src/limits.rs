@@ -3,8 +3,8 @@
 use crate::rates::Rate;
 use std::time::Duration;
 
-/// The bounds of one server. Who is part of the process has none of them; administrators (`system:masters`) have the seats,
-/// and none of what is counted by client.
+/// The bounds of one server. Who is part of the process has none of them; administrators (`system:masters`) have the
+/// seats, and none of what is counted by client.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Reads under way at once, as kube-apiserver's `--max-requests-inflight`.
@@ -13,8 +13,8 @@ pub struct Limits {
     pub writes: usize,
     /// Further reads, and as many writes, of administrators and on Leases, when the seats of all are taken.
     pub kept: usize,
-    /// Requests of one client that wait for a seat. More than one connection may have open, so that only who opens many is sent
-    /// away.
+    /// Requests of one client that wait for a seat. More than one connection may have open,
+    /// so that only who opens many is sent away.
     pub waiting: usize,
     /// How long one waits at most: a quarter of a request's time, as there.
     pub wait: Duration,
@@ -30,13 +30,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of all bodies. A quarter of them is kept for administrators and Leases.
     pub body_bytes_total: usize,
-    /// Certificate requests of one identity that nobody has decided. An agent asks for one at a time for itself and for each of
-    /// its add-ons.
+    /// Certificate requests of one identity that nobody has decided. An agent asks for one at a time for itself
+    /// and for each of its add-ons.
     pub open_requests: usize,
     /// All that are kept of one identity: a request that was decided stays for an hour.
     pub requests: usize,
-    /// Certificate requests of an identity that many clients share until they have one of their own, such as a bootstrap token:
-    /// a whole fleet may wait to be let in.
+    /// Certificate requests of an identity that many clients share until they have one of their own, such as a
+    /// bootstrap token: a whole fleet may wait to be let in.
     pub shared_requests: usize,
     /// Bytes of all that are kept of one identity.
     pub requests_bytes: usize,
@@ -49,8 +49,8 @@ pub struct Limits {
     pub status_writes: Rate,
     /// Bytes of the objects that come of them.
     pub status_bytes: Rate,
-    /// How many times as fast those write of whom is not known that they are one client: the controllers of a fleet write for all
-    /// of it.
+    /// How many times as fast those write of whom is not known that they are one client:
+    /// the controllers of a fleet write for all of it.
     pub shared_times: usize,
     /// Watches of one identity.
     pub watches: usize,

@@ -25,8 +25,8 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// Also the idle time of an HTTP/1.1 connection: a little more than the 90 s after which Go and kube clients close
 /// theirs, so that the client closes first and never sends into a closing connection.
 const HEADER_DEADLINE: Duration = Duration::from_secs(95);
-/// After the stop signal, requests still running get this long: as long as Kubernetes gives any request, so that a write
-/// that waits for a slow webhook is answered. Mostly nothing runs, and stopping takes no time.
+/// After the stop signal, requests still running get this long: as long as Kubernetes gives any request, so that a
+/// write that waits for a slow webhook is answered. Mostly nothing runs, and stopping takes no time.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(60);
 /// Notices clients that vanished without closing.
 const PING_INTERVAL: Duration = Duration::from_secs(30);

@@ -1,4 +1,5 @@
-//! Pages beside the API: paths that another part of the process answers, behind this server's TLS and for those whom it knows.
+//! Pages beside the API: paths that another part of the process answers, behind this server's TLS and
+//! for those whom it knows.
 
 use crate::{
     identity::Attributes,
@@ -20,7 +21,8 @@ pub struct PageRequest<'a> {
     pub may: &'a (dyn Fn(&Attributes) -> bool + Send + Sync),
 }
 
-/// Answers all paths below one. Who has something to show hands it over with [`Server::set_page`](crate::Server::set_page).
+/// Answers all paths below one. Who has something to show hands it over with
+/// [`Server::set_page`](crate::Server::set_page).
 #[async_trait::async_trait]
 pub trait ServedPage: Send + Sync + 'static {
     /// A code and a JSON body. Only those are let in whom authentication knows; what they may see is the page's matter.

@@ -39,8 +39,8 @@ const NODE: &str = "system:node:";
 pub struct Parties(pub Option<PartyRule>);
 
 impl Parties {
-    /// Who a user is counted as: what the rule says, else all ServiceAccounts of a namespace as one client, and every other user
-    /// as one of its own. Of no such user is known that it is not what a whole fleet joins with.
+    /// Who a user is counted as: what the rule says, else all ServiceAccounts of a namespace as one client, and every
+    /// other user as one of its own. Of no such user is known that it is not what a whole fleet joins with.
     pub fn of(&self, user: &User) -> Party {
         if let Some(party) = self.0.as_ref().and_then(|it| it(user)) {
             return party;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_accounts_of_a_namespace_are_one_client_and_what_the_rule_knows_is_what_it_says() {
+    fn service_accounts_share_their_namespaces_client_unless_a_rule_decides() {
         let rule: PartyRule = Arc::new(|user| {
             let rest = user.username.strip_prefix("fleet:")?;
             Some(Party::new(rest.split(':').next()?, rest))

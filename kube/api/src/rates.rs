@@ -58,8 +58,8 @@ impl Rates {
         }
     }
 
-    /// Takes one write out of what a client has in a namespace (empty for objects that are in none). What it weighs is known when
-    /// it is decided, and [charged](Self::charge) then.
+    /// Takes one write out of what a client has in a namespace (empty for objects that are in none). What it weighs is
+    /// known when it is decided, and [charged](Self::charge) then.
     ///
     /// # Errors
     /// In how many seconds there is enough again.

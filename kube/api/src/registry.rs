@@ -81,8 +81,8 @@ pub struct Crd {
     pub since: u64,
     /// Whether the definition has all the names that it asks for.
     pub has_its_names: bool,
-    /// What stands for all of the definition that decides how objects are served. Two states of a definition with the same serve
-    /// the same.
+    /// What stands for all of the definition that decides how objects are served.
+    /// Two states of a definition with the same serve the same.
     pub shape: u64,
 }
 
@@ -122,8 +122,8 @@ impl Resource {
         }
     }
 
-    /// When an object of this revision has to be read anew: the revision of the definition, which is newer. It may be in another
-    /// version, without defaults that came later, and with fields that are known no more.
+    /// When an object of this revision has to be read anew: the revision of the definition, which is newer. It may be
+    /// in another version, without defaults that came later, and with fields that are known no more.
     pub fn reread_since(&self, revision: u64) -> Option<u64> {
         let crd = self.crd.as_ref()?;
         (revision < crd.since).then_some(crd.since)
@@ -144,8 +144,8 @@ impl Resource {
         self.versions.iter().find(|it| it.storage).map_or("v1", |it| &it.name)
     }
 
-    /// The version in which the server itself speaks of its objects: the one they are stored in, or, if that is not served,
-    /// another. `None` when none is.
+    /// The version in which the server itself speaks of its objects: the one they are stored in, or, if that is not
+    /// served, another. `None` when none is.
     pub fn spoken_version(&self) -> Option<&str> {
         let served = || self.versions.iter().filter(|it| it.served);
         let found = served().find(|it| it.storage).or_else(|| served().next());

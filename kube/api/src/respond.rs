@@ -256,8 +256,8 @@ pub struct Pieces {
     pub pieces: Box<dyn Iterator<Item = Bytes> + Send>,
 }
 
-/// A response whose body is made, and compressed, while it is sent: a large one costs no more memory than a piece of it, and
-/// others have their turn between two pieces.
+/// A response whose body is made, and compressed, while it is sent: a large one costs no more memory than a piece of
+/// it, and others have their turn between two pieces.
 pub fn pieces(form: &Form, body: Pieces, gzip: bool) -> Response<Body> {
     let Pieces { bytes: about, pieces } = body;
     if about <= GZIP_BYTES_MIN {
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_said_once_and_cut_when_they_are_many() {
+    fn warnings_are_sent_once_and_truncated_when_many() {
         let told = |warnings: &[String]| {
             let mut response = Response::new(Body::empty());
             warn(&mut response, warnings);

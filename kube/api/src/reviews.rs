@@ -1,4 +1,5 @@
-//! Questions asked by creating an object that is never stored: who is this token, what may this user do, a token please.
+//! Questions asked by creating an object that is never stored: who is this token, what may this user do,
+//! a token please.
 
 use crate::{
     authn::Authenticator,

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_told_as_a_query_tells_it() {
+    fn a_selector_is_written_as_in_a_query() {
         let text = |it: Value| selector_text(Some(&it));
         let structured = json!({"matchLabels": {"b": "c"}, "matchExpressions": [
             {"key": "d", "operator": "In", "values": ["z", "y"]}, {"key": "a", "operator": "DoesNotExist"},

@@ -297,8 +297,8 @@ impl Server {
         self.inner.pages.write().push((prefix.to_owned(), page));
     }
 
-    /// Has everybody who watches asked again whether they may: what decides that beside the roles and bindings of this server
-    /// has changed.
+    /// Has everybody who watches asked again whether they may: what decides that beside the roles and bindings
+    /// of this server has changed.
     pub fn rights_changed(&self) {
         self.inner.standing.ask_everybody();
     }

@@ -1,8 +1,9 @@
 //! Lists that a client is walking page by page, as they were when it took the first page.
 //!
-//! The log of changes is short, and clients take minutes for a large list. What a snapshot costs is a pointer per object,
-//! and the old state of those that change meanwhile; how many are kept, for how long and how large is bounded. A walk that
-//! outlives its snapshot goes on from the log while that reaches back, and is told to start again after that.
+//! The log of changes is short, and clients take minutes for a large list. What a snapshot costs is a pointer per
+//! object, and the old state of those that change meanwhile; how many are kept, for how long and how large is bounded.
+//! A walk that outlives its snapshot goes on from the log while that reaches back,
+//! and is told to start again after that.
 
 use kube_store::Object;
 use parking_lot::Mutex;

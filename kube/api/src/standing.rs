@@ -1,10 +1,10 @@
 //! Whether those who watch still may.
 //!
-//! A request is authenticated and authorized once, and a watch is one request that goes on for an hour. So who watches is
-//! remembered with what it showed, and asked for both again when something was taken away that may be what it stands on: a
-//! binding, a rule of a role, a ServiceAccount, the object that its token is bound to. What gives rights asks nobody, and
-//! what is taken from others asks only them. Changes are gathered while a look is under way and a moment after it, so that
-//! many changes with many watches cost a few looks a second, however many they are.
+//! A request is authenticated and authorized once, and a watch is one request that goes on for an hour. So who watches
+//! is remembered with what it showed, and asked for both again when something was taken away that may be what it stands
+//! on: a binding, a rule of a role, a ServiceAccount, the object that its token is bound to. What gives rights asks
+//! nobody, and what is taken from others asks only them. Changes are gathered while a look is under way and a moment
+//! after it, so that many changes with many watches cost a few looks a second, however many they are.
 
 use crate::{
     authn::{Authenticator, BoundObject},
@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 
 /// A look takes at most this part of the time of one thread.
 const PART_OF_TIME: u32 = 20;
-/// Between two looks, at least and at most. Whoever lost a right waits so long for the end of its watch, at the longest.
+/// Between two looks, at least and at most. Whoever lost a right waits so long for the end of its watch,
+/// at the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Watches that are asked about before others have their turn.
@@ -86,8 +87,8 @@ pub struct OpenWatches {
     asked: AtomicU64,
 }
 
-/// The resource of an object that credentials stand on, if such a change can be the end of them. An account begins to end when
-/// it is marked, and a Secret may hold another token.
+/// The resource of an object that credentials stand on, if such a change can be the end of them. An account begins to
+/// end when it is marked, and a Secret may hold another token.
 fn ground_resource(resource: &str, change: Change) -> Option<&'static str> {
     let resources: &[&'static str] = match change {
         Change::Added => &[],
@@ -232,8 +233,8 @@ pub async fn run(standing: Arc<OpenWatches>, stop: CancellationToken) {
     }
 }
 
-/// An answer that goes on for as long as whoever asked may have it, and no longer than the credential is good for. It ends as
-/// one whose time is over: who comes again is told why not.
+/// An answer that goes on for as long as whoever asked may have it, and no longer than the credential is good for. It
+/// ends as one whose time is over: who comes again is told why not.
 pub fn while_it_stands(
     standing: &Arc<OpenWatches>,
     stop: &CancellationToken,
@@ -244,7 +245,8 @@ pub fn while_it_stands(
 ) -> Body {
     let terms = credentials.terms(&standing.authenticator);
     let until = terms.until.map(instant);
-    // What nobody can take away needs no look: an administrator's certificate, and who is part of the process and may all.
+    // What nobody can take away needs no look: an administrator's certificate, and who is part of the process
+    // and may all.
     let is_lasting = user.is_in(MASTERS) && !credentials.impersonates() && terms.grounds.is_empty();
     let held = (!is_lasting).then(|| {
         standing.add(Entry {

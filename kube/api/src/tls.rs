@@ -70,8 +70,8 @@ impl ClientCertVerifier for AnyClientCertificate {
 }
 
 /// The server side of TLS with the keys of `pki`: 1.2 and 1.3, HTTP/2 before HTTP/1.1, and tickets so that agents
-/// resume their sessions. `others` are subjects of further authorities whose certificates clients may show: many clients keep
-/// one to themselves whose authority the server does not name.
+/// resume their sessions. `others` are subjects of further authorities whose certificates clients may show: many
+/// clients keep one to themselves whose authority the server does not name.
 ///
 /// # Errors
 /// When the serving key does not fit its certificate.
@@ -95,12 +95,12 @@ pub fn server_config(pki: &Pki, others: &[DistinguishedName]) -> Result<Arc<Serv
     Ok(Arc::new(config))
 }
 
-/// How often it is looked whether the serving certificate has to be renewed. Rather this than one long wait: a machine that
-/// slept, or whose clock was set, has another time than the wait has counted.
+/// How often it is looked whether the serving certificate has to be renewed. Rather this than one long wait: a machine
+/// that slept, or whose clock was set, has another time than the wait has counted.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Renews the serving certificate of `pki` in time, and has new connections shown it; those that are open go on as they are.
-/// `config` makes a configuration of the certificate that is there. Ends with `stop`.
+/// Renews the serving certificate of `pki` in time, and has new connections shown it; those that are open go on as they
+/// are. `config` makes a configuration of the certificate that is there. Ends with `stop`.
 pub async fn keep(
     pki: Arc<Pki>,
     shown: Arc<ArcSwap<ServerConfig>>,

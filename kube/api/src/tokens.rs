@@ -131,8 +131,8 @@ pub struct Bound<'a> {
     pub account_uid: &'a str,
     pub audiences: &'a [String],
     pub seconds: i64,
-    /// `pod`, `secret` or `node`, with the object's name and uid: the token ends with the first. After a pod comes its node, with
-    /// an empty uid if there is no such object.
+    /// `pod`, `secret` or `node`, with the object's name and uid: the token ends with the first. After a pod comes its
+    /// node, with an empty uid if there is no such object.
     pub objects: &'a [(&'static str, String, String)],
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signed_token_reads_back_and_a_changed_one_does_not() {
+    fn a_signed_token_verifies_and_a_changed_one_does_not() {
         let key = TokenKey::generate().unwrap();
         let token = key.sign(&json!({"sub": "a"}));
         assert_eq!(key.verify(&token), Some(json!({"sub": "a"})));

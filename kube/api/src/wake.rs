@@ -1,7 +1,8 @@
-//! Who is told when something was published: the watches that an event can concern, and in-process subscribers of everything.
+//! Who is told when something was published: the watches that an event can concern,
+//! and in-process subscribers of everything.
 //!
-//! A watch that asks for one namespace, one name or one value of a label is found by it, so that a write costs the watches
-//! that it concerns and not all there are: an agent's own watches are a handful of thousands.
+//! A watch that asks for one namespace, one name or one value of a label is found by it, so that a write costs the
+//! watches that it concerns and not all there are: an agent's own watches are a handful of thousands.
 
 use kube_store::{
     selector::{LabelSelector, Operator},
@@ -20,8 +21,8 @@ use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-/// Events, and bytes of them, that wait for one watch. One that is further behind reads the store's log instead, so that a slow reader keeps
-/// nothing alive.
+/// Events, and bytes of them, that wait for one watch. One that is further behind reads the store's log instead, so
+/// that a slow reader keeps nothing alive.
 const WAITING_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
@@ -202,7 +203,8 @@ pub struct WatchRegistration {
 pub struct Taken {
     /// Events of the scope, in order. Some may be older than where the watch began.
     pub events: VecDeque<Arc<Event>>,
-    /// Everything up to this revision that concerns the scope is in `events` or was taken earlier, unless `lost_from` is set.
+    /// Everything up to this revision that concerns the scope is in `events` or was taken earlier,
+    /// unless `lost_from` is set.
     pub told: u64,
     /// The first event for which there was no room; it and what follows is only in the store's log.
     pub lost_from: Option<u64>,
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_told_what_it_can_be_found_by_and_nothing_else() {
+    fn a_watch_receives_exactly_the_events_in_its_scope() {
         let wake = Arc::new(Wake::default());
         let resource: Arc<str> = "things".into();
         let watch = |scope| wake.watch(&resource, scope);
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_too_slow_learns_where_it_lost_the_thread_and_one_that_ends_leaves_nothing_behind() {
+    fn slow_watches_learn_their_gap_and_ended_ones_are_removed() {
         let wake = Arc::new(Wake::default());
         let slow = wake.watch(&"things".into(), WatchScope::Namespace("n".into()));
         for revision in 1..=WAITING_MAX as u64 + 9 {

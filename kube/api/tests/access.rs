@@ -232,7 +232,7 @@ async fn namespace(world: &World, name: &str) {
 
 // 2, 4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_read_the_version_and_nothing_else() {
+async fn anonymous_users_read_only_the_version() {
     let world = World::start(None).await;
     let nobody = As::default();
     assert_eq!(world.get(&nobody, "/version").await.0, 200);
@@ -247,7 +247,7 @@ async fn strangers_read_the_version_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_read_every_page_may_not_take_a_copy_of_every_object() {
+async fn reading_every_url_does_not_allow_taking_a_backup() {
     let world = World::start(None).await;
     let pages = json!([{"nonResourceURLs": ["*"], "verbs": ["get"]}]);
     world.grant("", "monitoring", pages, user("monitor")).await;
@@ -261,7 +261,7 @@ async fn who_may_read_every_page_may_not_take_a_copy_of_every_object() {
 
 // 172, 183, 184, 185
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_joins_with_a_bootstrap_token_and_then_has_a_name_of_its_own() {
+async fn a_cluster_with_a_bootstrap_token_obtains_its_own_identity() {
     let world = World::start(None).await;
     let encode = |it: &str| STANDARD.encode(it);
     let data = json!({"token-id": encode("abcdef"), "token-secret": encode("0123456789abcdef"),
@@ -341,7 +341,7 @@ async fn a_cluster_joins_with_a_bootstrap_token_and_then_has_a_name_of_its_own()
 
 // 176, 177
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_reaches_its_own_namespace_and_not_that_of_a_namesake() {
+async fn an_agent_reaches_its_namespace_but_not_a_similar_one() {
     let world = World::start(None).await;
     for name in ["cluster1", "cluster10"] {
         namespace(&world, name).await;
@@ -429,7 +429,7 @@ async fn a_service_accounts_tokens_end_with_it() {
 
 // 174
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acting_as_another_user_takes_the_right_to() {
+async fn impersonating_a_user_requires_permission() {
     let world = World::start(None).await;
     let as_carol = |it: As| it.with("impersonate-user", "carol").with("impersonate-group", "devs");
     let (_, review) = world.post(&as_carol(world.admin()), WHO, json!({})).await;
@@ -499,7 +499,7 @@ async fn nobody_grants_more_than_they_hold() {
 
 // 179
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rights_in_one_namespace_reach_no_other_by_its_path() {
+async fn permissions_in_one_namespace_do_not_apply_in_another() {
     let world = World::start(None).await;
     for name in ["a", "b"] {
         namespace(&world, name).await;
@@ -603,7 +603,7 @@ async fn an_aggregated_role_that_was_deleted_is_not_made_again() {
 
 // 181, 198
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restart_credentials_hold_and_deleted_bootstrap_roles_are_back() {
+async fn after_restart_credentials_work_and_bootstrap_roles_are_restored() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::start(Some(dir.path())).await;
     namespace(&world, "n").await;
@@ -650,7 +650,7 @@ async fn only_the_owner_reads_what_the_server_keeps() {
 
 /// 175.
 #[tokio::test]
-async fn a_trusted_proxy_says_who_asks_and_is_published_as_long_as_it_is_trusted() {
+async fn a_trusted_proxy_names_the_user_and_is_published() {
     let now = jiff::Timestamp::now();
     let proxies = Pki::open(None, &[], now).unwrap();
     let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();

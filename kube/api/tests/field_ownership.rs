@@ -1,4 +1,5 @@
-//! `managedFields` of built-in kinds, with the schemas that the server uses: the samples are those of a real API server.
+//! `managedFields` of built-in kinds, with the schemas that the server uses: the samples are those
+//! of a real API server.
 
 use jiff::Timestamp;
 use kube_api::builtin_schemas;
@@ -105,7 +106,7 @@ fn an_applied_deployment_owns_its_leaves_with_defaulted_port_keys() {
 }
 
 #[test]
-fn an_unknown_field_of_a_built_in_kind_is_not_applied() {
+fn applying_an_unknown_field_of_a_built_in_kind_fails() {
     let schema = schema("", "ConfigMap");
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fv"}, "foo": 1});
     let error = managed::apply(None, &config, &ctx("m", "v1", &schema), false).expect_err("foo is unknown");
@@ -114,7 +115,7 @@ fn an_unknown_field_of_a_built_in_kind_is_not_applied() {
 }
 
 #[test]
-fn a_strategic_merge_patch_finds_its_keys_in_the_built_in_schemas() {
+fn strategic_merge_patches_use_merge_keys_of_built_in_schemas() {
     let patch = json!({
         "metadata": {"finalizers": ["a/b"]},
         "spec": {"template": {"spec": {

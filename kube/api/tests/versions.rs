@@ -143,7 +143,7 @@ fn widget(version: &str, name: &str, spec: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_created_in_one_version_is_read_in_the_other() {
+async fn an_object_created_in_one_version_is_readable_in_another() {
     let world = World::new().await;
     let made = world
         .ok(Method::POST, V2, widget("v2", "a", json!({"host": "h", "odd": 1})))

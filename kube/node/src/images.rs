@@ -23,9 +23,9 @@ pub enum Then {
     AllButEntrypoint,
     /// The container's command whole. Whoever may make pods chooses what the words are given.
     Whole,
-    /// The pod's directory, and then the container's command whole; its first word has to name one of these programs, with or
-    /// without a path. For images that nobody has mapped: a container runs nothing else, not in its probes and hooks either,
-    /// and its variables do not change what the program is.
+    /// The pod's directory, and then the container's command whole; its first word has to name one of these programs,
+    /// with or without a path. For images that nobody has mapped: a container runs nothing else, not in its probes and
+    /// hooks either, and its variables do not change what the program is.
     OneOf(BTreeSet<String>),
 }
 
@@ -145,8 +145,8 @@ impl ImageMap {
         self.commands.insert(image.into(), command);
     }
 
-    /// Reads `IMAGE=COMMAND` and maps it. The command's words are separated by blanks, quotes keep blanks together. A `*` as
-    /// last word stands for the container's own command; without it the words replace the image's entrypoint.
+    /// Reads `IMAGE=COMMAND` and maps it. The command's words are separated by blanks, quotes keep blanks together. A
+    /// `*` as last word stands for the container's own command; without it the words replace the image's entrypoint.
     ///
     /// # Errors
     /// When the text has another form.
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_replace_the_entrypoint_or_come_before_the_whole_command() {
+    fn a_mapping_replaces_the_entrypoint_or_precedes_the_command() {
         let map = map(&["a=/bin/x 'two words'", "b=drover *", "c=*"]);
         assert_eq!(
             line(&map, "a", &["/entry", "agent"], &["-v"]).as_deref(),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_here_for_some_programs_runs_nothing_else() {
+    fn an_image_for_some_programs_runs_no_other_program() {
         let line = |command: &[&str], args: &[&str]| {
             let owned = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
             let line = some_programs().line(&owned(command), &owned(args), Path::new("/pod"));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_here_for_some_programs_runs_no_command_of_a_probe() {
+    fn an_image_for_some_programs_runs_no_probe_command() {
         let container = |text: &str| serde_json::from_str::<Container>(text).unwrap();
         let exec = r#"{"exec": {"command": ["/bin/sh"]}}"#;
         let fields = ["livenessProbe", "readinessProbe", "startupProbe"]

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_get_a_time_and_long_or_open_ones_a_mark() {
+    fn log_lines_have_a_timestamp_and_partial_lines_a_mark() {
         let mut pending = BytesMut::from(&b"one\ntwo"[..]);
         let text = lines(&mut pending, "stdout", false, at(0));
         assert_eq!(text, b"1970-01-01T00:00:00.000000000Z stdout F one\n");
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_is_read_as_it_is_asked_for() {
+    async fn a_log_is_read_according_to_its_options() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("0.log");
         let file = LogFile::create(path.clone()).unwrap();
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_follower_sees_what_is_written_until_the_end_and_over_a_rotation() {
+    async fn a_log_follower_reads_until_the_end_across_a_rotation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("0.log");
         let file = Arc::new(LogFile::create(path.clone()).unwrap());

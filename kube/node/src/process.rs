@@ -1,9 +1,10 @@
 //! Processes that never outlive the node.
 //!
-//! Three things see to it. The kernel kills a process when the thread that spawned it ends (`PR_SET_PDEATHSIG`), so that
-//! one thread per node spawns and lives as long as the node. What a process has spawned itself is in its process group,
-//! and a warden (a small shell that waits for the end of a pipe from us) kills the groups when we are gone in whatever
-//! way. And a file tells the next start what was running, should the whole machine have been too busy for both.
+//! Three things see to it. The kernel kills a process when the thread that spawned it ends (`PR_SET_PDEATHSIG`), so
+//! that one thread per node spawns and lives as long as the node. What a process has spawned itself is in its process
+//! group, and a warden (a small shell that waits for the end of a pipe from us) kills the groups when we are gone in
+//! whatever way. And a file tells the next start what was running, should the whole machine have been too busy for
+//! both.
 
 use parking_lot::Mutex;
 use std::{
@@ -110,7 +111,8 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// Kills what an earlier node has left running, and starts the thread. `record` is the file that remembers processes.
+    /// Kills what an earlier node has left running, and starts the thread. `record` is the file
+    /// that remembers processes.
     ///
     /// # Errors
     /// When there can be no more threads.
@@ -289,7 +291,8 @@ fn warden() -> io::Result<std::process::Child> {
         .spawn()
 }
 
-/// The start of a process in clock ticks since boot: field 22 of its stat, counted after the name, which may hold blanks.
+/// The start of a process in clock ticks since boot: field 22 of its stat, counted after the name,
+/// which may hold blanks.
 fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signal_is_told_as_a_container_runtime_does() {
+    async fn a_signal_is_reported_as_by_a_container_runtime() {
         let dir = tempfile::tempdir().unwrap();
         let spawner = Spawner::start(dir.path().join("running")).unwrap();
         let mut process = spawner.spawn(launch("echo ready; exec sleep 1000")).await.unwrap();

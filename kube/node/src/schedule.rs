@@ -95,8 +95,8 @@ pub fn takes_room(pod: &Pod, node: &str) -> bool {
 }
 
 impl Scheduler {
-    /// Queues all that wait; of those that found no place, the oldest and only as many as there are places, because there may
-    /// be thousands of them each time that one becomes free.
+    /// Queues all that wait; of those that found no place, the oldest and only as many as there are places, because
+    /// there may be thousands of them each time that one becomes free.
     fn look_again(&self, given: &mut HashSet<PodKey>) {
         let mut room = self.nodes.get("", &self.name).map_or(0, |it| self.room(&it, given));
         let mut waiting = self.pods.list();
@@ -284,8 +284,8 @@ fn wants(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
     holds(&requirement.operator, values, value)
 }
 
-/// Whether a requirement of a selector, of pods or of nodes, holds of a label's value. The API server lets selectors of pods have no
-/// numbers.
+/// Whether a requirement of a selector, of pods or of nodes, holds of a label's value.
+/// The API server lets selectors of pods have no numbers.
 pub fn holds(operator: &str, values: &[String], value: Option<&str>) -> bool {
     let is_in = value.is_some_and(|value| values.iter().any(|it| it == value));
     let number = |it: &str| it.parse::<i64>().ok();

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_after_the_last_time_is_due_at_the_last_time() {
+    fn times_beyond_the_maximum_become_the_maximum() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let table = [
             ("2026-01-01T00:00:00Z", 60, at("2026-01-01T00:01:00Z")),

@@ -56,8 +56,8 @@ struct Inner<K> {
     /// What is done to an object before it is kept.
     shape: Option<Shape<K>>,
     store: RwLock<BTreeMap<Name, Arc<K>>>,
-    /// How far the watch has come. Whoever changes the store holds it until everybody was told, so that what is told comes in
-    /// the order in which it happened.
+    /// How far the watch has come. Whoever changes the store holds it until everybody was told, so that what is told
+    /// comes in the order in which it happened.
     reached: Mutex<u64>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
@@ -226,7 +226,8 @@ where
                 Some(Ok(Event::Init)) => arriving = Some(HashMap::new()),
                 Some(Ok(Event::InitApply(object))) => {
                     if let Some(arriving) = &mut arriving {
-                        // Shaped at once: what objects have in common would otherwise be there many times until the last one.
+                        // Shaped at once: what objects have in common would otherwise be there many times until the
+                        // last one.
                         let name = name_of(&object);
                         let object = self.shaped(&name, object);
                         arriving.insert(name, object);
@@ -274,9 +275,9 @@ where
         }
     }
 
-    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at once,
-    /// and nobody hears of it twice: neither when the watch brings it, too, nor when the watch has been there already. Then
-    /// an object that is gone again stays gone, and another one of its name stays.
+    /// Puts an object in, as the watch would. A writer may put back what the server answered, to see its own write at
+    /// once, and nobody hears of it twice: neither when the watch brings it, too, nor when the watch has been there
+    /// already. Then an object that is gone again stays gone, and another one of its name stays.
     pub fn put(&self, object: K) {
         let reached = self.inner.reached.lock();
         let is_past = version(&object).is_some_and(|it| it <= *reached);
@@ -413,8 +414,8 @@ where
         let _ = self.inner.synced.subscribe().wait_for(|it| *it).await;
     }
 
-    /// Ends when the first list has arrived, or when the API server has said that we may not look; says whether it arrived. For
-    /// what one can do without: a watch that becomes allowed later arrives later.
+    /// Ends when the first list has arrived, or when the API server has said that we may not look; says whether it
+    /// arrived. For what one can do without: a watch that becomes allowed later arrives later.
     pub async fn arrived_or_forbidden(&self) -> bool {
         let forbidden = |it: &Self| it.failure().filter(|it| it.code == Some(403));
         tokio::select! {
@@ -473,8 +474,8 @@ where
         }
     }
 
-    /// Adds to `queue` the keys that `keys` names for each change (old and new object; a new one has no old, a deleted one no
-    /// new). May come late: what is already there is announced as new.
+    /// Adds to `queue` the keys that `keys` names for each change (old and new object; a new one has no old, a deleted
+    /// one no new). May come late: what is already there is announced as new.
     pub fn subscribe<F, I>(&self, queue: &Queue, keys: F)
     where
         F: Fn(Option<&K>, Option<&K>) -> I + Send + Sync + 'static,
@@ -547,8 +548,8 @@ struct Retry {
     waited: Option<Instant>,
 }
 
-/// How long a watch must have gone on to count as well. Every attempt begins with an event that says so, also one that is
-/// refused a moment later: were that enough, a watch that is forbidden would be tried without a pause, for ever.
+/// How long a watch must have gone on to count as well. Every attempt begins with an event that says so, also one that
+/// is refused a moment later: were that enough, a watch that is forbidden would be tried without a pause, for ever.
 const STEADY: Duration = Duration::from_secs(1);
 
 impl Iterator for Retry {
@@ -585,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_refused_at_once_waits_longer_each_time() {
+    fn a_watch_refused_at_once_waits_longer_each_time() {
         let mut retry = Retry {
             next: RETRY_MIN,
             max: RETRY_MAX,
@@ -602,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_does_not_bring_back_what_the_watch_has_seen_go() {
+    fn a_late_response_does_not_restore_a_deleted_object() {
         let cache = Cache::empty();
         let arrived = |list: &[(&str, &str)]| {
             let objects = list.iter().map(|(name, version)| config_map("ns", name, version));
@@ -625,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_who_puts_back_what_it_wrote_wakes_nobody_twice() {
+    fn an_own_write_and_its_watch_event_notify_once() {
         let cache = Cache::<ConfigMap>::empty();
         let told = Arc::new(RwLock::new(Vec::new()));
         let seen = told.clone();
@@ -649,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_does_not_bring_back_an_object_that_was_made_anew() {
+    fn a_late_response_does_not_replace_a_recreated_object() {
         let cache = Cache::empty();
         let mut anew = config_map("ns", "a", "9");
         anew.metadata.uid = Some("another".to_owned());
@@ -659,7 +660,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_late_subscriber_hears_of_what_is_already_there() {
+    async fn a_late_subscriber_receives_existing_objects() {
         let cache = Cache::holding([config_map("a", "x", "1"), config_map("b", "y", "2")]);
         let queue = Queue::new();
         cache.subscribe_by_name(&queue);

@@ -68,8 +68,8 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_nanos(signed))
 }
 
-/// A number of seconds as an age: `5s`, `3m20s`, `45m`, `3h10m`, `26h`, `3d4h`, `100d`, `2y35d`, `9y`. A clock that is a
-/// second ahead of another is no news, one that is further off is `<invalid>`.
+/// A number of seconds as an age: `5s`, `3m20s`, `45m`, `3h10m`, `26h`, `3d4h`, `100d`, `2y35d`, `9y`. A clock that is
+/// a second ahead of another is no news, one that is further off is `<invalid>`.
 /// Upstream: apimachinery `pkg/util/duration`, `HumanDuration`.
 pub fn human(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);

@@ -1,5 +1,5 @@
-//! A work queue of keys: each key waits at most once, runs at most once at a time, may be due later, and comes back after a
-//! growing delay when it failed.
+//! A work queue of keys: each key waits at most once, runs at most once at a time, may be due later, and comes back
+//! after a growing delay when it failed.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
@@ -14,8 +14,8 @@ use tokio::{
     time::Instant,
 };
 
-/// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave things as they are for a quarter
-/// of an hour after a server has come back; half a minute costs an unreachable server next to nothing.
+/// client-go's first delay, which doubles with each failure. Its longest, 1000 s, would leave things as they are for a
+/// quarter of an hour after a server has come back; half a minute costs an unreachable server next to nothing.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
@@ -103,8 +103,8 @@ impl Queue {
         Self::default()
     }
 
-    /// An empty queue whose reconciler has not begun, because something that it reads is not there yet. It counts as one that has
-    /// something to do.
+    /// An empty queue whose reconciler has not begun, because something that it reads is not there yet.
+    /// It counts as one that has something to do.
     pub fn awaiting() -> Self {
         let queue = Self::new();
         queue.inner.is_awaiting.send_replace(true);
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_key_waits_at_most_once_and_runs_again_when_asked_during_its_run() {
+    async fn a_queued_key_is_unique_and_reruns_if_added_meanwhile() {
         let queue = Queue::new();
         queue.add("a");
         queue.add("a");

@@ -1,9 +1,10 @@
 //! Whether the certificate that a server shows is to be trusted: one rule for every connection that we make.
 //!
-//! Upstream: Go's `crypto/x509`, `Certificate.Verify`. A bundle lists authorities, and it may list a server's own certificate,
-//! which then is trusted when it is shown, byte by byte the same, whoever signed it and whether or not it calls itself an
-//! authority. Its name, its time and its usage count as those of any other. rustls knows authorities only, and takes any
-//! certificate of a bundle for one: here, as in Go, what is no authority vouches for nobody but itself.
+//! Upstream: Go's `crypto/x509`, `Certificate.Verify`. A bundle lists authorities, and it may list a server's own
+//! certificate, which then is trusted when it is shown, byte by byte the same, whoever signed it and whether or not it
+//! calls itself an authority. Its name, its time and its usage count as those of any other. rustls knows authorities
+//! only, and takes any certificate of a bundle for one: here, as in Go, what is no authority vouches
+//! for nobody but itself.
 
 use std::{
     path::{Path, PathBuf},
@@ -41,8 +42,8 @@ pub fn verifier(
     })
 }
 
-/// The same for a bundle in a file of PEM that others replace, as a pod's `ca.crt`. `bundle` is what it holds now; what cannot be
-/// read later changes nothing.
+/// The same for a bundle in a file of PEM that others replace, as a pod's `ca.crt`. `bundle` is what it holds now; what
+/// cannot be read later changes nothing.
 pub fn verifier_of_file(
     path: &Path,
     bundle: impl IntoIterator<Item = CertificateDer<'static>>,

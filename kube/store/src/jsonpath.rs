@@ -1,7 +1,7 @@
 //! The dialect of JSONPath that printer columns and `kubectl` use.
 //!
-//! `.a.b`, `['k']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, unions `['a','b']`, filters `[?(@.type=="Ready")].status`, and
-//! `\.` for a dot inside a name. Braces around the whole and a leading `$` are allowed. Facts from Kubernetes
+//! `.a.b`, `['k']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, unions `['a','b']`, filters `[?(@.type=="Ready")].status`,
+//! and `\.` for a dot inside a name. Braces around the whole and a leading `$` are allowed. Facts from Kubernetes
 //! `client-go/util/jsonpath`; missing keys select nothing.
 
 #[cfg(test)]

@@ -40,15 +40,17 @@ impl Clone for Views {
     }
 }
 
-/// How deep an object may nest: as deep as JSON is read here, so that what was accepted in another form can be read again.
+/// How deep an object may nest: as deep as JSON is read here, so that what was accepted
+/// in another form can be read again.
 pub const DEPTH_MAX: usize = 127;
 
-/// How deep what is stored may nest. It leaves room for what grows around it until somebody reads it with a parser as strict as
-/// ours: managed fields nest deeper than what they tell of, a list and a watch put an object into more levels, and a ManifestWork
-/// carries one inside.
+/// How deep what is stored may nest. It leaves room for what grows around it until somebody reads it with a parser as
+/// strict as ours: managed fields nest deeper than what they tell of, a list and a watch put an object into more
+/// levels, and a ManifestWork carries one inside.
 pub const STORED_DEPTH_MAX: usize = 100;
 
-/// How much deeper managed fields nest than what they tell of: in their list, an entry and its `fieldsV1`, and a level to spare.
+/// How much deeper managed fields nest than what they tell of: in their list, an entry and its `fieldsV1`,
+/// and a level to spare.
 const MANAGED_FIELDS_DEPTH: usize = 8;
 
 /// Whether an object nests deeper than [`STORED_DEPTH_MAX`]. What the server itself keeps in it does not count.
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_taken_can_be_read_with_its_managed_fields_in_a_list() {
+    fn an_accepted_object_is_readable_with_managed_fields_in_lists() {
         let nested = |levels: usize| (0..levels).fold(json!("leaf"), |inner, _| json!({"k": inner}));
         let object = |spec: Value| json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": spec});
         let deepest = STORED_DEPTH_MAX - 1;
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_start_otherwise_are_written_anew() {
+    fn bytes_that_start_differently_are_rewritten() {
         let resource: Arc<str> = "configmaps".into();
         let long = "K".repeat(70_000);
         for text in [

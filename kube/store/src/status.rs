@@ -195,7 +195,8 @@ impl Status {
             ..Self::new(409, "AlreadyExists", message)
         }
     }
-    /// 409 `Conflict`: `Operation cannot be fulfilled on <resource> "<name>": <text>`. `kind` is what `details.kind` says.
+    /// 409 `Conflict`: `Operation cannot be fulfilled on <resource> "<name>": <text>`.
+    /// `kind` is what `details.kind` says.
     pub fn conflict(kind: &str, group: &str, name: &str, text: impl AsRef<str>) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {}",

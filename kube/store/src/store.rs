@@ -13,8 +13,8 @@ use std::{
     sync::Arc,
 };
 
-/// Events kept per resource for watches that resume; past either bound the oldest go. A watch that falls further behind is
-/// told so and lists again, so these bounds trade the memory of a busy server against lists of slow watchers.
+/// Events kept per resource for watches that resume; past either bound the oldest go. A watch that falls further behind
+/// is told so and lists again, so these bounds trade the memory of a busy server against lists of slow watchers.
 const LOG_EVENTS_MAX: usize = 4096;
 /// Bytes of objects kept per resource in the log.
 const LOG_BYTES_MAX: usize = 2 << 20;
@@ -79,7 +79,8 @@ pub enum Refused {
     NoRoom,
 }
 
-/// How much longer than before a state may be that is taken while the journal is short of room: a revision has a digit more.
+/// How much longer than before a state may be that is taken while the journal is short of room:
+/// a revision has a digit more.
 const SAME_SIZE_BYTES: usize = 64;
 /// The same of what is being deleted: that it is, and how far those are who finish it.
 const LAST_WORDS_BYTES: usize = 4 << 10;
@@ -168,8 +169,8 @@ impl Store {
         }
     }
 
-    /// Whether the journal is short of room from now on: then only deletions are taken, what belongs to an object that is being
-    /// deleted, and what is not larger than what it replaces.
+    /// Whether the journal is short of room from now on: then only deletions are taken, what belongs to an object that
+    /// is being deleted, and what is not larger than what it replaces.
     pub fn set_short_of_room(&self, short: bool) {
         self.inner.write().short_of_room = short;
     }
@@ -213,8 +214,8 @@ impl Store {
         (objects, inner.published)
     }
 
-    /// The newest decided states of all objects of a resource, published or not and in no order: what a writer must not collide
-    /// with.
+    /// The newest decided states of all objects of a resource, published or not and in no order:
+    /// what a writer must not collide with.
     pub fn list_newest(&self, resource: &str) -> Vec<Arc<Object>> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(resource) else {
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_gives_each_event_once_and_says_when_it_is_too_short() {
+    fn the_log_returns_each_event_once_or_reports_compaction() {
         let store = Store::new([], 5, Arc::new(Discard));
         let mut revision = put(&store, "a", Expect::Absent, "0").unwrap();
         for turn in 0..LOG_EVENTS_MAX + 10 {
@@ -520,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compacted_cannot_be_asked_for_and_the_rest_can() {
+    fn compacted_revisions_cannot_be_read_but_later_ones_can() {
         let store = Store::new([], 0, Arc::new(Discard));
         let first = put(&store, "a", Expect::Absent, "1").unwrap();
         let second = put(&store, "a", Expect::Revision(first), "2").unwrap();

@@ -1,5 +1,5 @@
-//! The store against a model that is too simple to be wrong, with a journal that fails and a process that ends, as dice will.
-//! Watches follow by the log, at their own pace. Each seed is a whole history; a failure names its seed.
+//! The store against a model that is too simple to be wrong, with a journal that fails and a process that ends, as dice
+//! will. Watches follow by the log, at their own pace. Each seed is a whole history; a failure names its seed.
 
 use kube_store::{
     Object, Store,
@@ -305,7 +305,7 @@ impl World {
 }
 
 #[test]
-fn the_store_and_its_watches_are_what_a_simple_model_says() {
+fn the_store_and_its_watches_match_a_simple_model() {
     for seed in 0..SEEDS {
         let history = std::panic::catch_unwind(|| {
             let mut world = World::new(seed);

@@ -1,5 +1,5 @@
-//! Puts what pays into an expression: every round of a macro, everything that is made, and what the engine copies to look
-//! at it.
+//! Puts what pays into an expression: every round of a macro, everything that is made,
+//! and what the engine copies to look at it.
 
 use std::sync::Arc;
 

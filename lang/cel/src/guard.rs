@@ -1,8 +1,8 @@
 //! Looks at the text of an expression before the parser does: parser and engine go as deep as it nests.
 //!
-//! The bound is an upper one. Brackets nest, and so does every operator but `&&` and `||`, which the parser balances; what
-//! stands beside each other between commas does not. A text that the lexer would take apart in another way than it is
-//! read here is refused.
+//! The bound is an upper one. Brackets nest, and so does every operator but `&&` and `||`, which the parser balances;
+//! what stands beside each other between commas does not. A text that the lexer would take apart in another way
+//! than it is read here is refused.
 
 use crate::{CompileError, DEPTH_MAX, located};
 
@@ -144,7 +144,8 @@ fn is_quoted_name(byte: u8) -> bool {
     is_name(byte) || b".-/ ".contains(&byte)
 }
 
-/// Whether the quote at `at` belongs to a raw string: an `r` is before it that begins a word, or follows a `b` that does.
+/// Whether the quote at `at` belongs to a raw string: an `r` is before it that begins a word,
+/// or follows a `b` that does.
 pub fn is_raw(bytes: &[u8], at: usize) -> bool {
     let word = bytes[..at].iter().rev().take_while(|it| is_name(**it)).count();
     let word = &bytes[at - word..at];

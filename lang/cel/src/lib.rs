@@ -1,14 +1,15 @@
-//! CEL that strangers may write: expressions are read once, and evaluated as often as wanted, in bounded time, memory and
-//! stack, whatever they say. What is wrong with one is an error with a sentence, never a panic.
+//! CEL that strangers may write: expressions are read once, and evaluated as often as wanted, in bounded time, memory
+//! and stack, whatever they say. What is wrong with one is an error with a sentence, never a panic.
 //!
-//! kube-cel gives the language and Kubernetes' functions. It has no checker, no cost counter and no bound on its stack, and
-//! it panics on what it does not know. So here
+//! kube-cel gives the language and Kubernetes' functions. It has no checker, no cost counter and no bound on its stack,
+//! and it panics on what it does not know. So here
 //! - [`guard`] reads the text before the parser does, and refuses what nests too deeply;
-//! - [`literals`] writes in another way what the parser reads wrongly, and [`macros`] adds the macros that it does not know;
+//! - [`literals`] writes in another way what the parser reads wrongly, and [`macros`] adds the macros
+//!   that it does not know;
 //! - [`check`] refuses names, functions and constructs that do not exist;
 //! - [`charge`] lets every round of a macro, and everything that is made, pay from a [`Budget`];
-//! - [`functions`] takes the place of those functions that answer otherwise than Kubernetes' do, or of which one call could
-//!   cost too much, and [`values`] that of the operators that compare;
+//! - [`functions`] takes the place of those functions that answer otherwise than Kubernetes' do, or of which one call
+//!   could cost too much, and [`values`] that of the operators that compare;
 //! - the stack grows with the depth of the expression, and a panic that still happens is an error.
 
 mod charge;

@@ -133,7 +133,8 @@ fn prefix(bytes: &[u8], quote: usize) -> usize {
     }
 }
 
-/// A string in a way that the parser reads rightly; the inner `None` where it does so already, the outer where it is none.
+/// A string in a way that the parser reads rightly; the inner `None` where it does so already,
+/// the outer where it is none.
 #[allow(
     clippy::option_option,
     reason = "one says that there is nothing to do, the other that nothing can be done"

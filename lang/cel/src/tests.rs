@@ -44,7 +44,7 @@ fn what_kubernetes_offers_is_there() {
 }
 
 #[test]
-fn what_cannot_be_read_or_names_nothing_is_refused_with_its_place() {
+fn syntax_errors_and_unknown_names_are_refused_with_their_position() {
     for (text, said) in [
         ("", "Syntax error: mismatched input '<EOF>'"),
         (
@@ -73,7 +73,7 @@ fn what_cannot_be_read_or_names_nothing_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_fails_says_so_without_the_values() {
+fn evaluation_errors_do_not_contain_values() {
     for (text, said) in [
         ("object.nope.x == 'skip'", "no such key: nope"),
         ("object.name.first == 'secret'", "no such overload"),
@@ -161,7 +161,7 @@ fn what_explodes_is_stopped() {
 }
 
 #[test]
-fn a_long_list_may_be_looked_at() {
+fn a_long_list_can_be_evaluated() {
     let items: Vec<Json> = (0..3000)
         .map(|it| json!({"name": format!("n{it}"), "size": it}))
         .collect();
@@ -176,7 +176,7 @@ fn a_long_list_may_be_looked_at() {
 }
 
 #[test]
-fn expressions_share_a_budget_and_an_inner_one_leaves_the_outer_alone() {
+fn expressions_share_a_budget_that_inner_evaluations_do_not_use() {
     let library = Library::kubernetes();
     let mut budget = Budget::new(2000, 3000);
     let expression = library.compile(
@@ -222,7 +222,7 @@ fn comparing_each_item_with_each_is_paid_for() {
 }
 
 #[test]
-fn what_is_done_again_or_within_a_round_is_paid_for() {
+fn repeated_and_nested_evaluation_is_charged_every_time() {
     let library = Library::kubernetes();
     let ask = |text: &str| {
         let expression = library.compile(text, &[]).unwrap();

@@ -1,7 +1,7 @@
 //! Expressions and what Kubernetes' own CEL answers to them.
 //!
-//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/cel recorded, one case a line.
-//! `CEL_ORACLE` names the program that was built of it: it is asked again, and about what dice wrote.
+//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/cel recorded, one case a
+//! line. `CEL_ORACLE` names the program that was built of it: it is asked again, and about what dice wrote.
 
 mod cases;
 mod expressions;

@@ -1,5 +1,5 @@
-//! Whatever strangers write, reading and evaluating it comes back: with a value or with a sentence, in bounded time, and
-//! never because a panic was caught.
+//! Whatever strangers write, reading and evaluating it comes back: with a value or with a sentence, in bounded time,
+//! and never because a panic was caught.
 
 mod expressions;
 

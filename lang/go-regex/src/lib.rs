@@ -1,6 +1,6 @@
-//! Regular expressions of Go for Rust's `regex`. Both descend from RE2, but Go's classes `\d`, `\w`, `\s` and `\b` know ASCII
-//! only, a `{` that counts nothing is a brace, inside brackets Rust reads some characters as operators, and some escapes
-//! mean something in one of them only. Where they differ the pattern is rewritten.
+//! Regular expressions of Go for Rust's `regex`. Both descend from RE2, but Go's classes `\d`, `\w`, `\s` and `\b` know
+//! ASCII only, a `{` that counts nothing is a brace, inside brackets Rust reads some characters as operators, and some
+//! escapes mean something in one of them only. Where they differ the pattern is rewritten.
 //! Upstream: Go's `regexp/syntax`.
 
 use std::{iter::Peekable, str::Chars};
@@ -274,8 +274,8 @@ fn class_char(chars: &mut Peekable<Chars<'_>>) -> Result<char, regex::Error> {
     }
 }
 
-/// Whether a class with a name (`[:alpha:]`) comes next, which is the same for both. One that nobody knows is an error, and
-/// a bracket that no `:]` follows is a bracket.
+/// Whether a class with a name (`[:alpha:]`) comes next, which is the same for both. One that nobody knows is an error,
+/// and a bracket that no `:]` follows is a bracket.
 fn named_class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<bool, regex::Error> {
     const NAMES: [&str; 14] = [
         "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",

@@ -110,7 +110,8 @@ impl Engine {
         self
     }
 
-    /// Where `uuidv4`, `randAlphaNum` and the key makers take their randomness. It is the system's unless this says otherwise.
+    /// Where `uuidv4`, `randAlphaNum` and the key makers take their randomness.
+    /// It is the system's unless this says otherwise.
     pub fn random(mut self, fill: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
         self.settings.random = Arc::new(fill);
         self

@@ -144,8 +144,8 @@ impl Functions {
     }
 
     /// Adds a function. `parameters` names the Go types of its parameters, separated by spaces: `any`, `string`, `int`,
-    /// `int64`, `uint32`, `float`, `bool`, `bytes`, `list`, `strings`, `dict`; a last one may be variadic: `"string ...any"`.
-    /// The arguments that the function gets are of these types.
+    /// `int64`, `uint32`, `float`, `bool`, `bytes`, `list`, `strings`, `dict`; a last one may be variadic:
+    /// `"string ...any"`. The arguments that the function gets are of these types.
     pub fn add(
         &mut self,
         name: &'static str,

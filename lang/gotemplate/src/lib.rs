@@ -1,7 +1,7 @@
 //! Go's text/template, the functions of sprig and Helm, and Helm's charts.
 //!
-//! Add-ons for Open Cluster Management bring their manifests as Go templates or Helm charts; this renders both, byte for
-//! byte as Go and Helm do, messages included. Whoever writes a template knows its language from there.
+//! Add-ons for Open Cluster Management bring their manifests as Go templates or Helm charts; this renders both, byte
+//! for byte as Go and Helm do, messages included. Whoever writes a template knows its language from there.
 //!
 //! * [`Engine`] and [`Template`]: a text and its data. [`Functions`] are the sets a template may call.
 //! * [`helm::Chart`]: a chart and its values. [`helm::merge_values`] lays one set of values over another.

@@ -24,8 +24,8 @@ pub const NESTING_MAX: usize = 500;
 /// The largest text that a template or one function of it may make, in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// How much work one run may be, in units of evaluating one node of a template: some seconds. The largest charts that people
-/// write need a hundredth of it.
+/// How much work one run may be, in units of evaluating one node of a template: some seconds. The largest charts that
+/// people write need a hundredth of it.
 pub const WORK_MAX: u64 = 50_000_000;
 
 /// The longest list that a function makes out of a number.

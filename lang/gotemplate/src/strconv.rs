@@ -1,7 +1,7 @@
 //! Numbers and quoted strings as Go's `strconv` reads and writes them.
 
-/// More decimals, in either notation, the most exact number does not have: behind them are zeros. `format!` takes 65,535 as
-/// a width at most, where Go takes a million.
+/// More decimals, in either notation, the most exact number does not have: behind them are zeros. `format!` takes
+/// 65,535 as a width at most, where Go takes a million.
 const DECIMALS_MAX: usize = 1074;
 
 /// `strconv.FormatFloat(value, verb, precision, 64)` for the verbs `e E f g G`; a negative precision is the shortest
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_float_has_as_many_decimals_as_are_asked_for() {
+    fn a_float_has_as_many_decimals_as_requested() {
         let zeros = |count: usize| "0".repeat(count);
         let table = [
             (1.5, 'f', format!("1.5{}", zeros(69_999))),

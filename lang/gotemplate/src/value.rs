@@ -1,7 +1,8 @@
 //! What a template works on: Go's values as far as a template can tell them apart.
 //!
-//! A template sees whether a number is an `int` or a `float64` (it prints and compares differently), whether a map entry
-//! is absent or null, and whether two names mean the same map (`set` changes it in place). So values are not JSON inside.
+//! A template sees whether a number is an `int` or a `float64` (it prints and compares differently), whether a map
+//! entry is absent or null, and whether two names mean the same map (`set` changes it in place).
+//! So values are not JSON inside.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn any_row_of_words_is_run_or_refused(words in prop::collection::vec(
+    fn any_sequence_of_tokens_is_rendered_or_refused(words in prop::collection::vec(
         prop::sample::select(vec![
             "{{", "}}", "{{-", "-}}", "if", "else", "end", "range", "with", "define", "\"x\"", "$x", ":=", "=", "|", "(",
             ")", ".", ".a", ".l", ".m.k", "1", "-1", "1.5", "nil", "true", "break", "continue", "template", "include",

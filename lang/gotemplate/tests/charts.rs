@@ -79,7 +79,7 @@ fn capabilities() -> Capabilities {
 }
 
 #[test]
-fn a_chart_becomes_custom_resources_objects_in_install_order_and_hooks() {
+fn a_chart_renders_crds_ordered_objects_and_hooks() {
     let release = Release::install("helloworld", "agents");
     let rendered = chart()
         .render(
@@ -286,7 +286,7 @@ fn a_schema_that_multiplies_is_given_up_rather_than_followed() {
 }
 
 #[test]
-fn a_schema_that_asks_for_what_is_not_checked_is_refused() {
+fn a_schema_with_unsupported_checks_is_refused() {
     for (schema, said) in [
         (
             json!({"unevaluatedProperties": false}),

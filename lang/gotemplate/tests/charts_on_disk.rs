@@ -1,7 +1,8 @@
 //! Charts as people write them, in `tests/charts`, make what Helm makes of them with the values of
 //! `tests/fixtures/charts.jsonl`.
 //!
-//! To add a case, append `{"chart": …, "data": …}` and run this test with `GOTEMPLATE_ORACLE` and `GOTEMPLATE_RECORD=1`.
+//! To add a case, append `{"chart": …, "data": …}` and run this test with `GOTEMPLATE_ORACLE` and
+//! `GOTEMPLATE_RECORD=1`.
 
 mod oracle;
 

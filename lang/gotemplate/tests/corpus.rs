@@ -1,6 +1,7 @@
 //! Every template and chart of the corpus makes what Go and Helm made of it.
 //!
-//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/gotemplate recorded, one case a line.
+//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/gotemplate recorded,
+//! one case a line.
 
 mod oracle;
 
@@ -16,7 +17,7 @@ fn cases() -> Vec<Json> {
 }
 
 #[test]
-fn every_case_of_the_corpus_is_rendered_as_go_renders_it() {
+fn every_case_of_the_corpus_renders_as_in_go() {
     oracle::agree(&cases());
 }
 

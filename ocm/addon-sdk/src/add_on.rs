@@ -10,8 +10,8 @@ use crate::{AddOnContext, ConfigKind, Health, Permission, ProbeResult, Registrat
 
 /// One add-on.
 ///
-/// Every method is a plain function of its arguments: it does no IO, knows no clock and remembers nothing, and it is called as
-/// often as the SDK likes. Only [`name`](AddOn::name) and [`manifests`](AddOn::manifests) have no default.
+/// Every method is a plain function of its arguments: it does no IO, knows no clock and remembers nothing, and it is
+/// called as often as the SDK likes. Only [`name`](AddOn::name) and [`manifests`](AddOn::manifests) have no default.
 ///
 /// ```
 /// use ocm_addon_sdk::{AddOn, AddOnContext, UserError};
@@ -39,13 +39,13 @@ pub trait AddOn: Send + Sync + 'static {
 
     /// What is to be on the cluster: whole Kubernetes objects with `apiVersion` and `kind`.
     ///
-    /// Annotations say what is special about one: `addon.open-cluster-management.io/addon-pre-delete` on a Job or Pod that
-    /// runs before the add-on goes, `.../deletion-orphan` on what stays behind, `.../hosted-manifest-location` with
-    /// `managed`, `hosting` or `none` on what goes elsewhere when the agent is hosted.
+    /// Annotations say what is special about one: `addon.open-cluster-management.io/addon-pre-delete` on a Job or Pod
+    /// that runs before the add-on goes, `.../deletion-orphan` on what stays behind, `.../hosted-manifest-location`
+    /// with `managed`, `hosting` or `none` on what goes elsewhere when the agent is hosted.
     ///
     /// # Errors
-    /// A [`UserError`] when something that a user can change has to be changed first. It becomes the message of the condition
-    /// `ManifestApplied`.
+    /// A [`UserError`] when something that a user can change has to be changed first.
+    /// It becomes the message of the condition `ManifestApplied`.
     fn manifests(&self, place: &AddOnContext) -> Result<Vec<Value>, UserError>;
 
     /// How its agent proves to others who it is; an agent that speaks to nobody needs none.
@@ -57,8 +57,8 @@ pub trait AddOn: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// What its agent may do on the hub, once it is registered there; and what others may do there because of the add-on, such
-    /// as [a group of people](Permission::for_group).
+    /// What its agent may do on the hub, once it is registered there; and what others may do there because of the
+    /// add-on, such as [a group of people](Permission::for_group).
     ///
     /// # Errors
     /// A [`UserError`], which becomes the message of the condition `RegistrationApplied`.
@@ -69,9 +69,9 @@ pub trait AddOn: Send + Sync + 'static {
 
     /// Whether the hub approves a certificate request of its agent by itself.
     ///
-    /// The SDK asks only for a request that has passed all its own checks: the requester is an agent of that very cluster, the
-    /// subject is exactly the one that the registration names, and the cluster and the add-on exist. `false` leaves the
-    /// request to a person.
+    /// The SDK asks only for a request that has passed all its own checks: the requester is an agent of that very
+    /// cluster, the subject is exactly the one that the registration names, and the cluster and the add-on exist.
+    /// `false` leaves the request to a person.
     fn approves(&self, place: &AddOnContext, request: &CertificateSigningRequest) -> bool {
         let _ = (place, request);
         true
@@ -116,23 +116,25 @@ pub trait AddOn: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether its agent can run on another cluster than the one it manages. Asked where the ManagedClusterAddOn names a
-    /// hosting cluster; `place` knows of none yet. Where the answer is `false`, everything goes to the managed cluster.
+    /// Whether its agent can run on another cluster than the one it manages. Asked where the ManagedClusterAddOn names
+    /// a hosting cluster; `place` knows of none yet. Where the answer is `false`,
+    /// everything goes to the managed cluster.
     fn hosted(&self, place: &AddOnContext) -> bool {
         let _ = place;
         false
     }
 
-    /// Whether nothing is deployed before the hub has said which configuration is for this cluster (condition `Configured`).
+    /// Whether nothing is deployed before the hub has said which configuration is
+    /// for this cluster (condition `Configured`).
     fn waits_for_configuration(&self) -> bool {
         false
     }
 
-    /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always do, and so
-    /// does that the cluster is accepted or heard of.
+    /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always
+    /// do, and so does that the cluster is accepted or heard of.
     ///
-    /// By default what this crate reads of a cluster does: see [`values::differ`](crate::values::differ). An add-on that makes
-    /// its manifests of more than that, such as labels or claims, compares them here.
+    /// By default what this crate reads of a cluster does: see [`values::differ`](crate::values::differ). An add-on
+    /// that makes its manifests of more than that, such as labels or claims, compares them here.
     fn redeploys_on(&self, before: &ManagedCluster, after: &ManagedCluster) -> bool {
         crate::values::differ(before, after)
     }

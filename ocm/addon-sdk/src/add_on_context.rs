@@ -58,8 +58,8 @@ pub struct Hosting {
 /// What there is to know about the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubInfo {
-    /// Something that no other hub has and that stays: the uid of its namespace `kube-system`; empty for a program that may
-    /// not read it.
+    /// Something that no other hub has and that stays: the uid of its namespace `kube-system`;
+    /// empty for a program that may not read it.
     pub id: String,
     /// The namespace of its components.
     pub namespace: String,
@@ -122,16 +122,16 @@ pub struct Config {
     pub name: String,
     /// The hash of the state that is meant for this cluster; empty when the hub has not said yet.
     pub spec_hash: String,
-    /// The object: in the state that is meant for this cluster if the hub still knows that, else as it is now; `None` when there
-    /// is none.
+    /// The object: in the state that is meant for this cluster if the hub still knows that, else as it is now;
+    /// `None` when there is none.
     pub object: Option<Arc<DynamicObject>>,
     /// The hash of that.
     pub object_hash: String,
 }
 
 impl Config {
-    /// Whether the object is in the state that is meant for this cluster: `false` while a change of it is rolled out to other
-    /// clusters first, and nobody knows any more what it was before.
+    /// Whether the object is in the state that is meant for this cluster: `false` while a change of it is rolled out to
+    /// other clusters first, and nobody knows any more what it was before.
     pub fn is_current(&self) -> bool {
         !self.spec_hash.is_empty() && self.spec_hash == self.object_hash
     }
@@ -248,15 +248,15 @@ impl AddOnContext {
         }
     }
 
-    /// The configuration whose state on the hub is not the one that is meant for this cluster, if there is one: a change of
-    /// it has not come to this cluster yet.
+    /// The configuration whose state on the hub is not the one that is meant for this cluster, if there is one: a
+    /// change of it has not come to this cluster yet.
     pub fn ahead(&self) -> Option<&Config> {
         self.configs.iter().find(|it| !it.is_current())
     }
 
-    /// The configuration that is there in another state than the one that is meant for this cluster, if there is one: the hub
-    /// has not settled yet which is meant, or a change of it has not come here and nobody knows any more what it was before.
-    /// Until then everything here stays as it is, because there is nothing to make it anew from.
+    /// The configuration that is there in another state than the one that is meant for this cluster, if there is one:
+    /// the hub has not settled yet which is meant, or a change of it has not come here and nobody knows any more what
+    /// it was before. Until then everything here stays as it is, because there is nothing to make it anew from.
     pub fn held(&self) -> Option<&Config> {
         self.configs.iter().find(|it| it.object.is_some() && !it.is_current())
     }
@@ -279,14 +279,15 @@ impl AddOnContext {
         format!("{}-managed-kubeconfig", self.addon_name())
     }
 
-    /// The agent's part of the default identity. It follows from the add-on and the hub, so that a restart asks for no new
-    /// certificates. Upstream's managers draw a random one each time they start.
+    /// The agent's part of the default identity. It follows from the add-on and the hub, so that a restart asks for no
+    /// new certificates. Upstream's managers draw a random one each time they start.
     pub fn agent_name(&self) -> String {
         agent_name(self.addon_name(), &self.hub.id)
     }
 }
 
-/// What the annotation of a ManagedClusterAddOn says about where its agent runs, with the hosting cluster as `find` knows it.
+/// What the annotation of a ManagedClusterAddOn says about where its agent runs,
+/// with the hosting cluster as `find` knows it.
 pub fn mode(addon: &ManagedClusterAddOn, find: impl FnOnce(&str) -> Option<Arc<ManagedCluster>>) -> Mode {
     let annotations = addon.metadata.annotations.as_ref();
     match annotations.and_then(|it| it.get(annotations::ADDON_HOSTING_CLUSTER)) {
@@ -313,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_has_the_same_name_at_each_start_and_another_on_each_hub() {
+    fn the_agent_name_is_stable_and_differs_between_hubs() {
         assert_eq!(agent_name("helloworld", "a"), agent_name("helloworld", "a"));
         assert_ne!(agent_name("helloworld", "a"), agent_name("helloworld", "b"));
         assert_ne!(agent_name("helloworld", "a"), agent_name("other", "a"));
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_is_gone_or_not_settled_is_a_refusal_that_names_it() {
+    fn a_missing_or_unsettled_configuration_is_refused_by_name() {
         let config = AddOnDeploymentConfig::new("global", Default::default());
         let mut place = AddOnContext::new("cluster1", "helloworld").with_config(&config);
         place.configs[0].object = None;

@@ -20,8 +20,8 @@ pub enum Health {
     Lease,
     /// It is not: nobody of the SDK writes the condition `Available`.
     None,
-    /// From what these probes find on the cluster, as [`AddOn::judge`](crate::AddOn::judge) sees it; without probes, an add-on
-    /// whose manifests are applied is healthy.
+    /// From what these probes find on the cluster, as [`AddOn::judge`](crate::AddOn::judge) sees it; without probes, an
+    /// add-on whose manifests are applied is healthy.
     Work(Vec<Probe>),
     /// All its Deployments have a replica that is ready.
     Deployments,
@@ -49,7 +49,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// What is known to matter of a kind (replicas of a Deployment, conditions of a Job, the phase of a Pod), of one object.
+    /// What is known to matter of a kind (replicas of a Deployment, conditions of a Job, the phase of a Pod),
+    /// of one object.
     pub fn well_known(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
         Self {
             resource: ResourceIdentifier {

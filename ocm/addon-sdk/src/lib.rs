@@ -1,6 +1,6 @@
-//! Writing an add-on for Open Cluster Management: ManagedClusterAddOns (an add-on on one cluster), ClusterManagementAddOns (an
-//! add-on that a hub offers), the ManifestWorks that bring it to its clusters, and the certificate requests, Roles and bindings
-//! of its agents.
+//! Writing an add-on for Open Cluster Management: ManagedClusterAddOns (an add-on on one cluster),
+//! ClusterManagementAddOns (an add-on that a hub offers), the ManifestWorks that bring it to its clusters, and the
+//! certificate requests, Roles and bindings of its agents.
 //!
 //! ```text
 //!            your AddOn: manifests, registrations, hub_permissions, health
@@ -17,10 +17,10 @@
 //!   your AddOnProgram `agent` --------------> its Lease, and what it is for
 //! ```
 //!
-//! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a [`AddOnContext`],
-//! and return data. What runs on the cluster, what its agent may do on the hub, how its health is known: each is an answer,
-//! not an action. The SDK does all the IO: it registers agents, delivers the manifests, approves and signs certificates,
-//! judges health and cleans up.
+//! An add-on is a value that implements [`AddOn`]: functions that take what there is to know about one cluster, a
+//! [`AddOnContext`], and return data. What runs on the cluster, what its agent may do on the hub, how its health is
+//! known: each is an answer, not an action. The SDK does all the IO: it registers agents, delivers the manifests,
+//! approves and signs certificates, judges health and cleans up.
 //!
 //! ```
 //! use ocm_addon_sdk::{AddOn, Health, Permission, AddOnContext, UserError, Registration};
@@ -105,11 +105,12 @@ pub use permission::{Grant, Holder, Permission, Scope};
 pub use registration::{AgentSubject, Proof, Registration, Signing};
 pub use values::Values;
 
-// What this crate's functions take and return comes from these: an add-on that uses them through here has the right versions,
-// and needs no dependency for them.
+// What this crate's functions take and return comes from these: an add-on that uses them through here has the right
+// versions, and needs no dependency for them.
 pub use {k8s_openapi, kube, ocm_api};
 
-// The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an error.
+// The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an
+// error.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/write-an-add-on.md")]
 struct Guide;

@@ -117,7 +117,8 @@ impl Permission {
         self
     }
 
-    /// The same for this user instead of the add-on's agent, and for whomever else it is for already. It needs no registration.
+    /// The same for this user instead of the add-on's agent, and for whomever else it is for already.
+    /// It needs no registration.
     ///
     /// Outside of the cluster's namespace all clusters share one binding: name the same holders for each, or
     /// [bind](Self::bound_as) it under a name of each.

@@ -8,8 +8,8 @@ use crate::AddOnContext;
 
 /// With what the agent of an add-on proves itself to the hub's API server.
 ///
-/// What the cluster's agent is told, with `--addon-kubeclient-registration-auth` and `--addon-token-expiration-seconds`, goes
-/// before it. Upstream's agents know nothing else.
+/// What the cluster's agent is told, with `--addon-kubeclient-registration-auth` and
+/// `--addon-token-expiration-seconds`, goes before it. Upstream's agents know nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// A certificate, with the keys `tls.crt` and `tls.key` of the Secret.
@@ -21,8 +21,8 @@ pub enum Proof {
     },
 }
 
-/// One way in which an add-on's agent proves who it is. The agent on the cluster makes a key and asks for a certificate, and
-/// keeps both in a Secret beside the add-on.
+/// One way in which an add-on's agent proves who it is. The agent on the cluster makes a key and asks for a
+/// certificate, and keeps both in a Secret beside the add-on.
 ///
 /// ```
 /// use ocm_addon_sdk::{AddOnContext, Registration};
@@ -34,18 +34,18 @@ pub enum Proof {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`, `tls.crt`,
-    /// `tls.key` and `cluster-name`.
+    /// As a client of the hub's API server. The Secret is `<add-on>-hub-kubeconfig`, with the keys `kubeconfig`,
+    /// `tls.crt`, `tls.key` and `cluster-name`.
     KubeClient {
-        /// Who it is; `None` for the [default identity](AgentSubject::agent). With a token it is always the add-on's ServiceAccount in
-        /// the cluster's namespace.
+        /// Who it is; `None` for the [default identity](AgentSubject::agent). With a token it is always the add-on's
+        /// ServiceAccount in the cluster's namespace.
         subject: Option<AgentSubject>,
-        /// With what it proves that; `None` leaves it to the cluster's agent, which takes a certificate unless it is told
-        /// otherwise.
+        /// With what it proves that; `None` leaves it to the cluster's agent, which takes a certificate unless it is
+        /// told otherwise.
         proof: Option<Proof>,
     },
-    /// With a certificate of another signer. The Secret is `<add-on>-<signer with dashes for slashes>-client-cert`, with the
-    /// keys `tls.crt`, `tls.key` and `cluster-name`.
+    /// With a certificate of another signer. The Secret is `<add-on>-<signer with dashes for slashes>-client-cert`,
+    /// with the keys `tls.crt`, `tls.key` and `cluster-name`.
     CustomSigner {
         /// The signer's name, a domain and a path.
         signer: String,
@@ -106,8 +106,8 @@ impl Registration {
         self
     }
 
-    /// The same, signed with this authority. Means nothing for a client of the hub's API server, whose certificates the hub
-    /// signs itself.
+    /// The same, signed with this authority. Means nothing for a client of the hub's API server,
+    /// whose certificates the hub signs itself.
     pub fn signed_by(mut self, it: Signing) -> Self {
         if let Self::CustomSigner { signing, .. } = &mut self {
             *signing = Some(it);
@@ -135,19 +135,20 @@ impl Registration {
 /// Whom a certificate is issued to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSubject {
-    /// The user, in the certificate its common name; when it is empty, the cluster's agent fills in that of the add-on's agent
-    /// on its cluster, whose part of the name is the add-on's.
+    /// The user, in the certificate its common name; when it is empty, the cluster's agent fills in that of the
+    /// add-on's agent on its cluster, whose part of the name is the add-on's.
     pub user: String,
-    /// The groups, in the certificate its organizations; when there is none, the cluster's agent fills in the group of the add-on
-    /// on its cluster.
+    /// The groups, in the certificate its organizations; when there is none, the cluster's agent fills
+    /// in the group of the add-on on its cluster.
     pub groups: Vec<String>,
     /// The organizational units.
     pub organizational_units: Vec<String>,
 }
 
 impl AgentSubject {
-    /// The default identity of an add-on's agent: user `system:open-cluster-management:cluster:<c>:addon:<a>:agent:<agent>`, in
-    /// the group of the add-on on this cluster and in the group of the add-on on all clusters.
+    /// The default identity of an add-on's agent: user
+    /// `system:open-cluster-management:cluster:<c>:addon:<a>:agent:<agent>`, in the group of the add-on on this cluster
+    /// and in the group of the add-on on all clusters.
     pub fn agent(cluster: &str, addon: &str, agent: &str) -> Self {
         Self {
             user: identity::addon_user(cluster, addon, agent),
@@ -175,8 +176,8 @@ impl AgentSubject {
 pub struct Signing {
     /// The namespace of the Secret with the authority; `None` for the hub's own.
     pub namespace: Option<String>,
-    /// The name of the Secret. Its keys are `tls.crt`, the authority's certificate, and `tls.key`: an RSA or EC key as PKCS#8,
-    /// PKCS#1 or SEC1.
+    /// The name of the Secret. Its keys are `tls.crt`, the authority's certificate, and `tls.key`:
+    /// an RSA or EC key as PKCS#8, PKCS#1 or SEC1.
     pub secret: String,
     /// How long a certificate lives at most. A request may ask for less, and none outlives the authority.
     pub lifetime: Duration,

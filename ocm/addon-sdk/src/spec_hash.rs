@@ -1,6 +1,6 @@
 //! The hash of a configuration object: what it says, without its metadata and status.
-//! Upstream: addon-framework `pkg/utils`, `GetSpecHash`: SHA-256 of what Go's `encoding/json` makes of the remaining fields.
-//! Other programs write and compare the same hash, so the JSON must be Go's byte for byte.
+//! Upstream: addon-framework `pkg/utils`, `GetSpecHash`: SHA-256 of what Go's `encoding/json` makes of the remaining
+//! fields. Other programs write and compare the same hash, so the JSON must be Go's byte for byte.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -17,7 +17,7 @@ fn map(namespace: &str, value: &str) -> ConfigMap {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_writes_on_the_hub_as_it_does_on_its_cluster() {
+async fn an_agent_can_write_on_the_hub_and_its_cluster() {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}")
         .await;

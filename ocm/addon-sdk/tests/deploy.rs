@@ -1,5 +1,5 @@
-//! From a ManagedClusterAddOn to objects on a cluster and back: the manager of the SDK on an embedded hub, agents of the works on
-//! embedded clusters.
+//! From a ManagedClusterAddOn to objects on a cluster and back: the manager of the SDK on an embedded hub, agents of
+//! the works on embedded clusters.
 
 use std::sync::{
     Arc,
@@ -325,7 +325,7 @@ async fn manifests_arrive_change_and_go_and_health_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_reports_and_a_work_that_was_tampered_with_cost_no_more_than_they_must() {
+async fn agent_reports_do_not_rerender_and_modified_works_are_repaired() {
     let told = Told::wanting(vec![config_map("x", "good")]);
     let world = World::new(&["cluster1"], &told).await;
     world.enable(&json!({})).await;
@@ -360,7 +360,7 @@ async fn an_agent_that_reports_and_a_work_that_was_tampered_with_cost_no_more_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else_happens_there() {
+async fn a_changed_configuration_always_waits_for_the_clusters_turn() {
     let told = Told::wanting(vec![config_map("x", "good")]);
     let world = World::new(&["cluster1"], &told).await;
     let config = |value: &str| {
@@ -426,7 +426,7 @@ async fn a_changed_configuration_waits_for_the_turn_of_the_cluster_whatever_else
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_mebibytes_of_manifests_arrive_in_works_that_the_hub_takes() {
+async fn three_mebibytes_of_manifests_are_split_into_accepted_works() {
     let mut wants: Vec<_> = (0..48)
         .map(|number| {
             let mut it = config_map(&format!("m{number}"), "good");
@@ -462,7 +462,7 @@ async fn three_mebibytes_of_manifests_arrive_in_works_that_the_hub_takes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_add_on_takes_its_objects_along_but_those_that_stay_behind() {
+async fn a_deleted_add_on_removes_its_objects_except_orphaned_ones() {
     let stays = marked(config_map("stays", "good"), annotations::ADDON_DELETION_ORPHAN, "");
     let told = Told::wanting(vec![config_map("x", "good"), stays]);
     let world = World::new(&["cluster1"], &told).await;
@@ -504,7 +504,7 @@ async fn a_hook_runs_before_the_add_on_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hosted_add_on_lives_on_two_clusters_and_leaves_both() {
+async fn a_hosted_add_on_uses_two_clusters_and_leaves_both() {
     let place = annotations::ADDON_HOSTED_MANIFEST_LOCATION;
     let told = Told::wanting(vec![
         marked(config_map("x", "good"), place, "hosting"),
@@ -548,7 +548,7 @@ async fn a_hosted_add_on_lives_on_two_clusters_and_leaves_both() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hosting_cluster_that_leaves_is_cleaned_up_and_one_that_comes_is_used() {
+async fn hosting_clusters_are_cleaned_when_leaving_and_used_when_joining() {
     let place = annotations::ADDON_HOSTED_MANIFEST_LOCATION;
     let told = Told::wanting(vec![
         config_map("here", "good"),

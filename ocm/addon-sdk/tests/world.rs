@@ -291,7 +291,7 @@ fn client_subject(addon: &ManagedClusterAddOn) -> AgentSubject {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_let_in_and_nobody_else() {
+async fn only_the_add_ons_agent_is_approved() {
     let hub = Hub::start().await;
     let addon = hub.enable("c1").await;
     let status = addon.status.as_ref().unwrap();
@@ -355,7 +355,7 @@ async fn an_agent_is_let_in_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_writes_another_identity_into_the_status_does_not_get_it() {
+async fn an_agent_cannot_obtain_another_identity_through_the_status() {
     let hub = Hub::start().await;
     hub.enable("c1").await;
     let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}}";
@@ -406,7 +406,7 @@ async fn an_agent_that_writes_another_identity_into_the_status_does_not_get_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signer_of_its_own_signs_for_its_own_agent_only() {
+async fn a_custom_signer_signs_only_for_its_own_agent() {
     let hub = Hub::start().await;
     hub.enable("c1").await;
     // Before there is an authority, the request is approved and waits.
@@ -465,7 +465,7 @@ impl AddOn for Elsewhere {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_author_signs_with_code_of_his_own_what_has_passed_the_same_checks() {
+async fn custom_signing_code_receives_only_requests_that_were_checked() {
     let hub = Hub::without_add_ons().await;
     hub.manager.add(Arc::new(Elsewhere)).unwrap();
     hub.enable("c1").await;
@@ -574,7 +574,7 @@ impl AddOn for Loud {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_all_clusters_share_goes_when_none_asks_for_it_and_a_strangers_stays() {
+async fn unused_shared_bindings_are_removed_but_foreign_ones_stay() {
     let hub = Hub::without_add_ons().await;
     let bindings: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
     // Somebody has a binding of a name that the add-on asks for, and another that looks as if it were the add-on's.
@@ -707,7 +707,7 @@ async fn the_hash_of_a_configuration_follows_its_object() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_that_comes_late_finds_what_waits_for_it_and_one_that_is_removed_does_no_more() {
+async fn a_late_add_on_serves_open_requests_until_its_removal() {
     let hub = Hub::without_add_ons().await;
     hub.install("c1").await;
     let name = hub.ask("c1", "c1", SIGNER, &own_subject("c1")).await;
@@ -773,7 +773,7 @@ impl AddOn for Modest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_of_its_own_needs_no_more_rights_than_upstreams_example() {
+async fn a_standalone_program_needs_no_more_permissions_than_upstreams_example() {
     let hub = Hub::without_add_ons().await;
     hub.site.apply(RIGHTS).await;
     let program = hub.site.client_as("program", &[]);
@@ -788,7 +788,7 @@ async fn a_program_of_its_own_needs_no_more_rights_than_upstreams_example() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_may_not_list_bindings_takes_those_of_a_denied_cluster_away() {
+async fn a_program_without_list_permission_removes_bindings_of_denied_clusters() {
     let hub = Hub::without_add_ons().await;
     let modest = RIGHTS.replace(
         "[roles, rolebindings], verbs: [get, list, watch,",
@@ -810,7 +810,7 @@ async fn a_program_that_may_not_list_bindings_takes_those_of_a_denied_cluster_aw
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_of_a_program_of_its_own_runs_until_it_is_stopped() {
+async fn a_standalone_add_on_runs_until_it_is_stopped() {
     let site = World::new(0).await.hub;
     let stop = CancellationToken::new();
     let running = tokio::spawn(hub::run(site.client(), vec![Arc::new(Greeter)], stop.clone()));

@@ -79,7 +79,7 @@ async fn is_on(world: &World, clusters: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_chosen_before_it_has_a_namespace_is_waited_for_and_that_is_no_failure() {
+async fn installation_waits_without_failing_for_the_clusters_namespace() {
     let world = with_clusters(1).await;
     let client = world.site.client();
     let clusters: Api<ManagedCluster> = Api::all(client.clone());
@@ -105,7 +105,7 @@ async fn a_cluster_that_is_chosen_before_it_has_a_namespace_is_waited_for_and_th
 }
 
 #[tokio::test]
-async fn an_add_on_follows_its_placement_and_its_cluster_says_so() {
+async fn an_add_on_follows_its_placement_and_labels_its_cluster() {
     let world = with_clusters(3).await;
     world.offer(placed()).await;
     world.choose("some", &names(&["cluster1", "cluster2"])).await;
@@ -140,7 +140,7 @@ async fn an_add_on_follows_its_placement_and_its_cluster_says_so() {
 }
 
 #[tokio::test]
-async fn deleting_the_offer_deletes_the_add_on_everywhere_with_its_works() {
+async fn deleting_a_cluster_management_add_on_removes_it_everywhere() {
     let world = with_clusters(2).await;
     world.offer(placed()).await;
     world.choose("some", &names(&["cluster1", "cluster2"])).await;
@@ -165,7 +165,7 @@ async fn deleting_the_offer_deletes_the_add_on_everywhere_with_its_works() {
 }
 
 #[tokio::test]
-async fn annotations_of_a_cluster_reach_its_add_ons_and_those_of_a_user_stay() {
+async fn cluster_annotations_reach_add_ons_and_user_annotations_stay() {
     let world = with_clusters(1).await;
     world.offer(placed()).await;
     world.choose("some", &names(&["cluster1"])).await;
@@ -200,7 +200,7 @@ async fn annotations_of_a_cluster_reach_its_add_ons_and_those_of_a_user_stay() {
 }
 
 #[tokio::test]
-async fn when_a_cluster_is_unknown_its_add_ons_are_until_it_is_back() {
+async fn add_ons_are_unknown_while_their_cluster_is_unknown() {
     let world = with_clusters(1).await;
     world.offer(placed()).await;
     world.choose("some", &names(&["cluster1"])).await;
@@ -236,7 +236,7 @@ async fn when_a_cluster_is_unknown_its_add_ons_are_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_with_a_token_finds_its_account_until_the_add_on_is_gone() {
+async fn a_token_account_exists_until_its_add_on_is_deleted() {
     let world = with_clusters(1).await;
     world.offer(json!({"metadata": {"name": "other"}, "spec": {}})).await;
     let addons = world.addons("cluster1");
@@ -280,7 +280,7 @@ async fn an_agent_that_comes_with_a_token_finds_its_account_until_the_add_on_is_
 /// What the walk-through of older releases says today: nothing is created, whether the client asks for strictness as
 /// `kubectl apply` does or not. The message names the field, or the types that there are.
 #[tokio::test]
-async fn the_rolling_update_of_old_releases_is_refused_with_the_types_that_there_are() {
+async fn the_old_rolling_update_strategy_is_refused_with_valid_types() {
     let world = World::start(Vec::new()).await;
     let client = world.site.client();
     let mut old = placed();

@@ -52,7 +52,7 @@ fn has(addon: &ManagedClusterAddOn, name: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_stays_in_its_namespace_while_its_add_on_is_given_another_configuration() {
+async fn an_agent_keeps_its_namespace_while_its_configuration_changes() {
     let world = World::start(vec![Arc::new(Placed)]).await;
     let clusters: Vec<String> = (0..5).map(|it| format!("c{it}")).collect();
     for it in &clusters {

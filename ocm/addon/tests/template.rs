@@ -106,7 +106,7 @@ async fn what_a_template_has_for_the_hosting_cluster_goes_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
+async fn an_add_on_with_a_deleted_template_can_be_removed() {
     let world = hosted(&[map("there", Some("hosting"))]).await;
     let templates: Api<AddOnTemplate> = Api::all(world.site.client());
     templates.delete("hello", &Default::default()).await.unwrap();
@@ -136,7 +136,7 @@ async fn an_add_on_whose_template_is_gone_can_still_be_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_with_nothing_for_a_hosting_cluster_is_deployed_as_ever_and_says_so() {
+async fn a_template_without_hosted_manifests_deploys_normally_and_reports_it() {
     let world = hosted(&[map("here", None), map("nowhere", Some("none"))]).await;
     let works = &world.watched.works;
     let mut maps = maps_in(&works.get("c1", "addon-hello-deploy-0").unwrap());
@@ -172,7 +172,7 @@ async fn arrives(world: &World, cluster: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() {
+async fn a_cluster_keeps_its_templates_permissions_until_its_rollout_turn() {
     let world = World::start(Vec::new()).await;
     let names = ["c1", "c2"].map(str::to_owned);
     for it in &names {
@@ -250,7 +250,7 @@ async fn until_its_turn_comes_a_cluster_has_the_rights_of_the_template_it_has() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
+async fn an_agent_is_not_moved_when_its_template_is_deleted() {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "hello", "namespace": "greetings", "annotations": { LOCATION: "hosting" }},
@@ -292,7 +292,7 @@ async fn an_agent_stays_where_it_is_when_somebody_deletes_its_template() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_that_names_another_add_on_is_deployed_and_that_is_told_once() {
+async fn a_template_naming_another_add_on_deploys_with_one_event() {
     let world = World::start(Vec::new()).await;
     world.agents();
     make(&world, template(&[map("here", None)], &json!([]))).await;

@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use work::agent::{EVICTION_GRACE, feedback::RawJson};
 
-/// What an agent does on its cluster for the hub, beside keeping the right to speak to it. Upstream has a program for each
-/// of the two halves; ours may run as one or the other, too: `work::agent::run` is the whole of the work agent.
+/// What an agent does on its cluster for the hub, beside keeping the right to speak to it. Upstream has a program for
+/// each of the two halves; ours may run as one or the other, too: `work::agent::run` is the whole of the work agent.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// Carry out works (upstream: `work agent`).

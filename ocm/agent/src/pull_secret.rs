@@ -1,8 +1,9 @@
 //! Gives the namespaces of add-ons the credential that images are pulled with.
 //!
 //! Root: a Namespace of the managed cluster with the label `addon.open-cluster-management.io/namespace: "true"`. Reads:
-//! the Secret `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each of
-//! them, and takes it away with the label or with the Secret. Never: a Secret of that name that somebody else has made.
+//! the Secret `open-cluster-management-image-pull-credentials` in the agent's namespace. Writes: a copy of it in each
+//! of them, and takes it away with the label or with the Secret. Never: a Secret of that name
+//! that somebody else has made.
 
 mod copy;
 mod start;
@@ -79,7 +80,8 @@ impl Reconciler for PullSecret {
     )];
     type Seen = Seen;
 
-    /// A copy whose namespace is not in the cache is taken for left behind, so nothing is decided before the lists are whole.
+    /// A copy whose namespace is not in the cache is taken for left behind, so nothing is decided before the lists are
+    /// whole.
     fn watches(&self, watches: &mut Watches) {
         let (wanting, copies) = (self.wanting.clone(), self.copies.clone());
         watches
@@ -181,7 +183,7 @@ mod tests {
     const NAMED: &str = "hello/open-cluster-management-image-pull-credentials";
 
     #[test]
-    fn a_namespace_that_wants_it_has_the_pull_secret_as_it_is() {
+    fn a_namespace_that_requests_the_pull_secret_gets_a_copy() {
         assert_eq!(
             planned(namespace(), source("e30="), None),
             format!("cluster: create Secret {NAMED}\n")
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_another_type_is_made_anew() {
+    fn a_copy_of_another_type_is_recreated() {
         let mut other = (*copy("e30=").unwrap()).clone();
         other.type_ = Some("Opaque".to_owned());
         assert_eq!(

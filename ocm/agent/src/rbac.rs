@@ -1,5 +1,5 @@
-//! What an agent may do on its cluster for itself: the ClusterRole of its deployment, which the chart in `deploy/` has from
-//! here, and beside it what works may contain by default.
+//! What an agent may do on its cluster for itself: the ClusterRole of its deployment, which the chart in `deploy/` has
+//! from here, and beside it what works may contain by default.
 
 use ocm_reconcile::rbac::Right;
 
@@ -73,16 +73,17 @@ pub const RIGHTS: &[Right] = &[
     ),
 ];
 
-/// The name of the ClusterRole of what works may contain beside the built-in role `admin` in every namespace: upstream's
-/// `...-work:execution`. With the label of [`AGGREGATED`] it is one of those that make up what the agent may do for works.
+/// The name of the ClusterRole of what works may contain beside the built-in role `admin` in every namespace:
+/// upstream's `...-work:execution`. With the label of [`AGGREGATED`] it is one of those
+/// that make up what the agent may do for works.
 pub const EXECUTION_ROLE: &str = "open-cluster-management:drover-agent:execution";
 /// The label that makes a ClusterRole part of what works may contain.
 pub const AGGREGATED: &str = "open-cluster-management.io/aggregate-to-work";
 
 const ALL: &str = "create delete get list patch update watch";
 
-/// What works mostly contain, as upstream has it. Two things are more than there: definitions may be patched, because we apply, and
-/// what a work has made may always be deleted.
+/// What works mostly contain, as upstream has it. Two things are more than there: definitions may be patched, because
+/// we apply, and what a work has made may always be deleted.
 pub const EXECUTION: &[Right] = &[
     Right::new("apiextensions.k8s.io", "customresourcedefinitions", ALL, "Kinds."),
     Right::new("", "namespaces", ALL, "Namespaces."),

@@ -63,7 +63,8 @@ pub async fn follow(
                 _ = &mut workers => {}
                 () = session.ended.cancelled() => {
                     stop.cancel();
-                    // What is under way is finished, not torn: half an apply would be repaired only by the next session.
+                    // What is under way is finished, not torn: half an apply would be repaired only
+                    // by the next session.
                     workers.await;
                 }
             }
@@ -118,10 +119,10 @@ async fn addons(session: &HubSession, options: &WorkerOptions, stop: Cancellatio
     addon::agent::run(options, stop).await;
 }
 
-/// What tells this agent's applied works from those of another agent on the same cluster. It must outlive the credential
-/// and the hub's address, or works of the old address would never be cleaned up; upstream's operator passes the uid of its
-/// Klusterlet, and ours is the uid of the namespace in which the agent keeps its credential. Guessing another
-/// one would make strangers of our own works, so this waits until it can be read.
+/// What tells this agent's applied works from those of another agent on the same cluster. It must outlive the
+/// credential and the hub's address, or works of the old address would never be cleaned up; upstream's operator passes
+/// the uid of its Klusterlet, and ours is the uid of the namespace in which the agent keeps its credential. Guessing
+/// another one would make strangers of our own works, so this waits until it can be read.
 async fn namespace_uid(options: &WorkerOptions) -> String {
     let namespaces: Api<Namespace> = Api::all(options.management.clone());
     let mut pause = RETRY_FIRST;

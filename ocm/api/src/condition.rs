@@ -83,7 +83,8 @@ impl ConditionUpdate {
 
     /// The condition as if nothing had been there before.
     pub fn since(self, now: Timestamp) -> Condition {
-        // The wire carries whole seconds. Keeping more in memory would make what we wrote differ from what we read back.
+        // The wire carries whole seconds. Keeping more in memory would make what we wrote differ
+        // from what we read back.
         let seconds = Timestamp::from_second(now.as_second()).expect("a timestamp's own seconds are in range");
         Condition {
             last_transition_time: Time(seconds),

@@ -16,8 +16,8 @@ pub const ADDON_PRE_DELETE: &str = "addon.open-cluster-management.io/addon-pre-d
 pub const ADDON_HOSTING_PRE_DELETE: &str = "addon.open-cluster-management.io/hosting-addon-pre-delete";
 /// On a ManagedClusterAddOn: its manifests on the hosting cluster.
 pub const ADDON_HOSTING_MANIFESTS: &str = "addon.open-cluster-management.io/hosting-manifests-cleanup";
-/// What older add-on managers put on a ManagedClusterAddOn. Nobody acts on them any more, so whoever edits its finalizers drops
-/// them.
+/// What older add-on managers put on a ManagedClusterAddOn. Nobody acts on them any more,
+/// so whoever edits its finalizers drops them.
 pub const ADDON_DEPRECATED: [&str; 3] = [
     "cluster.open-cluster-management.io/addon-pre-delete",
     "cluster.open-cluster-management.io/hosting-addon-pre-delete",

@@ -45,7 +45,8 @@ pub fn addon_user(cluster: &str, addon: &str, agent: &str) -> String {
     format!("{SUBJECT_PREFIX}cluster:{cluster}:addon:{addon}:agent:{agent}")
 }
 
-/// The user of an add-on's agent that proves itself with a token: the ServiceAccount `<add-on>-agent` in the cluster's namespace.
+/// The user of an add-on's agent that proves itself with a token: the ServiceAccount `<add-on>-agent`
+/// in the cluster's namespace.
 pub fn addon_service_account(cluster: &str, addon: &str) -> String {
     format!("system:serviceaccount:{cluster}:{addon}-agent")
 }
@@ -66,8 +67,8 @@ pub fn work_role_binding(cluster: &str) -> String {
 }
 
 /// Whether this is one of the identities that a hub gives out for its clusters: an agent, an agent of an add-on, or, of
-/// `cluster` itself, one that an identity provider or a token speaks for. Nobody else has users and groups of these names; the hub
-/// itself has a name that begins alike.
+/// `cluster` itself, one that an identity provider or a token speaks for. Nobody else has users and groups of these
+/// names; the hub itself has a name that begins alike.
 pub fn is_of_cluster(cluster: &str, user: &str, groups: &[String]) -> bool {
     let is_user = user.strip_prefix(SUBJECT_PREFIX).is_some_and(|it| it.contains(':'));
     let is_group = |it: &String| {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whom_a_hub_lets_in_for_a_cluster_is_known_by_its_names() {
+    fn identities_of_a_cluster_are_recognised_by_their_names() {
         let is = |user: &str, groups: &[&str]| {
             let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
             is_of_cluster("cluster1", user, &groups)

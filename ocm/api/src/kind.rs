@@ -1,6 +1,6 @@
 //! What every kind has in common, and the macro that makes a root struct of it.
-//! `kube`'s derive would do most of this, but its root insists on a `spec`; upstream's objects may come without one, and a
-//! watch must not break on them.
+//! `kube`'s derive would do most of this, but its root insists on a `spec`; upstream's objects may come without one,
+//! and a watch must not break on them.
 
 use kube::Resource;
 
@@ -35,7 +35,8 @@ pub trait Kind: Resource<DynamicType = ()> {
     fn sections(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)>;
 }
 
-/// `kind! { /// doc  pub struct Name { spec: Spec, status: Status }  api …; scope …; short […]; columns […]; flags […]; }`
+/// `kind! { /// doc pub struct Name { spec: Spec, status: Status } api …; scope …; short […]; columns […]; flags […];
+/// }`
 macro_rules! kind {
     (
         $(#[doc = $doc:literal])+

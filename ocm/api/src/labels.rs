@@ -4,14 +4,15 @@
 pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
 /// On CSRs and objects of an add-on: its name.
 pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
-/// On the Secrets that the agent writes for an add-on's agent: the add-on's name. Ours; upstream keeps no such record and
-/// forgets, when it is restarted, what it has to clean up.
+/// On the Secrets that the agent writes for an add-on's agent: the add-on's name. Ours; upstream keeps no such record
+/// and forgets, when it is restarted, what it has to clean up.
 pub const ADDON_CREDENTIAL: &str = "registration.open-cluster-management.io/addon-credential";
 /// On a ManagedCluster: the exclusive set it belongs to.
 pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
 /// On ClusterClaims and ClusterProperties that stay on their cluster.
 pub const SPOKE_ONLY: &str = "open-cluster-management.io/spoke-only";
-/// Prefix, followed by the first 63 characters of the hub hash, on namespaces that a cluster set manages; value `true` or `false`.
+/// Prefix, followed by the first 63 characters of the hub hash, on namespaces that a cluster set manages;
+/// value `true` or `false`.
 pub const MANAGED_NAMESPACE_PREFIX: &str = "clusterset.open-cluster-management.io/";
 /// Prefix, followed by the add-on's name, on a ManagedCluster that has the add-on.
 pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";

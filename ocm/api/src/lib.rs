@@ -1,7 +1,8 @@
-//! The words of Open Cluster Management: kinds, names, conditions and reasons, with no client and no runtime behind them.
+//! The words of Open Cluster Management: kinds, names, conditions and reasons, with no client
+//! and no runtime behind them.
 //!
-//! Every kind is a plain struct with `metadata`, `spec` and `status`, implements [`kube::Resource`], tolerates what a Go
-//! client may leave out or write as null, and serializes the way Go does: empty optional fields are left out.
+//! Every kind is a plain struct with `metadata`, `spec` and `status`, implements [`kube::Resource`], tolerates what a
+//! Go client may leave out or write as null, and serializes the way Go does: empty optional fields are left out.
 //!
 //! ```
 //! use ocm_api::cluster::{ManagedCluster, ManagedClusterSpec};

@@ -11,8 +11,8 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// [`to_default`] for a list, which takes no more room than it needs: one that grows while it is read has room for four at
-/// least, and thousands of objects are kept for long.
+/// [`to_default`] for a list, which takes no more room than it needs: one that grows while it is read has room for four
+/// at least, and thousands of objects are kept for long.
 pub(crate) fn to_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -45,7 +45,7 @@ fn a_manifest_keeps_every_field_even_those_nobody_knows() {
 }
 
 #[test]
-fn a_work_as_a_go_agent_reports_it_survives_a_round() {
+fn a_work_of_a_go_agent_survives_a_roundtrip() {
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": {"name": "w"},
         "spec": {

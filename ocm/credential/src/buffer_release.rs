@@ -9,9 +9,9 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
 /// Follows every piece with an empty one.
 ///
-/// A piece is a part of the buffer that its connection read into, 8 KiB or more, and who reads lines from a body keeps the
-/// last piece, though all of it was read, until the next one comes. For a watch that may be a minute: an agent with ten of them
-/// would keep ten buffers to no use.
+/// A piece is a part of the buffer that its connection read into, 8 KiB or more, and who reads lines from a body keeps
+/// the last piece, though all of it was read, until the next one comes. For a watch that may be a minute: an agent with
+/// ten of them would keep ten buffers to no use.
 pub struct ReleasingBody<B = Incoming> {
     body: B,
     /// Whether the last one was a piece of the body.
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_of_it_comes_and_each_piece_is_followed_by_nothing() {
+    async fn every_frame_arrives_followed_by_an_empty_frame() {
         let pieces = || {
             stream::iter(["one", "two"].map(|it| Ok::<_, Infallible>(Frame::data(Bytes::from_static(it.as_bytes())))))
         };

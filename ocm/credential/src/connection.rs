@@ -1,9 +1,9 @@
 //! One HTTP/2 connection to an API server, shared by every request and watch, whose certificate can be changed.
 //!
-//! kube's own client speaks HTTP/1.1 only, so that every watch would be a TCP and TLS connection of its own, and it repeats
-//! POST requests after a 503, which can create an object twice. This one speaks HTTP/2 (with ping frames, so that a dead
-//! peer is noticed even when nothing is said), falls back to HTTP/1.1 where a proxy speaks nothing else, and never repeats
-//! a POST that may have arrived.
+//! kube's own client speaks HTTP/1.1 only, so that every watch would be a TCP and TLS connection of its own, and it
+//! repeats POST requests after a 503, which can create an object twice. This one speaks HTTP/2 (with ping frames, so
+//! that a dead peer is noticed even when nothing is said), falls back to HTTP/1.1 where a proxy speaks nothing else,
+//! and never repeats a POST that may have arrived.
 
 use std::{
     future::Future,
@@ -90,8 +90,8 @@ impl Connection {
         Client::new(service, self.default_namespace.clone())
     }
 
-    /// Uses another certificate, token or server from the next request on. What is under way goes on as it began; watches
-    /// come over when they are renewed, which they are every few minutes.
+    /// Uses another certificate, token or server from the next request on. What is under way goes on as it began;
+    /// watches come over when they are renewed, which they are every few minutes.
     pub fn reload(&self, config: &Config) -> Result<(), ConnectionError> {
         let new = stack(config)?;
         // A poisoned lock only means that another reload panicked; the stack behind it is whole.
@@ -295,8 +295,8 @@ impl Speak {
     }
 }
 
-// A GET may always be repeated; other methods only when the server asks for it by Retry-After, which says that it did not
-// act; a POST never, because a proxy in between can say so of a request that did arrive.
+// A GET may always be repeated; other methods only when the server asks for it by Retry-After, which says that it did
+// not act; a POST never, because a proxy in between can say so of a request that did arrive.
 fn repeat_after<B>(method: &Method, response: &Response<B>, repeats: u32) -> Option<Duration> {
     let status = response.status();
     let busy = [
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_is_repeated_and_other_methods_only_when_asked() {
+    fn only_a_get_is_repeated_without_retry_after() {
         assert!(repeat_after(&Method::GET, &answer(503, None), 0).is_some());
         assert_eq!(repeat_after(&Method::PATCH, &answer(503, None), 0), None);
         assert!(repeat_after(&Method::PATCH, &answer(429, Some("1")), 0).is_some());

@@ -1,8 +1,8 @@
 //! A key and a certificate signing request as Go writes them.
 //!
-//! Go's `pkix.Name` puts all organizations into ONE relative distinguished name with several values (`O=a + O=b, CN=c`), as
-//! PrintableString where the characters allow it. Signers and tests of upstream see exactly that, so we write it that way;
-//! common Rust libraries write one RDN each, or drop all but the last.
+//! Go's `pkix.Name` puts all organizations into ONE relative distinguished name with several values
+//! (`O=a + O=b, CN=c`), as PrintableString where the characters allow it. Signers and tests of upstream see exactly
+//! that, so we write it that way; common Rust libraries write one RDN each, or drop all but the last.
 
 use std::collections::BTreeSet;
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn all_organizations_are_in_one_multi_valued_rdn_before_the_common_name() {
+    fn all_organizations_share_one_rdn_before_the_common_name() {
         let made = new_key_and_request(&CertificateSubject::agent("cluster1", "a1b2c")).unwrap();
         let der = der_of(&made.request_pem);
         let (_, request) = X509CertificationRequest::from_der(&der).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_ons_request_carries_its_units_and_its_dns_name() {
+    fn an_add_on_request_has_its_units_and_dns_name() {
         let subject = CertificateSubject {
             common_name: "user".to_owned(),
             organizations: vec!["b".to_owned(), "a".to_owned(), "b".to_owned()],
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_has_a_key_of_its_own_and_upstreams_pem_labels() {
+    fn every_request_has_its_own_key_and_upstreams_pem_labels() {
         let subject = CertificateSubject::agent("cluster1", "a1b2c");
         let (one, two) = (
             new_key_and_request(&subject).unwrap(),

@@ -1,6 +1,6 @@
-//! How a connection reaches its server: straight, or through a proxy that makes it a tunnel (`proxy-url` of a kubeconfig).
-//! Upstream: Go's `net/http` `Transport.Proxy`, of which http and https are here. A proxy that is spoken to over TLS has to
-//! show a certificate that the kubeconfig's bundle vouches for, as in client-go.
+//! How a connection reaches its server: straight, or through a proxy that makes it a tunnel (`proxy-url` of a
+//! kubeconfig). Upstream: Go's `net/http` `Transport.Proxy`, of which http and https are here. A proxy that is spoken
+//! to over TLS has to show a certificate that the kubeconfig's bundle vouches for, as in client-go.
 
 use std::{
     io,
@@ -42,8 +42,8 @@ struct Proxy {
 }
 
 impl Dial {
-    /// Straight, or through the proxy of this URL. `tls` is what the API server is spoken to with; nothing when the URL is none
-    /// of a proxy that we can speak to.
+    /// Straight, or through the proxy of this URL. `tls` is what the API server is spoken to with; nothing when the URL
+    /// is none of a proxy that we can speak to.
     pub fn new(tcp: HttpConnector, proxy: Option<&Uri>, tls: &ClientConfig) -> Option<Self> {
         let proxy = match proxy {
             Some(url) => Some(Arc::new(Proxy::of(url, tls)?)),

@@ -1,8 +1,9 @@
-//! When to ask for a certificate, when to wait, when to save one. Plain functions: the caller brings time, chance and key.
+//! When to ask for a certificate, when to wait, when to save one. Plain functions: the caller brings time,
+//! chance and key.
 //!
-//! Upstream: ocm `pkg/registration/register/csr/csr.go`. We differ in two things: a denied request is told as such, and not
-//! waited for until it vanishes; and what a cluster or an add-on of the same name has asked for before it was deleted and made
-//! anew does not count against it.
+//! Upstream: ocm `pkg/registration/register/csr/csr.go`. We differ in two things: a denied request is told as such, and
+//! not waited for until it vanishes; and what a cluster or an add-on of the same name has asked for before it was
+//! deleted and made anew does not count against it.
 
 use std::collections::BTreeSet;
 

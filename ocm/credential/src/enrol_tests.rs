@@ -113,7 +113,7 @@ fn pending(made: &KeyAndRequest, condition: Option<&str>, certificate: Option<Ve
 }
 
 #[test]
-fn without_a_certificate_one_is_asked_for() {
+fn without_a_certificate_one_is_requested() {
     assert_eq!(
         decide(&seen()),
         CertificateDecision::Create {
@@ -137,7 +137,7 @@ fn ten_requests_on_the_hub_stop_further_ones() {
 }
 
 #[test]
-fn a_fresh_certificate_is_kept_until_a_fifth_of_its_life_is_left() {
+fn a_certificate_is_kept_for_four_fifths_of_its_life() {
     let seen = holding(Duration::from_secs(1000));
     let CertificateDecision::Keep { until } = decide(&seen) else {
         panic!("{:?}", decide(&seen))
@@ -199,7 +199,7 @@ fn a_request_waits_for_approval_and_then_for_the_signer() {
 }
 
 #[test]
-fn an_issued_certificate_is_saved_with_its_key_and_the_additional_data() {
+fn an_issued_certificate_is_saved_with_key_and_additional_data() {
     let made = new_key_and_request(&subject()).unwrap();
     let certificate = sign(&made, Duration::from_secs(1000));
     let decision = decide(&Seen {
@@ -242,7 +242,7 @@ fn requests_of_cluster10_are_not_those_of_cluster1() {
 }
 
 #[test]
-fn a_rotation_is_told_with_gos_dates() {
+fn a_rotation_is_reported_with_go_dates() {
     let at = |it: &str| it.parse().unwrap();
     assert_eq!(
         rotated(at("2023-05-28T14:08:57Z"), at("2024-05-27T14:08:57Z")),
@@ -251,7 +251,7 @@ fn a_rotation_is_told_with_gos_dates() {
 }
 
 #[test]
-fn what_was_asked_for_in_an_earlier_life_does_not_count() {
+fn requests_older_than_the_current_cluster_are_ignored() {
     let at = |text: &str| Time(text.parse().unwrap());
     let mut request = CertificateSigningRequest::default();
     let noon = at("2026-01-01T12:00:00Z");

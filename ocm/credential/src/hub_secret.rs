@@ -20,8 +20,8 @@ pub const TLS_CRT: &str = "tls.crt";
 pub const TLS_KEY: &str = "tls.key";
 /// A ServiceAccount token, in place of certificate and key.
 pub const TOKEN: &str = "token";
-/// The private key of the certificate that the hub was asked for and has not issued yet, so that the request outlives a restart.
-/// It is nobody's business but the agent's.
+/// The private key of the certificate that the hub was asked for and has not issued yet, so that the request outlives a
+/// restart. It is nobody's business but the agent's.
 pub const PENDING_KEY: &str = "pending.key";
 /// A kubeconfig that names the two by relative paths.
 pub const KUBECONFIG: &str = "kubeconfig";
@@ -58,8 +58,8 @@ pub fn text<'a>(data: &'a Data, key: &str) -> Option<&'a str> {
 
 /// What the Secret must hold besides certificate and key.
 ///
-/// The kubeconfig points to the server of the bootstrap kubeconfig under the same cluster name, so that a changed bootstrap
-/// kubeconfig is noticed by comparing the two.
+/// The kubeconfig points to the server of the bootstrap kubeconfig under the same cluster name, so that a changed
+/// bootstrap kubeconfig is noticed by comparing the two.
 pub fn additional_data(bootstrap: &Loaded, cluster: &str, agent: &str) -> Data {
     let text = document(bootstrap, &bootstrap_cluster(bootstrap), Proof::Certificate);
     BTreeMap::from([
@@ -78,8 +78,8 @@ pub enum Proof {
     Token,
 }
 
-/// A kubeconfig for somebody else who is to speak to the same hub: an add-on's agent. A CA that `hub` names by a file is
-/// embedded, because the file is not where the other is.
+/// A kubeconfig for somebody else who is to speak to the same hub: an add-on's agent. A CA that `hub` names by a file
+/// is embedded, because the file is not where the other is.
 pub fn kubeconfig_for(hub: &Loaded, proof: Proof) -> String {
     let mut at = bootstrap_cluster(hub);
     if some(&at.certificate_authority_data).is_none()
@@ -152,8 +152,8 @@ pub enum Validity {
 }
 
 /// Whether the Secret holds a credential for `cluster` and `agent` at the hub that `bootstrap` names (upstream's three
-/// rules: the kubeconfig is there, it names the same server, proxy, CA and cluster name as the bootstrap kubeconfig, and the
-/// certificate is for us and not expired).
+/// rules: the kubeconfig is there, it names the same server, proxy, CA and cluster name as the bootstrap kubeconfig,
+/// and the certificate is for us and not expired).
 pub fn validity(data: &Data, bootstrap: &Loaded, cluster: &str, agent: &str, now: Timestamp) -> Validity {
     let invalid = |why: &str| Validity::Invalid(why.to_owned());
     let Some(ours) = text(data, KUBECONFIG) else {

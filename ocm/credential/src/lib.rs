@@ -6,9 +6,9 @@
 //! Secret <--hub_secret-- enrol (decides) <--> csr (asks) --CertificateSigningRequest
 //! ```
 //!
-//! [`kubeconfig`] reads what the user gave and says in one sentence what is wrong with it; [`connection`] turns it into one
-//! HTTP/2 connection whose certificate can change; [`csr`], [`enrol`] and [`hub_secret`] obtain a client certificate of our
-//! own, keep it in a Secret and decide when to renew it.
+//! [`kubeconfig`] reads what the user gave and says in one sentence what is wrong with it; [`connection`] turns it into
+//! one HTTP/2 connection whose certificate can change; [`csr`], [`enrol`] and [`hub_secret`] obtain a client
+//! certificate of our own, keep it in a Secret and decide when to renew it.
 
 mod buffer_release;
 pub mod certificate;

@@ -1,8 +1,8 @@
 //! What lets a cluster that nobody knows yet ask to join: an identity with hardly any rights.
-//! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs. We differ
-//! in what everybody could do who has been handed such a token: upstream's reads the ConfigMaps of all namespaces, lists and
-//! watches all clusters, and puts a new one into any set. To join takes one ConfigMap, one cluster by its name, and the set
-//! `default`, which a cluster is put into that names none.
+//! Upstream: registration-operator manifests, `cluster-manager/hub`, and clusteradm's init chart. The names are theirs.
+//! We differ in what everybody could do who has been handed such a token: upstream's reads the ConfigMaps of all
+//! namespaces, lists and watches all clusters, and puts a new one into any set. To join takes one ConfigMap, one
+//! cluster by its name, and the set `default`, which a cluster is put into that names none.
 
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ServiceAccount},
@@ -83,8 +83,9 @@ pub fn objects() -> Vec<Installed> {
 }
 
 /// Lets strangers ask where the hub is and what its CA is, as kubeadm does: `kube-public/cluster-info`. It is public
-/// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user. The objects say
-/// that they are ours, to be renewed and taken away: on most Kubernetes somebody else has put some of these names there.
+/// knowledge, and it lets a joining cluster check the hub before it sends its token. `kubeconfig` has no user. The
+/// objects say that they are ours, to be renewed and taken away: on most Kubernetes somebody else has put some
+/// of these names there.
 pub fn cluster_info(kubeconfig: &str) -> Vec<Installed> {
     let namespace = PUBLIC;
     let name = "open-cluster-management:cluster-info";

@@ -1,7 +1,7 @@
 //! The one list of what runs on a hub, and of which part it belongs to.
 //!
-//! Upstream runs each part as a program of its own, and so may we: the parts meet only through the API. What they share in one
-//! process is a watch per kind, and nothing else.
+//! Upstream runs each part as a program of its own, and so may we: the parts meet only through the API. What they share
+//! in one process is a watch per kind, and nothing else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A part of a hub that can be a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
-    /// Clusters and their sets, and what they and their add-ons say of each other (upstream: `registration controller`).
+    /// Clusters and their sets, and what they and their add-ons say of each other (upstream:
+    /// `registration controller`).
     Registration,
     /// Works on the hub's side (upstream: `work manager`).
     Work,
@@ -58,7 +59,8 @@ pub fn controllers(caches: &Caches, component: Component, options: &Options) -> 
     }
 }
 
-/// Starts what belongs to a part: each controller when the watches that it reads have arrived. They end with the caches.
+/// Starts what belongs to a part: each controller when the watches that it reads have arrived.
+/// They end with the caches.
 pub fn start(client: &Client, caches: &Caches, component: Component, options: &Options) -> Vec<Running> {
     let clients = Clients::hub(client.clone());
     let mut running = start_all(controllers(caches, component, options), &clients, caches.cancel_token());
@@ -68,8 +70,8 @@ pub fn start(client: &Client, caches: &Caches, component: Component, options: &O
     running
 }
 
-/// The manager of the add-ons of this process, and what adds those that are made of templates to it, as one: the manager asks the
-/// hub first who it is, and nobody else waits for the answer.
+/// The manager of the add-ons of this process, and what adds those that are made of templates to it, as one: the
+/// manager asks the hub first who it is, and nobody else waits for the answer.
 fn add_ons(client: Client, caches: Caches, options: Options) -> Running {
     let queue = Queue::awaiting();
     let begun = queue.clone();
@@ -90,8 +92,8 @@ fn add_ons(client: Client, caches: Caches, options: Options) -> Running {
     Running { queue, finished }
 }
 
-/// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None` when
-/// the hub stops before it has said who it is.
+/// What runs the add-ons of this process: those that were handed in, and later those that are made of templates. `None`
+/// when the hub stops before it has said who it is.
 async fn manager(client: &Client, caches: &Caches, options: &Options) -> Option<Manager> {
     let cancel = caches.cancel_token();
     // The process has all works anyway.

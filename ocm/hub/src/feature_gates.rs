@@ -1,5 +1,6 @@
 //! `--feature-gates A=true,B=false`: upstream's switches of a hub, by their names.
-//! Upstream: api `feature/feature.go`, `DefaultHubRegistrationFeatureGates` and its like for works, add-ons and placements.
+//! Upstream: api `feature/feature.go`, `DefaultHubRegistrationFeatureGates` and its like for works,
+//! add-ons and placements.
 
 use crate::Options;
 use registration::hub::GarbageKind;
@@ -40,7 +41,8 @@ const OURS: [&str; 7] = [
     NIL_EXECUTOR_VALIDATING,
     RESOURCE_CLEANUP,
 ];
-/// Switches of upstream's that switch nothing here. They are often written out with upstream's default, and may have it.
+/// Switches of upstream's that switch nothing here. They are often written out with upstream's default,
+/// and may have it.
 const FIXED: [(&str, bool); 9] = [
     ("AddonManagement", true),
     ("AllAlpha", false),
@@ -81,7 +83,8 @@ pub fn parse(text: &str) -> Result<Gate, String> {
     }
 }
 
-/// Turns the switches. Whom the administrator lets in without a human is in the options already: the switch says whether.
+/// Turns the switches. Whom the administrator lets in without a human is in the options already:
+/// the switch says whether.
 pub fn apply(gates: &[Gate], options: &mut Options) {
     let Options {
         registration, works, ..
@@ -93,8 +96,8 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
             MANAGED_CLUSTER_AUTO_APPROVAL => {
                 registration.auto_accept = *on;
                 let users = &mut registration.auto_approved_csr_users;
-                // As with upstream's chart: who has a token of the hub's is let in. A cluster that is accepted and whose
-                // certificate nobody approves would have joined by half.
+                // As with upstream's chart: who has a token of the hub's is let in. A cluster that is accepted and
+                // whose certificate nobody approves would have joined by half.
                 let bootstrap = crate::bootstrap::user();
                 if !on {
                     users.clear();
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_alone_lets_in_who_has_a_token_and_turned_off_nobody() {
+    fn auto_approval_adds_bootstrap_users_and_approves_nobody_when_off() {
         let users = |gates: &[&str], named: &[&str]| {
             let gates = gates.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>().unwrap();
             let mut options = Options::default();

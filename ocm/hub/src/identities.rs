@@ -1,5 +1,5 @@
-//! Who speaks to a hub, and what each of them may do there, read out of the roles: for the page about security, which shows it, and
-//! for the test that asks API servers whether it is so.
+//! Who speaks to a hub, and what each of them may do there, read out of the roles: for the page about security, which
+//! shows it, and for the test that asks API servers whether it is so.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ pub struct Granted {
     pub rule: PolicyRule,
 }
 
-/// Those of whom the hub itself writes the roles. `cluster` is the agent's own one. What the agent of an add-on may do says its add-on.
+/// Those of whom the hub itself writes the roles. `cluster` is the agent's own one.
+/// What the agent of an add-on may do says its add-on.
 pub fn all(cluster: &str) -> Vec<HubIdentity> {
     let none = BTreeMap::new();
     let role = |accepted| everywhere(of_clusters::cluster_role(cluster, accepted, &none).rules);

@@ -1,5 +1,6 @@
 //! One hub process: everything that OCM does on the hub, over one client.
-//! Upstream runs registration, work, placement and add-on controllers as processes of their own, each with its own caches.
+//! Upstream runs registration, work, placement and add-on controllers as processes of their own,
+//! each with its own caches.
 
 pub mod bootstrap;
 pub mod controllers;
@@ -28,7 +29,8 @@ pub struct Options {
     pub works: work::hub::Options,
     /// The add-ons that run inside the hub, rather than in a program of their own.
     pub addons: Vec<Arc<dyn AddOn>>,
-    /// Where the authorities of add-ons with a signer of their own are, unless they say; `None` for upstream's namespace.
+    /// Where the authorities of add-ons with a signer of their own are, unless they say;
+    /// `None` for upstream's namespace.
     pub authorities: Option<String>,
 }
 
@@ -58,8 +60,8 @@ pub async fn prepare(client: &Client) -> Result<(), InstallError> {
     install::install(client, &bootstrap::objects()).await
 }
 
-/// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody puts there; what waits
-/// for a kind says so in [`ocm_reconcile::awaited`].
+/// Runs one part of a hub alone, until `cancel`. What it needs on the API server (kinds, rights) somebody puts there;
+/// what waits for a kind says so in [`ocm_reconcile::awaited`].
 pub async fn run_component(client: Client, component: Component, options: &Options, cancel: CancellationToken) {
     let caches = controllers::caches(client.clone(), cancel);
     let running = controllers::start(&client, &caches, component, options);

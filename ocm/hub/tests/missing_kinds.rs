@@ -1,4 +1,5 @@
-//! Parts of a hub on an API server that lacks some of their kinds: an upgrade that is under way, or a part that runs alone.
+//! Parts of a hub on an API server that lacks some of their kinds: an upgrade that is under way,
+//! or a part that runs alone.
 
 use hub::{Component, Options};
 use k8s_openapi::{
@@ -61,7 +62,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_gets_its_token_though_kinds_that_it_does_not_need_are_missing() {
+async fn an_add_on_gets_its_token_despite_missing_unneeded_kinds() {
     let site = Site::start().await.unwrap();
     let client = site.client();
     let (late, there): (Vec<Value>, Vec<Value>) = ocm_api::crds::hub().into_iter().partition(is_late);

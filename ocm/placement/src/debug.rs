@@ -1,8 +1,8 @@
 //! The debug page of placements: what a placement, there or only thought of, would choose, step by step.
 //!
-//! Upstream: ocm `pkg/placement/debugger`: paths, codes and answer are its own. We differ in three things: a misconfigured
-//! placement says what is wrong with it where upstream answers with empty lists; the prioritizers come in a fixed order; and a
-//! placement that is sent must say its namespace, because who may send it is decided there.
+//! Upstream: ocm `pkg/placement/debugger`: paths, codes and answer are its own. We differ in three things: a
+//! misconfigured placement says what is wrong with it where upstream answers with empty lists; the prioritizers come in
+//! a fixed order; and a placement that is sent must say its namespace, because who may send it is decided there.
 
 use ocm_api::cluster::Placement;
 use serde_json::{Map, Value, json};

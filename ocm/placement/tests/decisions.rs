@@ -162,7 +162,7 @@ async fn decisions_appear_follow_the_clusters_and_survive_a_mistake() {
 }
 
 #[tokio::test]
-async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
+async fn a_settled_placement_plans_no_writes() {
     let hub = Hub::start().await;
     hub.clusters(&[("c1", "aws"), ("c2", "gcp")]).await;
     hub.apply(PLACEMENT).await;
@@ -208,7 +208,7 @@ async fn a_placement_that_is_as_it_should_be_plans_an_empty_page() {
 }
 
 #[tokio::test]
-async fn a_binding_that_is_replaced_takes_nothing_away_and_what_was_written_is_told() {
+async fn replacing_a_binding_removes_no_clusters_and_writes_raise_events() {
     let hub = Hub::start().await;
     hub.clusters(&[("c1", "aws")]).await;
     let running = hub.start_controllers();

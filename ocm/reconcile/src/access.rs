@@ -1,6 +1,7 @@
 //! Asking the API server whether somebody may do something, and for the token of a ServiceAccount.
 //!
-//! A SubjectAccessReview or a TokenRequest is created, but nothing is stored: it is a question, so `observe` may ask it.
+//! A SubjectAccessReview or a TokenRequest is created, but nothing is stored: it is a question,
+//! so `observe` may ask it.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,8 @@ pub async fn may(client: &Client, subject: &UserInfo, attributes: &Attributes) -
     ask(client, subject, asked).await
 }
 
-/// Whether `subject` may ask for a path that is no resource, such as `/metrics`, in the eyes of the API server behind `client`.
+/// Whether `subject` may ask for a path that is no resource, such as `/metrics`,
+/// in the eyes of the API server behind `client`.
 pub async fn may_visit(client: &Client, subject: &UserInfo, verb: &str, path: &str) -> Result<bool, kube::Error> {
     let asked = SubjectAccessReviewSpec {
         non_resource_attributes: Some(NonResourceAttributes {

@@ -1,8 +1,8 @@
 //! What of a process does not work, or not yet, and what it waits for: for its log, and for `/readyz?verbose`.
 //!
-//! A controller begins when the caches that it reads have arrived. Where a kind is missing, because a part of a hub runs alone or
-//! an upgrade is under way, only those wait that read it. As with [`metrics`](crate::metrics) one process says all of it in
-//! one place.
+//! A controller begins when the caches that it reads have arrived. Where a kind is missing, because a part of a hub
+//! runs alone or an upgrade is under way, only those wait that read it. As with [`metrics`](crate::metrics)
+//! one process says all of it in one place.
 
 use std::{
     collections::BTreeMap,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_over_when_it_is_dropped() {
+    fn a_reported_wait_ends_when_it_is_dropped() {
         let said = say("said-test", "is not there");
         assert_eq!(of("said-test"), ["is not there"]);
         drop(said);

@@ -1,4 +1,5 @@
-//! The watches of a process on one API server: one for each kind and selection, started when somebody first asks for it.
+//! The watches of a process on one API server: one for each kind and selection,
+//! started when somebody first asks for it.
 //!
 //! ```text
 //! API server --list, watch--> Cache<K> --+--> observe of every reconciler that asked for it
@@ -79,7 +80,8 @@ impl Caches {
         Self::from(Source::Watch(client), cancel)
     }
 
-    /// Caches that are filled by one list each and not kept current: for a program that looks once, such as `drover why`.
+    /// Caches that are filled by one list each and not kept current: for a program that looks once,
+    /// such as `drover why`.
     pub fn listing(client: Client, cancel: CancellationToken) -> Self {
         Self::from(Source::List(client), cancel)
     }
@@ -98,8 +100,8 @@ impl Caches {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Has `shape` called with each object of a kind, and with the one that it replaces, before it is kept: to let objects share
-    /// what they have in common, or to leave out what nobody reads. Before the kind is first asked for.
+    /// Has `shape` called with each object of a kind, and with the one that it replaces, before it is kept: to let
+    /// objects share what they have in common, or to leave out what nobody reads. Before the kind is first asked for.
     pub fn shaped<K: Watchable>(self, shape: impl Fn(Option<&K>, &mut K) + Send + Sync + 'static) -> Self {
         let shape: Shape<K> = Arc::new(shape);
         self.inner.held.lock().shapes.insert(TypeId::of::<K>(), Box::new(shape));
@@ -119,7 +121,8 @@ impl Caches {
         })
     }
 
-    /// The objects of a kind, watched with everything chosen. Who asks for the same selection shares the watch of who came first.
+    /// The objects of a kind, watched with everything chosen. Who asks for the same selection shares the watch
+    /// of who came first.
     pub fn watching<K: Watchable>(&self, watching: Watching) -> Cache<K> {
         self.select(Selection::of(None, &watching), watching, Api::all)
     }
@@ -199,7 +202,8 @@ impl Caches {
         }
     }
 
-    /// What stands beside the caches once in a process, such as an index over one of them: made when somebody first asks for its type.
+    /// What stands beside the caches once in a process, such as an index over one of them:
+    /// made when somebody first asks for its type.
     pub fn beside<T: Clone + Send + Sync + 'static>(&self, make: impl FnOnce(&Self) -> T) -> T {
         let found = |held: &Held| {
             held.beside
@@ -257,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_the_same_shares_a_cache() {
+    fn equal_selections_share_a_cache() {
         let caches = Caches::unfed();
         caches.of::<ConfigMap>().fill([ConfigMap::default()]);
         assert_eq!(caches.of::<ConfigMap>().len(), 1);

@@ -1,5 +1,5 @@
-//! A reconciler that is ready to start, as one of a list: what it is called, what it watches, what it may and what it writes can
-//! be read before it runs.
+//! A reconciler that is ready to start, as one of a list: what it is called, what it watches, what it may and what it
+//! writes can be read before it runs.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl Controller {
         Self::with_queue(reconciler, Queue::awaiting())
     }
 
-    /// The same with a queue that others add keys to, too: an [awaiting](Queue::awaiting) one, if it is to count as busy until
-    /// what the reconciler reads has arrived.
+    /// The same with a queue that others add keys to, too: an [awaiting](Queue::awaiting) one, if it is to count as
+    /// busy until what the reconciler reads has arrived.
     pub fn with_queue<R: Reconciler>(reconciler: R, queue: Queue) -> Self {
         let mut watches = Watches::default();
         reconciler.watches(&mut watches);
@@ -65,7 +65,8 @@ impl Controller {
         }
     }
 
-    /// How many keys it works on at a time, where not [`Reconciler::WORKERS`]: an administrator may choose. At least one.
+    /// How many keys it works on at a time, where not [`Reconciler::WORKERS`]: an administrator may choose.
+    /// At least one.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.max(1);
         self
@@ -86,7 +87,8 @@ impl Controller {
         self.start(Clients::hub(client), cancel)
     }
 
-    /// What it would do for a key, given what the caches show: nothing is written. Its notes say what the key waits for.
+    /// What it would do for a key, given what the caches show: nothing is written.
+    /// Its notes say what the key waits for.
     pub async fn explain(&self, key: &str) -> Result<Plan, ObserveError> {
         (self.explain)(key.to_owned()).await
     }

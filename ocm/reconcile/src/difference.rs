@@ -77,9 +77,9 @@ pub fn patch_to_contain(current: &Value, desired: &Value) -> Option<Value> {
 
 /// Whether `current` already says everything `desired` says.
 ///
-/// Objects may hold more than was asked for; lists must have the same length, and each element must contain its counterpart
-/// (so a default that the server filled into a list element is no difference). An absent value contains an empty one,
-/// because Kubernetes drops empty lists and maps when it stores an object.
+/// Objects may hold more than was asked for; lists must have the same length, and each element must contain its
+/// counterpart (so a default that the server filled into a list element is no difference). An absent value contains an
+/// empty one, because Kubernetes drops empty lists and maps when it stores an object.
 pub fn contains(current: &Value, desired: &Value) -> bool {
     match (current, desired) {
         (Value::Object(current), Value::Object(desired)) => desired.iter().all(|(key, value)| match current.get(key) {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_holds_only_what_differs_and_removes_what_is_gone() {
+    fn a_patch_contains_only_differences_and_removes_missing_fields() {
         let patch = merge_patch(
             &json!({"a": 1, "b": {"c": 1, "d": 2}}),
             &json!({"b": {"c": 1, "d": 3}, "e": [1]}),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_laid_over_the_old_document_gives_the_new_one() {
+    fn a_patch_applied_to_the_old_document_gives_the_new() {
         let old = json!({"a": 1, "b": {"c": 1, "d": {"e": 2}}, "l": [1, 2]});
         let new = json!({"b": {"d": {"e": 3, "f": {"g": 1}}}, "l": [2], "n": {"o": "p"}});
         let mut document = old.clone();

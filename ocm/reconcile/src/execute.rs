@@ -61,7 +61,8 @@ impl Clients {
         }
     }
 
-    /// On the managed cluster as this field manager, rather than as the one that the API server makes of the User-Agent.
+    /// On the managed cluster as this field manager, rather than as the one that the API server makes
+    /// of the User-Agent.
     pub fn writing_as(self, manager: &'static str) -> Self {
         Self {
             manager: Some(manager),
@@ -202,8 +203,8 @@ impl Outcome {
         }
     }
 
-    /// One object as the last step that wrote it left it. A conclusion patches this rather than what was observed, whose
-    /// resourceVersion the plan has moved on.
+    /// One object as the last step that wrote it left it. A conclusion patches this rather than what was observed,
+    /// whose resourceVersion the plan has moved on.
     pub fn latest<K>(&self, site: Site, namespace: Option<&str>, name: &str) -> Option<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
@@ -262,8 +263,8 @@ async fn nobody(own: OwnStep) -> Result<Done, StepError> {
     Err(StepError::NobodyPerforms(own.verb))
 }
 
-/// As [`execute`], with up to `at_once` steps of a stage under way together, for plans of many objects that do not depend on
-/// each other; and with somebody who carries out what is no write.
+/// As [`execute`], with up to `at_once` steps of a stage under way together, for plans of many objects that do not
+/// depend on each other; and with somebody who carries out what is no write.
 pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: usize, perform: &Perform<'_>) -> Outcome {
     let mut outcome = Outcome {
         plan: plan.clone(),
@@ -298,7 +299,8 @@ pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: us
     outcome
 }
 
-/// Tries steps that do not depend on each other side by side, a bounded number at a time. The results come in the order of the steps.
+/// Tries steps that do not depend on each other side by side, a bounded number at a time.
+/// The results come in the order of the steps.
 pub async fn together(clients: &Clients, steps: &[Step]) -> Vec<Result<Done, StepError>> {
     // Enough to hide the round trips of one reconciler's run, few enough that it leaves the connection to others.
     const AT_ONCE: usize = 16;

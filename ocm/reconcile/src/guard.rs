@@ -13,8 +13,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-/// Stands between a process and what it writes to. The guard that is there by default lets everything through; that of a term
-/// of leadership (see [`lead`](crate::lead)) lets nothing through but questions once the term may be over. Cloning shares it.
+/// Stands between a process and what it writes to. The guard that is there by default lets everything through; that of
+/// a term of leadership (see [`lead`](crate::lead)) lets nothing through but questions once the term may be over.
+/// Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Guard {
     until: Option<Arc<Mutex<Instant>>>,

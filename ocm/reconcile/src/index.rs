@@ -14,8 +14,8 @@ use crate::Cache;
 
 type Name = (String, String);
 
-/// The objects of a cache by some text of theirs, such as a label's value. It keeps names only: the cache says what the objects
-/// are. Cloning shares it.
+/// The objects of a cache by some text of theirs, such as a label's value. It keeps names only: the cache says what the
+/// objects are. Cloning shares it.
 pub struct Index<K> {
     cache: Cache<K>,
     names: Arc<RwLock<HashMap<String, BTreeSet<Name>>>>,

@@ -104,8 +104,8 @@ pub async fn install(client: &Client, objects: &[Installed]) -> Result<(), Insta
     Ok(())
 }
 
-/// Puts CRDs in place and waits until their kinds are served. CRDs that somebody else made (an upstream installation) are
-/// left as they are, and so are those of a newer release of ours.
+/// Puts CRDs in place and waits until their kinds are served. CRDs that somebody else made (an upstream installation)
+/// are left as they are, and so are those of a newer release of ours.
 pub async fn install_crds(client: &Client, crds: Vec<Value>) -> Result<(), InstallError> {
     stream::iter(crds)
         .map(|crd| async move {
@@ -184,7 +184,8 @@ fn plan(target: Target, current: Option<&Value>, wanted: &Value) -> Plan {
     plan
 }
 
-/// A release of ours, in the order in which they come. One that cannot be read counts as the newest: we cannot know better.
+/// A release of ours, in the order in which they come. One that cannot be read counts as the newest:
+/// we cannot know better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Release {
     /// The three numbers, and whether nothing was to come before it was final.
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_place_is_left_alone_and_what_is_missing_is_made() {
+    fn existing_objects_are_left_unchanged_and_missing_ones_created() {
         let wanted = namespace(&json!({"x": "y"}));
         assert!(printed(None, &wanted).contains("create"), "{}", printed(None, &wanted));
         assert_eq!(printed(Some(&wanted), &wanted).trim(), "nothing to do");
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_release_wrote_is_replaced_and_what_a_newer_one_wrote_is_left() {
+    fn objects_of_older_releases_are_replaced_but_newer_ones_stay() {
         let definition = |release: Option<&str>, schema: &Value| {
             let mut labels = json!({ MANAGED_BY: DROVER });
             if let Some(release) = release {

@@ -1,9 +1,10 @@
 //! One of several processes works and the others wait: a Lease says which.
 //!
-//! The protocol is client-go's (`tools/leaderelection`), so ours and theirs may wait for each other: a leader writes its name
-//! and the time into the Lease, over and over; whoever has seen the same words for as long as the Lease says takes it. No two
-//! clocks are compared. We differ in three things: a Lease that is let go of is taken at once, because it is watched; a leader
-//! that stops lets go of it; and one that could not renew in time writes nothing more ([`Guard`]), whatever is under way.
+//! The protocol is client-go's (`tools/leaderelection`), so ours and theirs may wait for each other: a leader writes
+//! its name and the time into the Lease, over and over; whoever has seen the same words for as long as the Lease says
+//! takes it. No two clocks are compared. We differ in three things: a Lease that is let go of is taken at once, because
+//! it is watched; a leader that stops lets go of it; and one that could not renew in time writes nothing more
+//! ([`Guard`]), whatever is under way.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_is_taken_when_it_is_nobodys_or_its_holder_has_been_silent_for_long_enough() {
+    async fn a_lease_is_acquired_when_free_or_its_holder_expired() {
         assert_eq!(decided(None), "me for 60 after 0");
         assert_eq!(decided(seen("me", 0).as_ref()), "me for 60 after 3");
         assert_eq!(decided(seen("you", 50).as_ref()), "wait 10");

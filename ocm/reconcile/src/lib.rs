@@ -1,6 +1,7 @@
 //! The machine every reconciler runs on: observe, plan, execute, conclude.
 //!
-//! The two steps that decide, [`Reconciler::plan`] and [`Reconciler::conclude`], are plain functions on plain data and return a
+//! The two steps that decide, [`Reconciler::plan`] and [`Reconciler::conclude`],
+//! are plain functions on plain data and return a
 //! [`Plan`]: a value that can be printed and compared. The two steps that touch the world, [`Reconciler::observe`] and
 //! [`execute`], make no choices.
 //!
@@ -10,7 +11,8 @@
 //!    +------------------- read ---------------------+      conclude <-------+
 //! ```
 //!
-//! A program makes [`Caches`], builds its list of [`Controller`]s over them, and starts them ([`controller::start_all`]).
+//! A program makes [`Caches`], builds its list of [`Controller`]s over them, and starts them
+//! ([`controller::start_all`]).
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! What the reconcilers of this process have done, in numbers: how often each ran, how long that took, how much waits.
 //!
-//! The names are those that controller-runtime and client-go give to the same things, so that dashboards made for them go on
-//! working. One process counts everything by the reconciler's name, however many of one name it runs.
+//! The names are those that controller-runtime and client-go give to the same things, so that dashboards made for them
+//! go on working. One process counts everything by the reconciler's name, however many of one name it runs.
 
 use std::{
     collections::BTreeMap,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn runs_are_counted_by_name_and_duration_and_what_waits_is_told() {
+    async fn runs_are_counted_by_name_and_duration_with_queue_depth() {
         let (first, second) = (Queue::new(), Queue::new());
         let meter = meter("metrics-test", &first);
         super::meter("metrics-test", &second);

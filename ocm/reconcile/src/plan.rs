@@ -11,7 +11,8 @@ use crate::difference;
 
 /// Ordered stages of steps, notes, and the time to look again.
 ///
-/// Steps of one stage are all tried, in order, even if one fails; the next stage starts only when the last one succeeded.
+/// Steps of one stage are all tried, in order, even if one fails; the next stage starts only
+/// when the last one succeeded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The stages, each a list of steps.
@@ -324,7 +325,8 @@ impl Plan {
         self.stages.get(id.stage)?.get(id.step)
     }
 
-    /// Keeps what this plan has worked out, so that its conclusion and the reconciler's memory need not work it out again.
+    /// Keeps what this plan has worked out, so that its conclusion and the reconciler's memory need not work it out
+    /// again.
     pub fn work_out<T: Send + Sync + 'static>(&mut self, result: T) -> &mut Self {
         self.worked_out = WorkedOut(Some(Arc::new(result)));
         self
@@ -398,9 +400,9 @@ impl Plan {
         self.push(Step::Create { target, object })
     }
 
-    /// Keeps `current` saying everything `desired` says: creates it when absent, adds nothing when it agrees, and otherwise
-    /// patches only the difference. Labels and annotations are merged; owner references and finalizers are added, never
-    /// removed; `status` is not looked at.
+    /// Keeps `current` saying everything `desired` says: creates it when absent, adds nothing when it agrees, and
+    /// otherwise patches only the difference. Labels and annotations are merged; owner references and finalizers are
+    /// added, never removed; `status` is not looked at.
     pub fn keep<K>(&mut self, site: Site, current: Option<&K>, desired: &K) -> Option<StepId>
     where
         K: Resource<DynamicType = ()> + Serialize,
@@ -428,7 +430,8 @@ impl Plan {
         }))
     }
 
-    /// Patches an object from `old` to `new`, both whole; nothing when they agree. The patch carries uid and resourceVersion.
+    /// Patches an object from `old` to `new`, both whole; nothing when they agree.
+    /// The patch carries uid and resourceVersion.
     pub fn change<K>(&mut self, site: Site, old: &K, new: &K) -> Option<StepId>
     where
         K: Resource<DynamicType = ()> + Serialize,

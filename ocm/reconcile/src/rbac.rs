@@ -1,5 +1,5 @@
-//! What a program may do on an API server, as a table with reasons. The ClusterRole of its deployment is made of the table,
-//! and tests run the program with these rights alone.
+//! What a program may do on an API server, as a table with reasons. The ClusterRole of its deployment is made of the
+//! table, and tests run the program with these rights alone.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_is_a_rule_with_its_reason() {
+    fn a_permission_is_a_rule_with_its_reason() {
         let rights = [
             Right::new("", "pods pods/log", "get", "To look."),
             Right::new("a.b", "cs", "update", "To write one.").only("d"),

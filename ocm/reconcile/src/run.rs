@@ -21,7 +21,8 @@ use crate::{
 /// Why a look at the world failed. It is always retried.
 pub type ObserveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// One reconciler. `plan`, `goes_on`, `failure` and `conclude` take no `self`: they see only what was seen and what came of it.
+/// One reconciler. `plan`, `goes_on`, `failure` and `conclude` take no `self`: they see only what was seen
+/// and what came of it.
 ///
 /// A run is rounds of observe, plan and execute, mostly one, and a conclusion:
 ///
@@ -38,8 +39,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// How many keys it works on at a time.
     const WORKERS: usize = 1;
 
-    /// How many steps of one stage are tried together. More than one only where a plan has many objects and their order means
-    /// nothing.
+    /// How many steps of one stage are tried together. More than one only where a plan has many objects
+    /// and their order means nothing.
     const AT_ONCE: usize = 1;
 
     /// The status fields that it writes.
@@ -71,13 +72,14 @@ pub trait Reconciler: Send + Sync + 'static {
         Err(StepError::NobodyPerforms(own.verb))
     }
 
-    /// Keeps in memory what only this process knows, such as the name the server gave to what was created. Called when the
-    /// plan was executed, before the conclusion.
+    /// Keeps in memory what only this process knows, such as the name the server gave to what was created. Called when
+    /// the plan was executed, before the conclusion.
     fn remember(&self, seen: &Self::Seen, outcome: &Outcome) {
         let _ = (seen, outcome);
     }
 
-    /// Whether the run goes on with another round before it concludes, because what to do next depends on what came of this one.
+    /// Whether the run goes on with another round before it concludes, because what
+    /// to do next depends on what came of this one.
     fn goes_on(seen: &Self::Seen, outcome: &Outcome) -> bool {
         let _ = (seen, outcome);
         false
@@ -94,8 +96,8 @@ pub trait Reconciler: Send + Sync + 'static {
         self.observe(key).await
     }
 
-    /// What of a round makes the run count as failed, and be retried with a growing delay: every step that failed, unless a
-    /// reconciler knows better.
+    /// What of a round makes the run count as failed, and be retried with a growing delay: every step that failed,
+    /// unless a reconciler knows better.
     fn failure(seen: &Self::Seen, outcome: &Outcome) -> Option<String> {
         let _ = seen;
         (!outcome.succeeded()).then(|| outcome.error_text())
@@ -252,8 +254,8 @@ impl Ran {
     }
 }
 
-/// Rounds of observe, plan and execute, then the conclusion. `planned` is called with the plan of each round, none of which is
-/// kept: all of a run may be as large as everything that it writes.
+/// Rounds of observe, plan and execute, then the conclusion. `planned` is called with the plan of each round, none of
+/// which is kept: all of a run may be as large as everything that it writes.
 pub(crate) async fn rounds<R: Reconciler>(
     reconciler: &R,
     clients: &Clients,

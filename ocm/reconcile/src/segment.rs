@@ -1,5 +1,5 @@
-//! Names as parts of a URL's path: kube puts them there as they are, so that `?` would begin a query and `/` another object.
-//! Upstream: apimachinery `pkg/api/validation/path`, and `url.PathEscape` of Go for how the rest is written.
+//! Names as parts of a URL's path: kube puts them there as they are, so that `?` would begin a query and `/` another
+//! object. Upstream: apimachinery `pkg/api/validation/path`, and `url.PathEscape` of Go for how the rest is written.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -14,8 +14,8 @@ pub fn refusal(text: &str) -> Option<String> {
 
 /// The text as one segment of a path, which decodes to exactly it.
 ///
-/// What [`refusal`] refuses becomes a segment that names nothing: servers divide a path after they have decoded it, so that there
-/// is no way to write it, and what it must not do is to reach something else.
+/// What [`refusal`] refuses becomes a segment that names nothing: servers divide a path after they have decoded it, so
+/// that there is no way to write it, and what it must not do is to reach something else.
 pub fn encoded(text: &str) -> Cow<'_, str> {
     if refusal(text).is_some() {
         // Decoded once, a percent sign is left, which is in no name.

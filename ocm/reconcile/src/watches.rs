@@ -1,5 +1,5 @@
-//! What a reconciler reads and what wakes it, declared once: the runner subscribes and waits by it, and the reference page of the
-//! controllers and the rights to read are made of it.
+//! What a reconciler reads and what wakes it, declared once: the runner subscribes and waits by it, and the reference
+//! page of the controllers and the rights to read are made of it.
 
 use std::{fmt::Debug, hash::Hash};
 
@@ -35,7 +35,8 @@ pub struct WatchedKind {
 }
 
 impl Watches {
-    /// The kind of the keys: every change of an object wakes the key of its name (`namespace/name` where it has a namespace).
+    /// The kind of the keys: every change of an object wakes the key of its name (`namespace/name`
+    /// where it has a namespace).
     pub fn root<K>(&mut self, cache: &Cache<K>) -> &mut Self
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -45,7 +46,8 @@ impl Watches {
         self.watch(cache, Some(Box::new(move |queue| of.subscribe_by_name(queue))))
     }
 
-    /// A change of an object (old and new; a new one has no old, a deleted one no new) wakes the keys that `keys` names.
+    /// A change of an object (old and new; a new one has no old, a deleted one no new)
+    /// wakes the keys that `keys` names.
     pub fn wakes<K, I>(
         &mut self,
         cache: &Cache<K>,
@@ -69,7 +71,8 @@ impl Watches {
         self.watch(cache, None)
     }
 
-    /// Something else that wakes the reconciler, such as a clock, or what another reconciler has in memory; `what` is for the reference.
+    /// Something else that wakes the reconciler, such as a clock, or what another reconciler has in memory;
+    /// `what` is for the reference.
     pub fn signal(&mut self, what: &str, subscribe: impl FnOnce(&Queue) + Send + 'static) -> &mut Self {
         self.all.push(Watch {
             kind: WatchedKind {

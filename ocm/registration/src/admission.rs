@@ -1,10 +1,11 @@
 //! The rules that a write of a ManagedCluster or ManagedClusterSetBinding has to obey, whoever writes it.
 //!
-//! Plain functions: an embedded API server calls them in process, a webhook server wraps them in AdmissionReviews. What the
-//! requester may do is asked through a closure, so that nothing here needs a client.
+//! Plain functions: an embedded API server calls them in process, a webhook server wraps them in AdmissionReviews. What
+//! the requester may do is asked through a closure, so that nothing here needs a client.
 //! Upstream: ocm `pkg/registration/webhook/v1/{managedcluster_mutating,managedcluster_validating}.go`. We differ in two
-//! things: the name of a new cluster, and of one that is to be accepted, is checked whether or not client configs are given; and
-//! [`fields`] says which fields are whose, of which upstream leaves all to whoever may write the object at all.
+//! things: the name of a new cluster, and of one that is to be accepted, is checked whether or not client configs are
+//! given; and [`fields`] says which fields are whose, of which upstream leaves all
+//! to whoever may write the object at all.
 
 pub mod fields;
 
@@ -231,8 +232,8 @@ fn bad(message: String) -> Denial {
     Denial { code: 400, message }
 }
 
-/// What a refusal is about, as upstream's sentences begin. That of bindings names the group `apps`, which has nothing to do with it:
-/// upstream takes it from the wrong package, and there are programs that compare whole sentences.
+/// What a refusal is about, as upstream's sentences begin. That of bindings names the group `apps`, which has nothing
+/// to do with it: upstream takes it from the wrong package, and there are programs that compare whole sentences.
 const ACCEPT: &str = "managedclusters/accept.cluster.open-cluster-management.io";
 const JOIN: &str = "managedclustersets/join.cluster.open-cluster-management.io";
 const BIND: &str = "managedclustersets/bind.apps";

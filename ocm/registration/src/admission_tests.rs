@@ -92,7 +92,7 @@ fn nobody_may_set_the_time_of_a_taint_on_update() {
 }
 
 #[test]
-fn accepting_a_cluster_needs_the_right_to_accept_it() {
+fn accepting_a_cluster_requires_permission() {
     let mut accepted = bare();
     accepted.spec.hub_accepts_client = true;
     assert_eq!(
@@ -130,7 +130,7 @@ fn accepting_a_cluster_needs_the_right_to_accept_it() {
 }
 
 #[test]
-fn the_right_to_accept_cluster1_does_not_accept_cluster10() {
+fn permission_to_accept_cluster1_does_not_accept_cluster10() {
     let cluster10 = cluster(json!({"metadata": {"name": "cluster10"}, "spec": {"hubAcceptsClient": true}}));
     assert!(
         message(validate_managed_cluster(
@@ -144,7 +144,7 @@ fn the_right_to_accept_cluster1_does_not_accept_cluster10() {
 }
 
 #[test]
-fn moving_between_sets_needs_the_right_to_join_both() {
+fn moving_between_sets_requires_permission_for_both() {
     let labelled = |set: &str| {
         cluster(
             json!({"metadata": {"name": "cluster1", "labels": {"cluster.open-cluster-management.io/clusterset": set}}}),
@@ -168,7 +168,7 @@ fn moving_between_sets_needs_the_right_to_join_both() {
 }
 
 #[test]
-fn a_client_url_must_be_https_and_a_name_a_dns_label() {
+fn client_urls_must_be_https_and_names_dns_labels() {
     let http = cluster(json!({"metadata": {"name": "cluster1"},
         "spec": {"managedClusterClientConfigs": [{"url": "http://here"}]}}));
     assert_eq!(
@@ -182,7 +182,7 @@ fn a_client_url_must_be_https_and_a_name_a_dns_label() {
 }
 
 #[test]
-fn a_cluster_from_before_these_rules_can_be_written_and_go_whatever_its_name() {
+fn existing_clusters_with_invalid_names_can_be_updated_and_deleted() {
     let of = |value: Value| {
         let mut whole = json!({"metadata": {"name": "edge.example"}, "spec": {}});
         for (key, value) in value.as_object().unwrap() {
@@ -210,7 +210,7 @@ fn a_cluster_from_before_these_rules_can_be_written_and_go_whatever_its_name() {
 }
 
 #[test]
-fn a_binding_has_the_name_of_its_set_and_needs_the_right_to_bind_it() {
+fn a_binding_has_its_sets_name_and_requires_bind_permission() {
     let binding = |name: &str| -> ManagedClusterSetBinding {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"clusterSet": "blue"}}))
             .unwrap()

@@ -20,8 +20,8 @@ pub fn saying(cluster: &ManagedCluster, wanted: ConditionUpdate, now: Timestamp)
     cluster
 }
 
-/// What an event about a cluster refers to. The API server wants an event to be in the namespace of what it is about, so
-/// that a cluster, which has none, is said to be in its own.
+/// What an event about a cluster refers to. The API server wants an event to be in the namespace of what it is about,
+/// so that a cluster, which has none, is said to be in its own.
 pub fn regarding(cluster: &ManagedCluster) -> Value {
     json!({
         "apiVersion": ManagedCluster::API_VERSION,

@@ -59,7 +59,7 @@ async fn the_work_of_the_founding_documents_is_applied_and_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn editing_a_work_changes_prunes_and_deleting_it_removes_only_what_it_made() {
+async fn edits_prune_objects_and_deletion_removes_only_own_objects() {
     let world = World::new().await;
     world
         .create_object("v1", "configmaps", config_map("bystander", "mine"))
@@ -118,7 +118,7 @@ async fn drift_is_repaired_and_a_foreign_field_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_bad_manifest_says_so_and_stops_no_other() {
+async fn an_invalid_manifest_is_reported_and_stops_no_other() {
     let world = World::new().await;
     world
         .create_work("web", works(&[config_map("a", "1"), config_map("old", "1")]))
@@ -293,7 +293,7 @@ async fn orphans_stay_and_lose_their_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_works_share_an_object_and_the_last_one_takes_it_along() {
+async fn the_last_of_two_works_removes_their_shared_object() {
     let world = World::new().await;
     world.create_work("one", works(&[config_map("shared", "1")])).await;
     world.create_work("two", works(&[config_map("shared", "1")])).await;
@@ -339,7 +339,7 @@ async fn what_happened_while_the_agent_was_away_is_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_with_a_definition_of_traces_from_years_ago_has_its_works_applied_and_removed() {
+async fn works_apply_and_delete_with_an_old_trace_definition() {
     let mut definitions = ocm_api::crds::managed_cluster();
     for definition in &mut definitions {
         let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
@@ -371,7 +371,7 @@ async fn a_cluster_with_a_definition_of_traces_from_years_ago_has_its_works_appl
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_executor_without_the_right_stops_its_manifest_only() {
+async fn a_missing_executor_permission_stops_only_its_manifest() {
     let world = World::new().await;
     let role = json!({
         "metadata": {"name": "maps", "namespace": "default"},
@@ -403,7 +403,7 @@ async fn an_executor_without_the_right_stops_its_manifest_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_that_an_executor_loses_or_gets_counts_at_once() {
+async fn executor_permission_changes_take_effect_immediately() {
     let world = World::new().await;
     let rbac = "rbac.authorization.k8s.io/v1";
     let writes = json!(["create", "update", "patch", "get", "delete"]);
@@ -437,7 +437,7 @@ async fn a_right_that_an_executor_loses_or_gets_counts_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_executor_may_grant_is_asked_of_each_content_anew() {
+async fn each_new_content_rechecks_what_the_executor_may_grant() {
     let world = World::new().await;
     let rbac = "rbac.authorization.k8s.io/v1";
     let allow = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
@@ -477,7 +477,7 @@ async fn what_an_executor_may_grant_is_asked_of_each_content_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_executor_has_no_role_labelled_whose_rules_it_could_not_grant() {
+async fn an_executor_cannot_aggregate_a_role_it_could_not_grant() {
     let world = World::new().await;
     let rbac = "rbac.authorization.k8s.io/v1";
     let allow = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});

@@ -22,7 +22,7 @@ use work::agent::{
 use world::{World, config_map};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_work_whose_names_are_no_names_says_so_and_can_be_deleted() {
+async fn a_work_with_invalid_names_reports_them_and_is_deletable() {
     let world = World::new().await;
     world
         .create_object("v1", "configmaps", config_map("other", "secret"))
@@ -50,7 +50,7 @@ async fn a_work_whose_names_are_no_names_says_so_and_can_be_deleted() {
 }
 
 #[test]
-fn a_name_that_is_no_segment_of_a_path_is_refused_in_upstreams_words() {
+fn an_invalid_path_segment_is_refused_with_upstreams_message() {
     let cases = [
         ("v1", "default", "..", "invalid resource name \"..\": [may not be '..']"),
         (
@@ -203,7 +203,7 @@ fn odd_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_request_names_exactly_the_object_or_the_manifest_is_refused(name in odd_text(), namespace in odd_text()) {
+    fn a_request_names_exactly_its_object_or_is_refused(name in odd_text(), namespace in odd_text()) {
         let raw = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
         let is_read = manifest::parse(0, &raw).is_ok();
         prop_assume!(!name.is_empty() && !namespace.is_empty());

@@ -182,7 +182,7 @@ fn names(count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_cluster_gets_one_work_also_when_the_hub_is_restarted_in_the_middle() {
+async fn every_cluster_gets_one_work_despite_a_hub_restart() {
     let clusters = names(300);
     let mut hub = Hub::start(&clusters).await;
     // A name with dots is a name like any other.
@@ -240,7 +240,7 @@ async fn a_hub_that_has_nothing_to_do_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_work_of_somebody_else_stands_in_the_way_until_it_goes() {
+async fn a_foreign_work_blocks_the_set_until_it_is_deleted() {
     let mut hub = Hub::start(&names(2)).await;
     hub.create("web", &["all"], "hello").await;
     hub.until_total("web", 2).await;
@@ -327,7 +327,7 @@ async fn overlapping_placements_come_and_go_without_a_second_work() {
 }
 
 #[tokio::test]
-async fn labels_reach_works_that_wait_for_their_turn_and_give_them_no_turn() {
+async fn labels_reach_waiting_works_without_starting_their_rollout() {
     let mut hub = Hub::start(&names(3)).await;
     hub.create("web", &["all"], "hello").await;
     hub.until_total("web", 3).await;

@@ -10,7 +10,7 @@ use work::agent::hub_hash;
 use world::{World, config_map};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_only_a_leaving_work_set_on_a_shared_object_goes_with_it() {
+async fn a_deleted_work_removes_its_fields_from_shared_objects() {
     let world = World::new().await;
     let mut of_a = works(&[with(config_map("shared", "1"), json!({"data": {"a": "1"}}))]);
     of_a["manifestConfigs"] = json!([{
@@ -51,7 +51,7 @@ async fn what_only_a_leaving_work_set_on_a_shared_object_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_work_can_be_deleted_whose_part_of_a_shared_object_the_object_needs() {
+async fn a_work_is_deletable_though_the_object_needs_its_fields() {
     let world = World::new().await;
     let named = |labels: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default", "labels": labels}});
     let spec = json!({
@@ -79,7 +79,7 @@ async fn a_work_can_be_deleted_whose_part_of_a_shared_object_the_object_needs() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_object_that_a_work_takes_out_of_its_manifests_loses_what_only_it_set() {
+async fn removing_a_shared_manifest_removes_only_the_fields_it_set() {
     let world = World::new().await;
     for (name, key) in [("wa", "a"), ("wb", "b")] {
         let shared = with(config_map("shared", "1"), json!({"data": {key: "1"}}));
@@ -97,7 +97,7 @@ async fn an_object_that_a_work_takes_out_of_its_manifests_loses_what_only_it_set
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn works_that_share_an_object_do_not_undo_each_other_after_a_restart() {
+async fn works_sharing_an_object_do_not_conflict_after_a_restart() {
     let mut world = World::new().await;
     for (name, key) in [("wa", "a"), ("wb", "b")] {
         let shared = with(config_map("shared", "1"), json!({"data": {key: "1"}}));
@@ -128,7 +128,7 @@ async fn works_that_share_an_object_do_not_undo_each_other_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_works_that_share_an_object_are_all_of_them_its_owners() {
+async fn all_works_that_share_an_object_own_it() {
     let world = World::new().await;
     let names: Vec<String> = (0..40).map(|it| format!("w{it}")).collect();
     let specs = names.iter().map(|name| {
@@ -156,7 +156,7 @@ async fn many_works_that_share_an_object_are_all_of_them_its_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_work_applies_carries_the_field_manager_work_agent_alone() {
+async fn applied_fields_have_only_the_field_manager_work_agent() {
     let world = World::new().await;
     world.create_work("web", works(&[config_map("a", "1")])).await;
     world.work_until("web", |it| is(it, "Applied", "True")).await;
@@ -166,7 +166,7 @@ async fn what_a_work_applies_carries_the_field_manager_work_agent_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_earlier_release_applied_is_taken_over_with_what_its_manifest_has_dropped_since() {
+async fn fields_from_an_earlier_release_are_taken_over_and_pruned() {
     let world = World::new().await;
     let hash = hub_hash("https://hub.example:6443");
     let earlier = format!("work-agent/{}/web", &hash[..8]);
@@ -185,7 +185,7 @@ async fn what_an_earlier_release_applied_is_taken_over_with_what_its_manifest_ha
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_finalizer_of_a_manifest_that_was_taken_off_is_not_put_back() {
+async fn a_removed_finalizer_of_a_manifest_is_not_restored() {
     let world = World::new().await;
     let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
     let strategies = [("update", "Update"), ("apply", "ServerSideApply")];

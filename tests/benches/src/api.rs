@@ -1,8 +1,8 @@
 //! The embedded Kubernetes API on its own: how soon it is ready, what it weighs, how fast it keeps, tells and lists.
 //!
-//! The server is the real binary, `drover kube up`, in a process of its own; what is promised relative to the machine is
-//! measured beside it in the same run: the disk's own group commits, and the copying of as many bytes over the same kind of
-//! connection.
+//! The server is the real binary, `drover kube up`, in a process of its own; what is promised relative to the machine
+//! is measured beside it in the same run: the disk's own group commits, and the copying
+//! of as many bytes over the same kind of connection.
 
 pub(crate) mod connection;
 mod lists;
@@ -182,8 +182,8 @@ async fn idle_connections(server: &Drover, door: &Door, count: usize) -> Result<
     Ok(json!({"count": count, "kibibytesEach": {"measured": round(each), "promised": 60}}))
 }
 
-/// The server's CPU time of one apply of a Deployment of 5 KiB. Its clock ticks in hundredths of a second, so that what is
-/// told is the mean of many.
+/// The server's CPU time of one apply of a Deployment of 5 KiB. Its clock ticks in hundredths of a second,
+/// so that what is told is the mean of many.
 async fn applies(server: &Drover, data: &Path, count: usize) -> Result<Value> {
     let client = client(data, NAME).await?;
     let api: Api<k8s_openapi::api::apps::v1::Deployment> = Api::namespaced(client, "default");
@@ -220,7 +220,8 @@ async fn applies(server: &Drover, data: &Path, count: usize) -> Result<Value> {
         Ok(())
     };
     let changes = Cost::of(server, count, async |turn| apply(turn).await).await?;
-    // What of it is not the apply: a request and an answer of the same size, with nothing merged, and with nothing kept.
+    // What of it is not the apply: a request and an answer of the same size, with nothing merged,
+    // and with nothing kept.
     let same = Cost::of(server, count, async |_| apply(0).await).await?;
     let read = Cost::of(server, count, async |_| {
         api.get("measured").await?;

@@ -1,7 +1,7 @@
 //! Clusters that come: from the ManagedClusters to the namespaces and rights of all of them.
 //!
-//! Once on the embedded hub, in thousands one after the other, to see whether the last thousand costs more than the first; and once
-//! on an API server in a process of its own, to see what the hub costs that.
+//! Once on the embedded hub, in thousands one after the other, to see whether the last thousand costs more than the
+//! first; and once on an API server in a process of its own, to see what the hub costs that.
 
 use crate::{
     Size,
@@ -156,7 +156,8 @@ async fn bring_up(client: &Client, there: &There, numbers: Range<usize>) -> Resu
     Ok(())
 }
 
-/// What has a cluster's label, as watches tell it: to list ten thousand again and again would be most of what is measured.
+/// What has a cluster's label, as watches tell it: to list ten thousand again and again would be most
+/// of what is measured.
 struct There {
     leases: Cache<Lease>,
     namespaces: Cache<Namespace>,

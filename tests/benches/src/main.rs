@@ -1,8 +1,9 @@
 //! The numbers that Drover promises, measured on the real binary and printed as JSON.
 //!
-//! What is promised is promised of the profile `dist`: `cargo build --profile dist --package drover --package benches &&
-//! target/dist/benches`. Nothing here asserts a time: a reader compares what was measured with what was promised, and both
-//! with the machine's own disk and loopback, probed in the same run.
+//! What is promised is promised of the profile `dist`:
+//! `cargo build --profile dist --package drover --package benches && target/dist/benches`. Nothing here asserts a time:
+//! a reader compares what was measured with what was promised, and both with the machine's own disk
+//! and loopback, probed in the same run.
 
 mod addons;
 mod api;
@@ -64,8 +65,8 @@ struct Arguments {
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
-    /// Which to measure: probe, start, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of placement),
-    /// replicaset, soak. All of them but soak without a name.
+    /// Which to measure: probe, start, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of
+    /// placement), replicaset, soak. All of them but soak without a name.
     names: Vec<String>,
 }
 

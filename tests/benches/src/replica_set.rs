@@ -1,9 +1,9 @@
 //! One ManifestWorkReplicaSet over many clusters: from created to applied everywhere, as its own summary tells it.
 //!
 //! The hub is the real binary with its disk. The agents are light ones that live in this process: each has one HTTP/2
-//! connection of its own to the hub, watches its works, and writes what the real agent writes about a work that it could
-//! apply at once: its finalizer, then one status; and when the work is deleted, the finalizer comes off.
-//! They share the machine with the hub, so that the time is an upper bound.
+//! connection of its own to the hub, watches its works, and writes what the real agent writes about a work that it
+//! could apply at once: its finalizer, then one status; and when the work is deleted, the finalizer comes off. They
+//! share the machine with the hub, so that the time is an upper bound.
 
 use crate::{
     Size,

@@ -1,5 +1,5 @@
-//! `drover up` under churn: whether its memory and its files stay as they are when everything that was made is taken away again,
-//! over and over.
+//! `drover up` under churn: whether its memory and its files stay as they are when everything
+//! that was made is taken away again, over and over.
 
 use crate::{
     drover::{Drover, client},
@@ -245,7 +245,8 @@ impl Soak {
         self.delete(&sets, "soak").await?;
         self.delete(&placements, "soak").await?;
         self.until(&enabled, "helloworld", |it| it.is_none()).await?;
-        // Kubernetes forgets requests an hour after they were signed, and an agent that finds ten of its own asks no more.
+        // Kubernetes forgets requests an hour after they were signed, and an agent that finds ten
+        // of its own asks no more.
         let requests = api(&hub, "certificates.k8s.io", "v1", "CertificateSigningRequest", None);
         let of_add_ons = ListParams::default().labels("open-cluster-management.io/addon-name");
         requests

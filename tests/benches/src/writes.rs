@@ -1,8 +1,9 @@
-//! What small writes cost a hub: renewals of Leases as thousands of clusters send them, and collections that are deleted.
+//! What small writes cost a hub: renewals of Leases as thousands of clusters send them,
+//! and collections that are deleted.
 //!
-//! Renewals come at the pace of 5,000 clusters (83 a second), each by itself, and then from many clients at once. Beside them, at
-//! the same pace, the reading of a Lease, which writes nothing: what a request costs at all; and the creation of a ConfigMap, with
-//! which the hub has nothing to do.
+//! Renewals come at the pace of 5,000 clusters (83 a second), each by itself, and then from many clients at once.
+//! Beside them, at the same pace, the reading of a Lease, which writes nothing: what a request costs at all; and the
+//! creation of a ConfigMap, with which the hub has nothing to do.
 
 use crate::{
     Size,

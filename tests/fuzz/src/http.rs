@@ -18,8 +18,8 @@ struct World {
     asked: u32,
 }
 
-/// After so many requests there is a new server: what they have made would fill the memory otherwise, and a request that
-/// brings the server down is easier to repeat when little went before it.
+/// After so many requests there is a new server: what they have made would fill the memory otherwise, and a request
+/// that brings the server down is easier to repeat when little went before it.
 const REQUESTS_MAX: u32 = 2000;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);

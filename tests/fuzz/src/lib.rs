@@ -1,7 +1,8 @@
-//! What strangers may send, as functions of bytes: none of them panics, runs away or says something that no client expects.
+//! What strangers may send, as functions of bytes: none of them panics, runs away or says something
+//! that no client expects.
 //!
-//! `cargo fuzz` calls them (`tests/fuzz/fuzz_targets`), and so does a test that needs no fuzzer (`tests/testkit/tests/strangers`),
-//! which is why nothing here says `crate`.
+//! `cargo fuzz` calls them (`tests/fuzz/fuzz_targets`), and so does a test that needs no fuzzer
+//! (`tests/testkit/tests/strangers`), which is why nothing here says `crate`.
 
 mod add_ons;
 mod backups;

@@ -20,8 +20,8 @@ pub fn tokens(data: &[u8]) {
         let _ = authenticator.authenticate(&headers, None, now);
     }
     let _ = TokenKey::from_pem(text).is_some();
-    // Claims of any kind, in a token that is ours, and in one that is ours but for one bit. Signing takes far longer than all
-    // the rest, and what is signed is no stranger's: so not always.
+    // Claims of any kind, in a token that is ours, and in one that is ours but for one bit. Signing takes far longer
+    // than all the rest, and what is signed is no stranger's: so not always.
     let Ok(claims) = serde_json::from_str::<Value>(text) else {
         return;
     };

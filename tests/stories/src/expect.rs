@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn words_spaces_and_lines_may_differ_where_the_story_says_so() {
+    fn words_spaces_and_lines_may_differ_where_a_story_allows() {
         assert!(check(
             "NAME   AGE\ncluster1   <age>",
             "NAME       AGE\ncluster1   12s\n"

@@ -1,8 +1,9 @@
 //! A program that ends with the one that started it, however that one ends.
 //!
-//! `stories keep LOCK PROGRAM ARGUMENT...` runs a program and listens to its own standard input: the line `stop` is SIGTERM
-//! for the program, and the end of the input, which comes when whoever started us is gone, is SIGKILL. As long as the program
-//! runs, the lock is ours: one that is started in the place of one that was killed waits until that has really ended.
+//! `stories keep LOCK PROGRAM ARGUMENT...` runs a program and listens to its own standard input: the line `stop` is
+//! SIGTERM for the program, and the end of the input, which comes when whoever started us is gone, is SIGKILL. As long
+//! as the program runs, the lock is ours: one that is started in the place of one that was killed waits until
+//! that has really ended.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -57,8 +58,8 @@ impl Kept {
     pub fn start(name: &str, words: &[String], said: &Path, complaints: Option<&Path>) -> Result<Self> {
         let create = |path: &Path| File::create(path).with_context(|| path.display().to_string());
         let mut keeper = Command::new(std::env::current_exe()?);
-        // Ours say at the start what they are; a story wants to know what goes wrong. A watch that is refused is none of it:
-        // a real API server learns of new rights a moment after they were written.
+        // Ours say at the start what they are; a story wants to know what goes wrong. A watch that is refused is none
+        // of it: a real API server learns of new rights a moment after they were written.
         keeper.env("DROVER_LOG", "warn,kube_runtime=error");
         keeper.arg("keep").arg(said.with_extension("lock"));
         keeper.args(words).stdout(create(said)?);

@@ -1,8 +1,8 @@
 //! Where a story's hub and clusters live: in the binary, as always, or on a real Kubernetes.
 //!
 //! A story says `drover up`. On a lane with a real Kubernetes another program of that name comes first in the path: it
-//! hands `up` to `fleet`, where everything is real `kube up` too, and everything else to the binary. So one text is told on every
-//! lane.
+//! hands `up` to `fleet`, where everything is real `kube up` too, and everything else to the binary.
+//! So one text is told on every lane.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_has_one_name_and_an_unknown_name_is_told_the_others() {
+    fn a_lane_has_one_name_and_unknown_names_list_all() {
         for (name, lane) in NAMES {
             assert_eq!((Lane::named(name).unwrap(), lane.name()), (*lane, *name));
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_says_in_its_prose_why_it_is_for_the_embedded_api() {
+    fn a_story_explains_why_it_needs_the_embedded_api() {
         assert_eq!(
             embedded_only("# About logs.\n# Embedded only: no kubelet.\n"),
             Some("no kubelet.")

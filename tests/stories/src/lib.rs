@@ -15,8 +15,8 @@
 //!
 //! `$STORY_SOURCES` is the folder of these sources, whose manifests a story may apply.
 //!
-//! In expected output `...` alone on a line stands for any lines, within a line for any text, `<word>` for one word, and
-//! several spaces for one or more. `exit 1` as the last line is the exit code.
+//! In expected output `...` alone on a line stands for any lines, within a line for any text, `<word>` for one word,
+//! and several spaces for one or more. `exit 1` as the last line is the exit code.
 
 mod expect;
 pub mod fleet;
@@ -66,8 +66,8 @@ pub fn all() -> Result<Vec<(String, PathBuf)>> {
     Ok(stories)
 }
 
-/// The folder with the `drover` binary: `$DROVER_BIN` names another binary, otherwise it is built in the profile of this
-/// program.
+/// The folder with the `drover` binary: `$DROVER_BIN` names another binary, otherwise it is built
+/// in the profile of this program.
 ///
 /// # Errors
 /// When it cannot be built.

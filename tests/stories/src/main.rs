@@ -1,5 +1,5 @@
-//! Runs stories: `stories [--lane LANE] [--kubernetes FOLDER] [NAME...]`. Stories start it, too: as `up` it stands in for
-//! `drover up`, and as `keep` it ends a program together with the one that started it.
+//! Runs stories: `stories [--lane LANE] [--kubernetes FOLDER] [NAME...]`. Stories start it, too: as `up` it stands in
+//! for `drover up`, and as `keep` it ends a program together with the one that started it.
 
 use anyhow::{Context, Result, bail};
 use std::{path::PathBuf, process::ExitCode};

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_runs_in_its_own_folder_with_its_own_variables() {
+    fn a_story_runs_in_its_own_folder_with_its_variables() {
         let story = "file sub/a.txt\n    hello\n\nlet WORD $ cat sub/a.txt\n\n$ echo $WORD world\nhello world\n";
         try_story(story).unwrap();
         try_story("$ exit 3\nexit 3\n").unwrap();

@@ -1,5 +1,5 @@
-//! What a run adds to the table that `.ci/run` prints at its end: one line in the file that `$LANES_SUMMARY` names, of fields
-//! with tabs between them: lane, passed, failed, skipped, seconds, and a reason when nothing was told.
+//! What a run adds to the table that `.ci/run` prints at its end: one line in the file that `$LANES_SUMMARY` names, of
+//! fields with tabs between them: lane, passed, failed, skipped, seconds, and a reason when nothing was told.
 
 use anyhow::{Context, Result};
 use std::{

@@ -1,5 +1,5 @@
-//! What a client asks an API server for, in the words of RBAC: how a test knows which rights a program makes use of, and which
-//! it lacks.
+//! What a client asks an API server for, in the words of RBAC: how a test knows
+//! which rights a program makes use of, and which it lacks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -177,8 +177,8 @@ impl Service<Request<Body>> for Listening {
     }
 }
 
-/// The right that OwnerReferencesPermissionEnforcement asks for beside: who says that an owner waits for what it owns may
-/// change the owner's finalizers.
+/// The right that OwnerReferencesPermissionEnforcement asks for beside: who says that an owner waits for what it owns
+/// may change the owner's finalizers.
 fn blocked_owners(body: &Bytes) -> Vec<Ask> {
     let object: Value = serde_json::from_slice(body).unwrap_or_default();
     let owners = object["metadata"]["ownerReferences"].as_array();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_waits_is_asked_for() {
+    fn blocking_an_owner_requires_permission_on_its_finalizers() {
         let body = Bytes::from_static(
             br#"{"metadata": {"ownerReferences": [
                 {"apiVersion": "a.b/v1", "kind": "Thing", "blockOwnerDeletion": true}, {"apiVersion": "v1", "kind": "Pod"}

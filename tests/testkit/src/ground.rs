@@ -1,5 +1,5 @@
-//! Where a test's hub or cluster is: in memory, or the API server that somebody's kubeconfig names, `DROVER_TEST_HUB` and
-//! `DROVER_TEST_CLUSTER`. A test that takes its ground from here is told on both.
+//! Where a test's hub or cluster is: in memory, or the API server that somebody's kubeconfig names, `DROVER_TEST_HUB`
+//! and `DROVER_TEST_CLUSTER`. A test that takes its ground from here is told on both.
 
 use crate::{Site, kinds, site, wait};
 use credential::{KubeconfigSource, connection, csr};
@@ -132,7 +132,8 @@ impl Ground {
         }
     }
 
-    /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind and is `default` when empty.
+    /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind
+    /// and is `default` when empty.
     ///
     /// # Panics
     /// When the kind is not served.

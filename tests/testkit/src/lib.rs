@@ -1,4 +1,5 @@
-//! Worlds for tests: hubs and clusters on embedded APIs, in memory, on loopback; objects from text; waiting for a state.
+//! Worlds for tests: hubs and clusters on embedded APIs, in memory, on loopback; objects from text;
+//! waiting for a state.
 //!
 //! ```no_run
 //! # async fn example() {

@@ -125,7 +125,8 @@ impl Site {
         kinds::resource(&self.client(), api_version, kind).await
     }
 
-    /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind and is `default` when empty.
+    /// The API of a kind in a namespace; `namespace` means nothing for a cluster-scoped kind
+    /// and is `default` when empty.
     ///
     /// # Panics
     /// When the kind is not served.

@@ -1,5 +1,5 @@
-//! The agent's half of add-ons: a hub and a cluster in memory, and an agent that has joined over TLS with its own rights only.
-//! No add-on has a manager here: the tests say what that would say.
+//! The agent's half of add-ons: a hub and a cluster in memory, and an agent that has joined over TLS with its own
+//! rights only. No add-on has a manager here: the tests say what that would say.
 
 use std::{sync::Arc, time::Duration};
 
@@ -165,7 +165,7 @@ fn keys(secret: &Secret) -> Vec<&str> {
 const CREDENTIAL: &str = "helloworld-hub-kubeconfig";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_gets_a_certificate_a_secret_and_a_kubeconfig_that_works() {
+async fn an_add_on_gets_a_certificate_in_a_working_kubeconfig() {
     let world = World::start().await;
     let (agent, _) = world.join().await;
     world.enable("default", json!({})).await;
@@ -219,7 +219,7 @@ async fn an_add_on_gets_a_certificate_a_secret_and_a_kubeconfig_that_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_waits_for_its_namespace_and_is_written_as_soon_as_that_is_there() {
+async fn a_secret_is_written_as_soon_as_its_namespace_exists() {
     let world = World::start().await;
     let (agent, _) = world.join().await;
     world.enable("later", json!({})).await;
@@ -261,7 +261,7 @@ async fn available_follows_the_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_that_was_deleted_while_the_agent_was_away_leaves_no_secret() {
+async fn an_add_on_deleted_during_agent_downtime_leaves_no_secret() {
     let world = World::start().await;
     let (agent, cancel) = world.join().await;
     world.enable("default", json!({})).await;
@@ -310,7 +310,7 @@ async fn another_namespace_and_another_subject_move_and_renew_the_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_request_is_told_and_not_repeated() {
+async fn a_denied_request_is_reported_and_not_repeated() {
     let world = World::start().await;
     let (agent, _) = world.join().await;
     world.enable("default", json!({})).await;
@@ -326,10 +326,11 @@ async fn a_denied_request_is_told_and_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_the_token_driver_the_secret_holds_a_token_of_the_hubs_service_account() {
+async fn the_token_driver_saves_a_token_of_the_service_account() {
     let world = World::start().await;
     let joined = world.join().await;
-    // The cluster leaves it to the add-on, which wants tokens of an hour; a second set of workers tells what it does in words.
+    // The cluster leaves it to the add-on, which wants tokens of an hour; a second set
+    // of workers tells what it does in words.
     let (agent, cancel) = joined;
     cancel.cancel();
     agent.finished().await;

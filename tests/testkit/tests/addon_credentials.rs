@@ -1,5 +1,5 @@
-//! The agent of one add-on with several credentials at once: a token for the hub's API server, and a certificate of a signer of
-//! the add-on's own.
+//! The agent of one add-on with several credentials at once: a token for the hub's API server,
+//! and a certificate of a signer of the add-on's own.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ async fn ask_too_often(hub: &Site) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_and_a_certificate_of_another_signer_do_not_stand_in_each_others_way() {
+async fn a_token_and_a_certificate_of_another_signer_coexist() {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     let cancel = CancellationToken::new();
     let options = hub::Options {

@@ -1,5 +1,5 @@
-//! An AddOnTemplate from end to end: hub, agent and a cluster in memory. Nobody runs pods here, so the test says what a node
-//! would say of them.
+//! An AddOnTemplate from end to end: hub, agent and a cluster in memory. Nobody runs pods here,
+//! so the test says what a node would say of them.
 
 use credential::KubeconfigSource;
 use k8s_openapi::api::{
@@ -155,7 +155,7 @@ fn message(addon: &ManagedClusterAddOn, kind: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_template_becomes_an_add_on_that_is_registered_deployed_healthy_and_goes() {
+async fn a_template_add_on_registers_deploys_becomes_healthy_and_goes() {
     let world = World::start().await;
     world.hub.apply(TEMPLATE).await;
     world.hub.apply(ADD_ON).await;
@@ -274,7 +274,7 @@ spec: {}
 "#;
 
 #[tokio::test]
-async fn a_template_with_a_signer_of_its_own_gets_a_certificate_of_its_authority() {
+async fn a_template_with_a_custom_signer_gets_its_certificate() {
     let world = World::start().await;
     let key = SigningKey::generate();
     let authority = certificate::authority("hello-ca", &key, jiff::Timestamp::now(), 86400).unwrap();

@@ -89,7 +89,7 @@ async fn what_v1beta1_cannot_say_survives_its_writers() {
 }
 
 #[tokio::test]
-async fn a_watch_of_either_version_sees_what_is_written_in_the_other() {
+async fn a_watch_of_either_version_sees_writes_in_the_other() {
     let world = World::new(0).await;
     world.hub.apply(ADD_ON).await;
     let alpha: Api<v1alpha1::ManagedClusterAddOn> = Api::namespaced(world.hub.client(), "cluster1");

@@ -1,5 +1,5 @@
-//! Add-ons from end to end: a hub that runs the example's controller, a cluster whose agent has joined over TLS, and the
-//! add-on's agent as a task of the test, let in by nothing but the Secret that it finds on its cluster.
+//! Add-ons from end to end: a hub that runs the example's controller, a cluster whose agent has joined over TLS, and
+//! the add-on's agent as a task of the test, let in by nothing but the Secret that it finds on its cluster.
 
 use std::time::Instant;
 
@@ -249,7 +249,7 @@ async fn the_walk_through_of_the_founding_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_removed_while_the_cluster_is_away_is_worth_nothing_at_once_and_gone_when_it_is_back() {
+async fn an_add_on_removed_offline_is_revoked_then_cleaned_up() {
     let mut world = World::hub(&addon_helloworld::program()).await;
     let cluster = world.cluster.client();
     let away = world.join("cluster1", cluster.clone(), None).await;
@@ -307,7 +307,7 @@ spec: {installNamespace: hosted-here}
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hosted_agent_lives_on_the_hosting_cluster_and_works_on_the_managed_one() {
+async fn a_hosted_agent_runs_elsewhere_and_serves_the_managed_cluster() {
     let program = addon_helloworldhosted::program();
     let mut world = World::hub(&program).await;
     let host = Site::start().await.unwrap();
@@ -378,7 +378,7 @@ spec: {installNamespace: open-cluster-management-agent-addon}
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_made_of_a_chart_cleans_up_before_it_goes() {
+async fn a_chart_add_on_cleans_up_before_it_is_deleted() {
     let program = addon_helloworldhelm::program();
     let world = World::start(&program).await;
     world.hub.apply(HELM).await;

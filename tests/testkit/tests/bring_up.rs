@@ -59,7 +59,7 @@ impl Service<Request<Body>> for Counting {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_comes_is_eight_writes_and_nothing_is_asked_twice() {
+async fn a_joining_cluster_takes_eight_writes_and_no_repeated_request() {
     let site = Site::start().await.unwrap();
     let client = site.client();
     hub::prepare(&client).await.unwrap();

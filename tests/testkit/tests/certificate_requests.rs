@@ -1,5 +1,5 @@
-//! Certificate requests that the agent of a cluster, and whoever may only join, could send to become somebody else: forged ones, and
-//! good ones changed by dice. Whatever the hub signs of them is for the one who asks.
+//! Certificate requests that the agent of a cluster, and whoever may only join, could send to become somebody else:
+//! forged ones, and good ones changed by dice. Whatever the hub signs of them is for the one who asks.
 //!
 //! `ATTACK_ROUNDS=1500` is the full size, `ATTACK_SEED=N` other dice.
 

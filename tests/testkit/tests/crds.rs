@@ -1,6 +1,6 @@
-//! CRDs that somebody else put on a hub and a cluster: they stay as they are, whether they are newer or older than ours, and the
-//! programs work with them. Those of another release of ours: an older one's are brought up to date, a newer one's stay.
-//! `DROVER_TEST_HUB` and `DROVER_TEST_CLUSTER` name other API servers for hub and cluster.
+//! CRDs that somebody else put on a hub and a cluster: they stay as they are, whether they are newer or older than
+//! ours, and the programs work with them. Those of another release of ours: an older one's are brought up to date, a
+//! newer one's stay. `DROVER_TEST_HUB` and `DROVER_TEST_CLUSTER` name other API servers for hub and cluster.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ impl World {
         world
     }
 
-    /// Everything about the kinds, their resourceVersion included, which tells of every write. Of those on a real Kubernetes,
-    /// everything that is not the API server's.
+    /// Everything about the kinds, their resourceVersion included, which tells of every write. Of those on a real
+    /// Kubernetes, everything that is not the API server's.
     async fn definitions(&self) -> BTreeMap<String, Value> {
         let mut all = BTreeMap::new();
         for site in [&self.hub, &self.cluster] {
@@ -134,7 +134,8 @@ fn definitions_of(site: &Ground) -> Api<CustomResourceDefinition> {
     Api::all(site.client())
 }
 
-/// It says of a kind how it is going long after it serves it. Who has written the rest, and when, is in `managedFields`.
+/// It says of a kind how it is going long after it serves it. Who has written the rest, and when,
+/// is in `managedFields`.
 fn leave_away_what_kubernetes_says(definition: &mut Value) {
     definition["status"] = Value::Null;
     definition["metadata"]["resourceVersion"] = Value::Null;
@@ -209,7 +210,7 @@ fn of_release(definition: &mut Value, release: Option<&str>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_of_a_newer_upstream_stay_as_they_are_and_both_programs_work_with_them() {
+async fn kinds_of_a_newer_upstream_are_kept_and_remain_usable() {
     let world = World::with(|it| {
         make_newer(it);
         true
@@ -244,7 +245,7 @@ async fn kinds_of_a_newer_upstream_stay_as_they_are_and_both_programs_work_with_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_of_an_older_upstream_stay_as_they_are_and_those_it_lacks_are_added() {
+async fn kinds_of_an_older_upstream_are_kept_and_completed() {
     const NEW: &str = "clusterprofiles.multicluster.x-k8s.io";
     let world = World::with(|it| {
         make_older(it);
@@ -262,7 +263,7 @@ async fn kinds_of_an_older_upstream_stay_as_they_are_and_those_it_lacks_are_adde
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_of_an_older_release_of_ours_become_those_of_this_one_and_are_left_alone_from_then_on() {
+async fn kinds_of_our_older_releases_are_upgraded_exactly_once() {
     let fresh = {
         let world = World::with(|_| false).await;
         world.install().await;
@@ -302,7 +303,7 @@ async fn kinds_of_an_older_release_of_ours_become_those_of_this_one_and_are_left
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_of_a_newer_release_of_ours_are_not_taken_back_by_an_older_one() {
+async fn kinds_of_our_newer_release_are_not_downgraded() {
     let world = World::with(|it| {
         make_newer(it);
         of_release(it, Some("99.0.0"));

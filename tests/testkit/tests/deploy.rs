@@ -1,5 +1,5 @@
-//! What is in `deploy/` is what the code says: the roles are those of the tables of rights, and the manifests are the charts
-//! with their defaults. `DEPLOY_WRITE=1 cargo test --package testkit --test deploy` writes them.
+//! What is in `deploy/` is what the code says: the roles are those of the tables of rights, and the manifests are the
+//! charts with their defaults. `DEPLOY_WRITE=1 cargo test --package testkit --test deploy` writes them.
 
 use std::{fs, path::PathBuf};
 
@@ -61,7 +61,7 @@ fn keep_role_of_works() {
 }
 
 #[test]
-fn the_manifests_are_the_charts_with_their_defaults_and_the_rights_of_the_code() {
+fn generated_manifests_match_the_charts_and_permissions_in_code() {
     keep_roles_of_webhooks();
     keep_role_of_works();
     for (program, source, role, rights) in PROGRAMS {
@@ -90,7 +90,7 @@ fn the_manifests_are_the_charts_with_their_defaults_and_the_rights_of_the_code()
 }
 
 #[test]
-fn charts_say_what_they_are_told() {
+fn charts_render_the_given_values() {
     let values = json!({
         "image": "a/b:c", "replicas": 2, "examples": false, "webhooks": {"enabled": false}, "health": {"enabled": false}, "autoApprovedCSRUsers": ["x", "y"], "featureGates": {"ClusterProfile": true},
         "imagePullSecrets": [{"name": "pull"}], "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}],
@@ -149,7 +149,7 @@ fn charts_say_what_they_are_told() {
 }
 
 #[test]
-fn an_agent_is_no_administrator_of_its_cluster_but_where_it_is_asked_for() {
+fn an_agent_is_cluster_administrator_only_on_request() {
     let bound = |values: Value| -> Vec<String> {
         let made = render("agent", values).into_iter();
         let bindings = made.filter(|it| it["kind"] == "ClusterRoleBinding");

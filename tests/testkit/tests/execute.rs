@@ -15,7 +15,7 @@ fn config_map(namespace: &str, name: &str) -> ConfigMap {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stage_is_tried_whole_and_the_next_waits_for_its_success() {
+async fn a_stage_runs_completely_and_the_next_needs_its_success() {
     let site = site::Site::start().await.unwrap();
     let clients = Clients::hub(site.client());
     let mut plan = Plan::new();
@@ -32,7 +32,7 @@ async fn a_stage_is_tried_whole_and_the_next_waits_for_its_success() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_there_already_and_what_is_gone_already_are_results() {
+async fn already_exists_and_already_gone_are_successful_results() {
     let site = site::Site::start().await.unwrap();
     let client = site.client();
     let clients = Clients::hub(client.clone());
@@ -83,7 +83,7 @@ async fn only_the_incarnation_that_was_seen_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_from_a_stale_look_is_a_conflict_and_kept_objects_plan_nothing() {
+async fn a_stale_patch_conflicts_and_kept_objects_plan_nothing() {
     let site = site::Site::start().await.unwrap();
     let client = site.client();
     let clients = Clients::hub(client.clone());

@@ -1,7 +1,9 @@
-//! What each identity may do on a hub, asked of an API server: every verb on every kind, in its own namespace and in those of others.
-//! What is wanted is read out of the roles ([`hub::identities`]), so that a right which is not written there is found.
+//! What each identity may do on a hub, asked of an API server: every verb on every kind, in its own namespace and in
+//! those of others. What is wanted is read out of the roles ([`hub::identities`]),
+//! so that a right which is not written there is found.
 //!
-//! `ATTACK_FULL=1` asks in more places. `DROVER_TEST_HUB` names the kubeconfig of another API server, such as that of a real Kubernetes.
+//! `ATTACK_FULL=1` asks in more places. `DROVER_TEST_HUB` names the kubeconfig of another API server,
+//! such as that of a real Kubernetes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +71,8 @@ const OTHERS: [(&str, &str, &str); 12] = [
 /// How many questions are under way at once.
 const AT_ONCE: usize = 16;
 
-/// Every right there is: of each verb on each kind that the server serves, in each place. With the path of each kind's version.
+/// Every right there is: of each verb on each kind that the server serves, in each place.
+/// With the path of each kind's version.
 async fn rights(hub: &Client) -> (BTreeSet<Attributes>, Paths) {
     let discovery = Discovery::new(hub.clone()).run().await.unwrap();
     let mut kinds = BTreeSet::new();
@@ -181,8 +184,8 @@ async fn is_kept(client: &Client, request: http::Request<Vec<u8>>) -> bool {
         match client.request_text(request.clone()).await {
             Err(kube::Error::Api(status)) => return status.code == 403 && status.message.contains(" cannot "),
             Ok(_) => return false,
-            // kube-apiserver ends the connection of whoever has no credential with each answer, and none of these requests
-            // changes anything.
+            // kube-apiserver ends the connection of whoever has no credential with each answer,
+            // and none of these requests changes anything.
             Err(_) if tries < 3 => tries += 1,
             Err(error) => panic!("no answer to {} {}: {error:?}", request.method(), request.uri()),
         }
@@ -269,7 +272,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_identity_may_do_what_its_roles_say_and_nothing_else() {
+async fn every_identity_may_do_exactly_what_its_roles_allow() {
     let ground = Ground::hub().await;
     let client = ground.client();
     let stop = CancellationToken::new();

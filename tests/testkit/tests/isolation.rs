@@ -1,5 +1,5 @@
-//! What an agent may do on the hub: every verb on every kind, in its own namespace and in that of a cluster whose name begins
-//! like its own.
+//! What an agent may do on the hub: every verb on every kind, in its own namespace and in that
+//! of a cluster whose name begins like its own.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -97,7 +97,7 @@ async fn a_leader_that_stops_hands_over_at_once() {
 }
 
 #[tokio::test]
-async fn a_leader_that_dies_is_followed_when_its_lease_is_over() {
+async fn another_candidate_leads_after_a_dead_leaders_lease_ends() {
     let site = Site::start().await.unwrap();
     let brief = |identity| Election {
         lease_duration: Duration::from_secs(1),
@@ -132,7 +132,7 @@ fn severable(client: Client) -> (Client, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_renew_writes_nothing_more_even_where_it_could() {
+async fn a_leader_that_cannot_renew_stops_writing() {
     let site = Site::start().await.unwrap();
     let (severed, cut) = severable(site.client());
     let brief = Election {

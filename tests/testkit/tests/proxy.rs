@@ -128,7 +128,7 @@ async fn namespaces(source: &KubeconfigSource) -> Result<usize, String> {
 }
 
 #[tokio::test]
-async fn an_api_server_is_reached_through_a_plain_proxy_and_one_over_tls() {
+async fn an_api_server_is_reachable_through_plain_and_tls_proxies() {
     let site = Site::start().await.unwrap();
     for over_tls in [false, true] {
         let proxy = Proxy::start(over_tls).await;
@@ -140,7 +140,7 @@ async fn an_api_server_is_reached_through_a_plain_proxy_and_one_over_tls() {
 }
 
 #[tokio::test]
-async fn a_proxy_over_tls_is_known_by_its_own_certificate_too() {
+async fn a_tls_proxy_can_be_trusted_by_its_own_certificate() {
     let site = Site::start().await.unwrap();
     let (proxy, other) = (Proxy::start(true).await, Proxy::start(true).await);
     let source = through(&site, &proxy.url, &proxy.own);
@@ -165,7 +165,7 @@ async fn a_proxy_over_tls_is_known_by_its_own_certificate_too() {
 }
 
 #[tokio::test]
-async fn the_agent_of_an_add_on_reaches_its_hub_through_them_too() {
+async fn an_add_on_agent_reaches_its_hub_through_proxies() {
     let site = Site::start().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     for over_tls in [false, true] {
@@ -188,7 +188,7 @@ async fn the_agent_of_an_add_on_reaches_its_hub_through_them_too() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_lets_nobody_through_is_named_with_its_answer() {
+async fn a_refusing_proxy_is_named_with_its_response() {
     let site = Site::start().await.unwrap();
     let proxy = Proxy::start(false).await;
     let stranger = proxy.url.replace("user:secret@", "");

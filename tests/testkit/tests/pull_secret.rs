@@ -90,7 +90,7 @@ impl Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pull_secret_is_in_every_namespace_that_asks_for_it() {
+async fn the_pull_secret_is_copied_to_every_requesting_namespace() {
     let mut cluster = Cluster::start().await;
     cluster.source("{}").await;
     cluster.has("one", "{}").await;

@@ -1,4 +1,5 @@
-//! Registration from end to end: a hub and a cluster in memory, an agent that joins over TLS with the bootstrap identity only.
+//! Registration from end to end: a hub and a cluster in memory, an agent that joins over TLS
+//! with the bootstrap identity only.
 
 use std::{sync::Arc, time::Duration};
 
@@ -267,7 +268,7 @@ async fn decide(world: &World, request: &str, verdict: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_is_taken_up_again_after_a_restart() {
+async fn a_waiting_request_is_resumed_after_a_restart() {
     let world = World::start(false).await;
     let waits = "awaiting acceptance: the certificate signing request";
     // It has not said which agent it is, either.
@@ -297,7 +298,7 @@ async fn a_request_that_waits_is_taken_up_again_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_a_request_that_was_denied_or_is_gone_is_made_anew() {
+async fn a_denied_or_missing_request_is_recreated_after_restart() {
     let world = World::start(false).await;
     let waits = "awaiting acceptance: the certificate signing request";
     let agent = world.join("cluster1");
@@ -321,7 +322,7 @@ async fn after_a_restart_a_request_that_was_denied_or_is_gone_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_cluster_loses_its_session_and_gets_it_back_when_accepted_again() {
+async fn a_denied_cluster_loses_its_session_until_accepted_again() {
     let world = World::start(true).await;
     let mut agent = world.join("cluster1");
     world.until("cluster1", managed_cluster::AVAILABLE, Status::True).await;
@@ -354,7 +355,7 @@ async fn a_denied_cluster_loses_its_session_and_gets_it_back_when_accepted_again
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_made_anew_while_its_agent_runs_tells_again_how_it_is_reached() {
+async fn a_recreated_cluster_gets_its_client_urls_again() {
     let world = World::start(true).await;
     let kubeconfig = world.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
     let agent = world.join_reached_at("cluster1", kubeconfig, &["https://here"]);
@@ -475,7 +476,7 @@ async fn a_managed_namespace_that_is_deleted_comes_back_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_cluster_leaves_no_rights_behind() {
+async fn a_deleted_cluster_leaves_no_permissions_behind() {
     let world = World::start(true).await;
     let mut agent = world.join("cluster1");
     agent.session().await;
@@ -505,7 +506,7 @@ async fn a_deleted_cluster_leaves_no_rights_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_agent_with_the_same_cluster_name_does_not_take_over() {
+async fn a_second_agent_of_a_cluster_does_not_take_over() {
     let world = World::start(true).await;
     let mut first = world.join("cluster1");
     first.session().await;
@@ -540,7 +541,8 @@ async fn a_second_agent_with_the_same_cluster_name_does_not_take_over() {
     first.stop().await;
 }
 
-// A certificate of the hub for the agent `abcde` of cluster1 that has this long to live, of a life begun five minutes ago.
+// A certificate of the hub for the agent `abcde` of cluster1 that has this long to live,
+// of a life begun five minutes ago.
 async fn with_credential(world: &World, seconds: i64) {
     let subject = credential::csr::CertificateSubject::agent("cluster1", "abcde");
     let groups: Vec<_> = subject.organizations.iter().map(String::as_str).collect();
@@ -576,7 +578,7 @@ async fn with_credential(world: &World, seconds: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_near_its_end_is_renewed_and_the_session_goes_on() {
+async fn an_expiring_certificate_is_renewed_without_ending_the_session() {
     let world = World::start(true).await;
     with_credential(&world, 60).await;
     let mut agent = world.join("cluster1");
@@ -606,7 +608,7 @@ async fn a_certificate_near_its_end_is_renewed_and_the_session_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_away_for_longer_than_its_certificate_lives_joins_again() {
+async fn an_agent_with_an_expired_certificate_joins_again() {
     let world = World::start(true).await;
     with_credential(&world, -1).await;
     let mut agent = world.join("cluster1");
@@ -647,7 +649,7 @@ async fn an_idle_hub_plans_empty_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_in_a_bound_set_settles_with_a_profile_that_says_what_it_says() {
+async fn a_cluster_in_a_bound_set_gets_an_accurate_profile() {
     use ocm_api::{cluster::ManagedClusterSetBinding, multicluster::ClusterProfile};
     use ocm_reconcile::{Caches, Clients, settle::settle};
     use registration::hub::{
@@ -761,7 +763,7 @@ impl Way {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_goes_over_one_connection_which_is_found_again_when_the_hub_was_away() {
+async fn everything_uses_one_connection_that_recovers_after_hub_downtime() {
     let world = World::start(true).await;
     let way = Way::to(world.hub.address).await;
     let kubeconfig = world.hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
@@ -785,7 +787,7 @@ async fn everything_goes_over_one_connection_which_is_found_again_when_the_hub_w
 }
 
 #[tokio::test]
-async fn a_bootstrap_kubeconfig_that_points_nowhere_is_told_in_one_sentence() {
+async fn an_unreachable_bootstrap_kubeconfig_is_reported_in_one_sentence() {
     let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     let kubeconfig = hub.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
     let address = hub.address;
@@ -806,7 +808,7 @@ async fn a_bootstrap_kubeconfig_that_points_nowhere_is_told_in_one_sentence() {
 }
 
 #[tokio::test]
-async fn a_hub_with_another_ca_is_told_in_one_sentence() {
+async fn a_hub_with_another_ca_is_reported_in_one_sentence() {
     let (hub, stranger) = (Site::start().await.unwrap(), Site::start().await.unwrap());
     let kubeconfig = stranger.kubeconfig(JOINER, &[BOOTSTRAPPERS]).unwrap();
     let kubeconfig = kubeconfig.replace(&stranger.address.to_string(), &hub.address.to_string());

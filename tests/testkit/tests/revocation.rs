@@ -1,5 +1,5 @@
-//! What an administrator takes back is gone: after a cluster was denied or deleted none of its identities has a right that
-//! strangers do not have, whatever is left of its works.
+//! What an administrator takes back is gone: after a cluster was denied or deleted none of its identities has a right
+//! that strangers do not have, whatever is left of its works.
 
 use std::time::Duration;
 
@@ -209,7 +209,7 @@ async fn rights(hub: &Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() {
+async fn a_denied_cluster_has_no_permission_for_its_existing_works() {
     let cancel = CancellationToken::new();
     let site = hub(&cancel).await;
     let client = site.client();
@@ -271,7 +271,7 @@ async fn a_cluster_that_is_denied_has_no_right_to_its_works_while_it_has_some() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_token_account_of_an_add_on_goes_with_the_acceptance_of_its_cluster() {
+async fn denying_a_cluster_deletes_its_add_ons_token_accounts() {
     let cancel = CancellationToken::new();
     let site = hub(&cancel).await;
     let client = site.client();
@@ -305,7 +305,7 @@ async fn the_token_account_of_an_add_on_goes_with_the_acceptance_of_its_cluster(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_cluster_is_deleted_removes_by_itself_what_it_has_applied() {
+async fn the_agent_of_a_deleted_cluster_removes_its_applied_objects() {
     let cancel = CancellationToken::new();
     let (site, cluster) = (hub(&cancel).await, Site::start().await.unwrap());
     let client = site.client();

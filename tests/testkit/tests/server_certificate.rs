@@ -1,4 +1,5 @@
-//! Which certificates of a server we trust, by the bundle that a kubeconfig names: what Go's clients trust, and nothing else.
+//! Which certificates of a server we trust, by the bundle that a kubeconfig names: what Go's clients trust,
+//! and nothing else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -201,7 +202,7 @@ const ANSWERS: &str = "v1.37.0";
 const UNKNOWN: &str = "the certificate of the server was signed by an unknown authority";
 
 #[tokio::test]
-async fn a_bundle_that_is_the_servers_own_certificate_is_trusted_for_exactly_that() {
+async fn a_bundled_server_certificate_trusts_exactly_that_certificate() {
     let (authority, key, other) = (new_key(), new_key(), new_key());
     let leaf = |draft: Draft| signed(draft, &key, &authority);
     let own = |draft: Draft| {
@@ -299,7 +300,7 @@ async fn a_servers_certificate_in_the_bundle_is_no_authority() {
 }
 
 #[tokio::test]
-async fn the_agent_of_an_add_on_trusts_the_servers_own_certificate_too() {
+async fn an_add_on_agent_trusts_the_servers_own_certificate() {
     let (authority, key) = (new_key(), new_key());
     let shown = signed(Draft::default(), &key, &authority);
     let port = server(&shown, &key).await;
@@ -314,7 +315,7 @@ async fn the_agent_of_an_add_on_trusts_the_servers_own_certificate_too() {
 }
 
 #[tokio::test]
-async fn a_bundle_in_a_file_is_read_again_as_a_pods_is() {
+async fn a_bundle_file_is_read_again_after_it_changes() {
     let (authority, key, other) = (new_key(), new_key(), new_key());
     let shown = signed(Draft::default(), &key, &authority);
     let before = signed(Draft::default(), &other, &authority);

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what a release consists of, in target/dist-out. The archive has the binary, its completions and manual
-//! pages; beside it are what it was made of (an SBOM) and the checksums of both.
+//! `cargo xtask dist`: what a release consists of, in target/dist-out. The archive has the binary, its completions and
+//! manual pages; beside it are what it was made of (an SBOM) and the checksums of both.
 
 mod manual;
 mod sbom;
@@ -22,7 +22,8 @@ const SHELLS: &[(&str, &str)] = &[
 
 #[derive(clap::Args)]
 pub struct Dist {
-    /// What to build for [default: this machine with musl, for a static binary, if that is installed; else this machine]
+    /// What to build for [default: this machine with musl, for a static binary, if that is installed;
+    /// else this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Build nothing and pack this binary, which is one for the target

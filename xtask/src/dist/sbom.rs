@@ -1,4 +1,5 @@
-//! What is in the binary, as CycloneDX 1.5 in JSON: every crate with its version, license and checksum, and who brought it.
+//! What is in the binary, as CycloneDX 1.5 in JSON: every crate with its version, license and checksum,
+//! and who brought it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

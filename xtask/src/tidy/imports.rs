@@ -1,5 +1,5 @@
-//! Imports inside a crate: files that need each other in a circle can only be read together, so a circle has to be small.
-//! A file is a module; what its tests import does not count, and neither does `mod child;` alone.
+//! Imports inside a crate: files that need each other in a circle can only be read together, so a circle has to be
+//! small. A file is a module; what its tests import does not count, and neither does `mod child;` alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_and_its_files_count_and_an_imported_module_is_followed() {
+    fn cycles_through_directories_and_imported_modules_are_found() {
         let files = [
             ("verbs/mod.rs", "pub mod get;\n"),
             ("verbs/get.rs", "use crate::dispatch::answer;\n"),

@@ -1,4 +1,5 @@
-//! The rules of the house as checks on its sources, pages and manifests. Every finding is one line: where, and which rule.
+//! The rules of the house as checks on its sources, pages and manifests. Every finding is one line: where,
+//! and which rule.
 
 mod commands;
 mod edges;

@@ -30,7 +30,8 @@ fn visit(root: &Path, folder: &Path, pages: &mut Vec<Page>) -> anyhow::Result<()
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
-            // Data directories of `drover up` begin with a dot, as does what git and cargo keep; GitHub's folder does as well.
+            // Data directories of `drover up` begin with a dot, as does what git and cargo keep;
+            // GitHub's folder does as well.
             if name == ".github" || !name.starts_with('.') && name != "target" {
                 visit(root, &path, pages)?;
             }

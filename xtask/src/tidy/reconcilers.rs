@@ -21,7 +21,8 @@ const SHARED: &[(&str, &str)] = &[
     ),
 ];
 
-/// How long the file of a reconciler may get before its tests: header, watches, what is seen, observe and plan, on one screen.
+/// How long the file of a reconciler may get before its tests: header, watches, what is seen, observe and plan,
+/// on one screen.
 const SCREEN: usize = 150;
 
 /// How many reconcilers in a hundred have to fit on a screen.
@@ -110,7 +111,7 @@ mod tests {
         "//! Root: A. Writes: C. Never: D.\nimpl Reconciler for X {\n    const NAME: &'static str = \"x\";\n}\n";
 
     #[test]
-    fn a_reconciler_that_does_not_say_what_it_writes_is_found() {
+    fn a_reconciler_that_omits_its_writes_is_reported() {
         assert!(findings(&[source("ocm/work/src/a.rs", HEADED)]).is_empty());
         let silent = HEADED.replace("Writes: C. ", "");
         assert_eq!(findings(&[source("ocm/work/src/a.rs", &silent)]).len(), 1);

@@ -12,8 +12,8 @@ const BANNED_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", 
 /// The longest a file may get before it does two things.
 const LINES_MAX: usize = 900;
 
-/// Where `kube::Api` may be written through. The executor and the install of fixed objects at start are the rule; access
-/// reviews are questions that Kubernetes wants as a POST; the others face people or stand for Kubernetes itself.
+/// Where `kube::Api` may be written through. The executor and the install of fixed objects at start are the rule;
+/// access reviews are questions that Kubernetes wants as a POST; the others face people or stand for Kubernetes itself.
 const WRITERS: &[&str] = &[
     "ocm/reconcile/src/execute",
     "ocm/reconcile/src/install",

@@ -1,5 +1,5 @@
-//! What is built into the binary besides our own: no second TLS or crypto library, no YAML crate that is no longer kept,
-//! and no feature that changes what JSON means.
+//! What is built into the binary besides our own: no second TLS or crypto library, no YAML crate that is no longer
+//! kept, and no feature that changes what JSON means.
 
 use std::path::Path;
 

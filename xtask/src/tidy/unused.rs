@@ -95,8 +95,8 @@ fn folder(root: &Path, package: &Value) -> anyhow::Result<String> {
     Ok(format!("{}/", folder.display()))
 }
 
-/// Whether a text uses a crate: `name::`, `use name;` or `use name as other;`, where nothing stands before it that would make
-/// it a part of another path.
+/// Whether a text uses a crate: `name::`, `use name;` or `use name as other;`, where nothing stands before it that
+/// would make it a part of another path.
 fn names(text: &str, crate_name: &str) -> bool {
     let name = crate_name.replace('-', "_");
     // By hand: some hundred names are looked for in all sources.

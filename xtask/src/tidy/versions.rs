@@ -1,5 +1,5 @@
-//! What is written in more than one place and has to agree: the compiler (what rustup takes, what builds the image, the oldest that
-//! Cargo lets build), and the version of a release (of the crates, and of the charts).
+//! What is written in more than one place and has to agree: the compiler (what rustup takes, what builds the image, the
+//! oldest that Cargo lets build), and the version of a release (of the crates, and of the charts).
 
 use std::path::Path;
 

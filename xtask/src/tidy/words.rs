@@ -1,4 +1,5 @@
-//! Rules on names and comments: what a reader greps for means one thing, and what a test holds is said in one short sentence.
+//! Rules on names and comments: what a reader greps for means one thing, and what a test holds is said
+//! in one short sentence.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,11 +71,17 @@ fn test_names(source: &Source, found: &mut Vec<String>) {
 }
 
 fn comments(source: &Source, found: &mut Vec<String>) {
+    // Code and pictures stand between fences, and rustfmt has its say about the one.
+    let mut fenced = false;
     for (number, line) in source.text.lines().enumerate() {
-        let text = line.trim_start();
+        let Some(text) = line.trim_start().strip_prefix("//") else {
+            continue;
+        };
+        let text = text.trim_start_matches(['/', '!', ' ']);
+        fenced ^= text.starts_with("```");
         // A link or a line of a table cannot be broken.
-        let whole = |it: &str| it.contains("://") || it.trim_start_matches(['/', '!', ' ']).starts_with('|');
-        if text.starts_with("//") && line.chars().count() > COLUMNS_MAX && !whole(text) {
+        let whole = fenced || text.contains("://") || text.starts_with('|');
+        if line.chars().count() > COLUMNS_MAX && !whole {
             found.push(format!(
                 "{}:{}: a comment wraps at {COLUMNS_MAX} columns",
                 source.path,

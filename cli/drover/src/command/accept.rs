@@ -142,8 +142,8 @@ impl Accept {
             )));
         }
         let note = output::note(self.dry_run);
-        // Admission first: were the request approved and the command then stopped, an agent would hold a certificate for
-        // a cluster that nobody has accepted. The other way round, nothing is given away.
+        // Admission first: were the request approved and the command then stopped, an agent would hold a certificate
+        // for a cluster that nobody has accepted. The other way round, nothing is given away.
         if accepted {
             output::say(format_args!(
                 "hubAcceptsClient already set for managed cluster {cluster}"
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_is_not_the_clusters_own_is_never_approved_and_the_reason_is_told() {
+    fn a_foreign_request_is_not_approved_and_gets_a_reason() {
         let mut csr = CertificateSigningRequest::default();
         csr.metadata.name = Some("cluster1-x".into());
         let verdict = judge(&[csr], "cluster1", &[]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn with_no_request_at_all_it_says_so() {
+    fn a_missing_request_is_reported() {
         let verdict = judge(&[], "cluster1", &[]);
         assert_eq!(verdict.lines, ["no CSR to approve for cluster cluster1"]);
         assert!(!verdict.has_approved);

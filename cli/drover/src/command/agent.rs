@@ -33,7 +33,8 @@ pub struct Agent {
     /// --kubeconfig
     #[arg(long, value_name = "FILE")]
     spoke_kubeconfig: Option<PathBuf>,
-    /// The namespace of the agent's own Secrets [default: open-cluster-management-agent; of a hosted agent the cluster's name]
+    /// The namespace of the agent's own Secrets [default: open-cluster-management-agent;
+    /// of a hosted agent the cluster's name]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Where others reach the API of the cluster; the hub shows it [default: nothing is shown]
@@ -95,7 +96,8 @@ impl Agent {
         run_agent(options, &stop).await
     }
 
-    /// Where the agent's own Secrets are. Several hosted agents may live on one cluster, each in a namespace of its own.
+    /// Where the agent's own Secrets are. Several hosted agents may live on one cluster,
+    /// each in a namespace of its own.
     fn namespace(&self) -> &str {
         match (&self.namespace, &self.spoke_kubeconfig) {
             (Some(namespace), _) => namespace,

@@ -1,6 +1,6 @@
 //! `drover clean`: take the hub that `drover init` has made off its cluster again.
-//! Upstream: clusteradm `clean`, whose lines we print. We differ in that no cluster may be left, available or not (nobody
-//! would clean up after it), in that `--dry-run` writes nothing, and in that what upstream has put there stays.
+//! Upstream: clusteradm `clean`, whose lines we print. We differ in that no cluster may be left, available or not
+//! (nobody would clean up after it), in that `--dry-run` writes nothing, and in that what upstream has put there stays.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,8 @@ impl Clean {
             ..HubValues::default()
         };
         let mut manifests = values.manifests()?;
-        // Upstream's hub lets clusters in by the same objects. Otherwise they go before the hub's namespace, which is the first.
+        // Upstream's hub lets clusters in by the same objects. Otherwise they go before the hub's namespace,
+        // which is the first.
         if found.upstream.is_none() {
             for object in hub::bootstrap::objects() {
                 let object = object.into_manifest();
@@ -121,8 +122,8 @@ impl Clean {
 struct Found {
     /// Whether our hub is.
     is_there: bool,
-    /// Whether what clusters join with is. Without it the namespace that it lives in was made by somebody else: by upstream
-    /// for a managed cluster, whose agent may be anywhere.
+    /// Whether what clusters join with is. Without it the namespace that it lives in was made by somebody else: by
+    /// upstream for a managed cluster, whose agent may be anywhere.
     lets_clusters_in: bool,
     /// A Deployment of upstream's hub.
     upstream: Option<String>,

@@ -1,6 +1,6 @@
 //! `drover clusterset bind|unbind|set`
-//! Upstream: clusteradm `clusterset`, whose lines we print. We differ in one thing: what is missing (a cluster, a set, a
-//! namespace) is found out before anything is written.
+//! Upstream: clusteradm `clusterset`, whose lines we print. We differ in one thing: what is missing (a cluster, a set,
+//! a namespace) is found out before anything is written.
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};

@@ -16,16 +16,17 @@ use tracing::{info, warn};
 /// Run the hub's controllers against the Kubernetes API of the kubeconfig, and stay until Ctrl-C
 #[derive(Debug, Args)]
 pub struct Hub {
-    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this alone
-    /// turns ManagedClusterAutoApproval on
+    /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this
+    /// alone turns ManagedClusterAutoApproval on
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
     /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterProfile, DefaultClusterSet,
-    /// ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is), ManifestWorkReplicaSet, NilExecutorValidating,
-    /// ResourceCleanup
+    /// ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is), ManifestWorkReplicaSet,
+    /// NilExecutorValidating, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
     feature_gates: Vec<hub::feature_gates::Gate>,
-    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's
+    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own,
+    /// such as upstream's
     #[arg(long)]
     no_examples: bool,
     /// Wait until no other `drover hub` of this API server works, and take its place when it stops

@@ -156,8 +156,9 @@ impl Init {
     }
 }
 
-/// What lets joining clusters ask for the hub's CA; nothing where the cluster tells it already, as kubeadm's do, or where it has
-/// none of its own. What an earlier `init` has told is told anew: the address or the CA may be another now.
+/// What lets joining clusters ask for the hub's CA; nothing where the cluster tells it already, as kubeadm's do, or
+/// where it has none of its own. What an earlier `init` has told is told anew: the address
+/// or the CA may be another now.
 async fn public(hub: &ApiServer, server: Option<&str>) -> Result<Vec<Installed>> {
     let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "kube-public");
     let found = maps.get_opt("cluster-info").await;
@@ -180,7 +181,8 @@ fn prepared(public: &[Installed]) -> Vec<Value> {
     kinds.chain(objects.map(Installed::into_manifest)).collect()
 }
 
-/// The lines, without what is said of an object a second time: a namespace is prepared, and part of the Deployment's manifests.
+/// The lines, without what is said of an object a second time: a namespace is prepared,
+/// and part of the Deployment's manifests.
 fn first_of_each(lines: &[Line]) -> impl Iterator<Item = &Line> {
     let mut told = BTreeSet::new();
     lines.iter().filter(move |it| told.insert(it.name()))
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_init_writes_is_in_the_list_that_it_tells() {
+    fn everything_that_init_writes_is_in_the_printed_list() {
         let info = hub::bootstrap::cluster_info("x");
         let all = prepared(&info);
         let name = |it: &Value| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', "");

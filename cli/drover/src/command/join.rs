@@ -1,7 +1,7 @@
 //! `drover join`: make this cluster one of a hub's, and run its agent.
-//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process, or with
-//! `--deploy` a Deployment; the cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API of its own in this
-//! process.
+//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process, or
+//! with `--deploy` a Deployment; the cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API
+//! of its own in this process.
 
 pub mod deploy;
 
@@ -38,8 +38,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{add_on_credentials::AddOnCredentials, cli::Cli, command::agent::run_agent};
 
-/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with --deploy leave
-/// a Deployment there instead
+/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with
+/// --deploy leave a Deployment there instead
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("hub").required(true).multiple(false)
     .args(["hub_token", "bootstrap_kubeconfig", "hub_kubeconfig"]))]
@@ -321,8 +321,8 @@ async fn admin(path: &Path) -> Result<ApiServer> {
     ApiServer::connect(&global).await
 }
 
-/// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log. What a bootstrap token may
-/// read is the cluster by its name.
+/// Asks the hub whether it takes the credential, so that a mistake is told here and not found in a log. What a
+/// bootstrap token may read is the cluster by its name.
 async fn check_hub(bootstrap: &KubeconfigSource, cluster: &str) -> Result<Kubeconfig> {
     let loaded = bootstrap.load(jiff::Timestamp::now()).await?;
     let target = ApiServer::of(loaded.kubeconfig.clone(), "the bootstrap kubeconfig").await?;

@@ -1,6 +1,6 @@
 //! `drover unjoin`: take the agent that `drover join --deploy` has put on a cluster off again.
-//! Upstream: clusteradm `unjoin`, whose lines we print. We differ in that works which are still there are an error and not
-//! exit code 0, and in that `--dry-run` writes nothing.
+//! Upstream: clusteradm `unjoin`, whose lines we print. We differ in that works which are still there are an error and
+//! not exit code 0, and in that `--dry-run` writes nothing.
 
 use anyhow::{Result, bail};
 use clap::{ArgAction, Args};

@@ -28,11 +28,12 @@ pub struct Up {
     /// Add-ons that come with drover, to put on every cluster
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     addons: Vec<String>,
-    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own, such as upstream's
+    /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own,
+    /// such as upstream's
     #[arg(long, conflicts_with = "addons")]
     no_examples: bool,
-    /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole command
-    /// when its last word is *
+    /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole
+    /// command when its last word is *
     #[arg(long, value_name = "IMAGE=COMMAND", value_parser = fleet::nodes::parse_mapping)]
     node_image_map: Vec<String>,
     /// Start no nodes: pods stay Pending, and Deployments make none, on the hub and on the clusters

@@ -11,8 +11,8 @@ use why::object::ObjectRef;
 #[derive(Debug, Args)]
 pub struct Why {
     /// managedcluster/NAME, clustermanagementaddon/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME,
-    /// manifestworkreplicaset/NAME, managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME or csr/NAME;
-    /// a space may stand for the first slash
+    /// manifestworkreplicaset/NAME, managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME or
+    /// csr/NAME; a space may stand for the first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
     /// The namespace of a placement or a manifestworkreplicaset
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_to_wait_for_is_said_too() {
+    fn nothing_to_wait_for_is_reported_too() {
         let object = ObjectRef::ManagedCluster("a".into());
         assert_eq!(
             encode(&object, &[], None).unwrap(),

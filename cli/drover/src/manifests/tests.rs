@@ -15,7 +15,7 @@ fn config_map(name: &str) -> Value {
 }
 
 #[test]
-fn every_document_of_a_file_is_read_and_empty_ones_are_skipped() {
+fn every_document_is_read_and_empty_documents_are_skipped() {
     let text = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n\n---\n# only a comment\n---\n\
                 apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n";
     assert_eq!(yaml_of(text).unwrap(), [config_map("a"), config_map("b")]);
@@ -59,7 +59,7 @@ fn a_number_as_a_key_becomes_text() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_file_document_and_field() {
+fn an_invalid_manifest_is_reported_with_file_document_and_field() {
     let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let cases = [
         (
@@ -104,7 +104,7 @@ fn a_mistake_is_told_with_its_file_document_and_field() {
 }
 
 #[test]
-fn a_syntax_error_is_told_with_its_line() {
+fn a_syntax_error_is_reported_with_its_line() {
     let error = refusal("apiVersion: v1\nkind: [A\nmetadata: {name: a}\n");
     assert!(error.starts_with("a.yaml, line "), "{error}");
     assert!(!error.contains('\n'), "{error}");
@@ -113,7 +113,7 @@ fn a_syntax_error_is_told_with_its_line() {
 }
 
 #[test]
-fn a_directory_is_its_manifest_files_in_the_order_of_their_names() {
+fn manifests_of_a_directory_are_read_in_name_order() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: String| {
         let path = directory.path().join(name);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::program::{Bare, Running, get};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_lives_before_it_is_ready_and_is_ready_before_its_hub_knows_it() {
+async fn an_agent_is_live_before_ready_and_ready_before_accepted() {
     let bare = Bare::new().await;
     let health = "--health-listen=127.0.0.1:0";
     let words = ["agent", "--kubeconfig", &bare.kubeconfig, "--cluster-name=edge", health];
@@ -43,7 +43,7 @@ async fn open_hub(stop: &CancellationToken) -> Bare {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs_and_stays_there() {
+async fn a_denied_cluster_switches_to_its_next_hub_and_stays() {
     let stop = CancellationToken::new();
     let (first, second) = (open_hub(&stop).await, open_hub(&stop).await);
     let cluster = Bare::new().await;
@@ -80,7 +80,8 @@ async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs_and_stays_there(
     agent.says("wrote the hub's credential");
     assert_eq!(agent.stops(), Some(0));
 
-    // In a new pod the directory is empty; the first hub would take the cluster again, and the cluster stays where it is.
+    // In a new pod the directory is empty; the first hub would take the cluster again,
+    // and the cluster stays where it is.
     let accept = json!({"spec": {"hubAcceptsClient": true}});
     clusters
         .patch("edge", &PatchParams::default(), &Patch::Merge(&accept))
@@ -95,7 +96,7 @@ async fn a_cluster_that_is_denied_turns_to_the_next_of_its_hubs_and_stays_there(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_waits_at_its_second_hub_waits_there_after_a_restart_with_the_same_request() {
+async fn a_restarted_agent_keeps_its_request_at_its_second_hub() {
     let stop = CancellationToken::new();
     let second = Bare::new().await;
     hub::start(second.client(), hub::Options::default(), stop.clone())
@@ -158,7 +159,7 @@ async fn an_agent_that_waits_at_its_second_hub_waits_there_after_a_restart_with_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_of_both_halves_marks_works_with_its_id_of_registration() {
+async fn a_combined_agent_writes_its_agent_name_as_agent_id() {
     let stop = CancellationToken::new();
     let (hub, cluster) = (open_hub(&stop).await, Bare::new().await);
     let kinds = ocm_api::crds::managed_cluster();

@@ -3,7 +3,7 @@
 use crate::program::output;
 
 #[test]
-fn what_upstream_refuses_is_refused_in_its_words_with_its_exit_code() {
+fn usage_errors_have_upstreams_wording_and_exit_codes() {
     for (words, said) in [
         (
             &["registration", "control"][..],

@@ -164,7 +164,7 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_with_the_gate_of_the_importer_keeps_registration_and_says_that_nothing_is_imported() {
+async fn registration_reports_unsupported_cluster_imports_and_stays_ready() {
     let bare = Bare::new().await;
     let running = bare.run(&[
         "registration",
@@ -212,7 +212,7 @@ async fn a_hub_with_the_gate_of_the_importer_keeps_registration_and_says_that_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_waits_for_a_kind_is_ready_and_says_which() {
+async fn a_controller_missing_a_kind_is_ready_and_names_it() {
     let bare = Bare::new().await;
     let crds: Api<CustomResourceDefinition> = Api::all(bare.client());
     let missing = "placements.cluster.open-cluster-management.io";
@@ -228,7 +228,7 @@ async fn a_part_that_waits_for_a_kind_is_ready_and_says_which() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn works_and_add_ons_are_looked_after_by_a_process_each() {
+async fn separate_processes_handle_works_and_add_ons() {
     let bare = Bare::new().await;
     let text = "
 {apiVersion: v1, kind: Namespace, metadata: {name: cluster1}}
@@ -275,7 +275,7 @@ spec:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whole_hubs_wait_for_each_other_when_they_are_told_to() {
+async fn a_second_hub_waits_until_the_leader_stops() {
     let bare = Bare::new().await;
     let start = || {
         let health = "--health-listen=127.0.0.1:0";
@@ -296,7 +296,7 @@ async fn whole_hubs_wait_for_each_other_when_they_are_told_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_begins_anew_when_a_file_that_it_was_told_of_changes() {
+async fn a_program_restarts_when_a_file_it_watches_changes() {
     let bare = Bare::new().await;
     let file = bare.folder.path().join("watched");
     std::fs::write(&file, "one").unwrap();
@@ -309,7 +309,7 @@ async fn a_program_begins_anew_when_a_file_that_it_was_told_of_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_debug_page_of_placements_is_for_those_who_may_see_them() {
+async fn the_debug_page_requires_the_right_to_read_placements() {
     let bare = Bare::new().await;
     bare.world.hub.apply(PLACEMENT).await;
     let running = bare.run(&["placement", "debug", "--disable-leader-election"]);

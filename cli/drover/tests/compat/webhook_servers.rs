@@ -68,7 +68,7 @@ webhooks:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_server_judges_with_the_hubs_rules_and_takes_up_a_renewed_certificate() {
+async fn a_webhook_server_applies_hub_rules_and_reloads_its_certificate() {
     let bare = Bare::new().await;
     let directory: PathBuf = bare.folder.path().join("certificates");
     std::fs::create_dir(&directory).unwrap();

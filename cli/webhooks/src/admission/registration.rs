@@ -1,4 +1,5 @@
-//! RegistrationAdmission's rules for those who write ManagedClusters, ManagedClusterSetBindings, and where an add-on runs.
+//! RegistrationAdmission's rules for those who write ManagedClusters, ManagedClusterSetBindings,
+//! and where an add-on runs.
 
 use std::sync::{Arc, OnceLock};
 

@@ -56,8 +56,8 @@ impl Opaque for Answer {
     }
 }
 
-/// Where a map that is `authorizer` has its question: expressions select `authorizer.requestResource` too, and the engine
-/// selects fields of maps only.
+/// Where a map that is `authorizer` has its question: expressions select `authorizer.requestResource` too, and the
+/// engine selects fields of maps only.
 const SELF: &str = "@";
 
 /// The variable `authorizer`.

@@ -1,5 +1,5 @@
-//! Admission: who may change or refuse a write before it is stored. First the plug-ins of this process, then the mutating
-//! webhooks; when the result is valid, the policies and the validating webhooks.
+//! Admission: who may change or refuse a write before it is stored. First the plug-ins of this process, then the
+//! mutating webhooks; when the result is valid, the policies and the validating webhooks.
 //!
 //! What is configured is compiled once per revision (`configuration`), and where nothing is, a write only looks whether
 //! something is. No lock is held while a webhook is asked.

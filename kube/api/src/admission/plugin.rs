@@ -52,8 +52,8 @@ pub trait Admission: Send + Sync {
     /// The status that refuses the write.
     fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<String>, Status>;
 
-    /// Judges a new state that is valid by its schema, as validating webhooks do: what the schema refuses never comes here.
-    /// Not asked on delete.
+    /// Judges a new state that is valid by its schema, as validating webhooks do:
+    /// what the schema refuses never comes here. Not asked on delete.
     ///
     /// # Errors
     /// The status that refuses the write.

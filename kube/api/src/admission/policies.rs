@@ -206,8 +206,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Evaluates the variables that are used and not known, and those that these use. A variable sees only those before it, so
-    /// that one look from the last to the first finds all, however long the chain is.
+    /// Evaluates the variables that are used and not known, and those that these use. A variable sees only those before
+    /// it, so that one look from the last to the first finds all, however long the chain is.
     fn find(&mut self, uses: &'a [String], budget: &mut Budget) {
         let policy = self.policy;
         let mut used: HashSet<&str> = uses.iter().map(String::as_str).collect();

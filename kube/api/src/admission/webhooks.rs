@@ -1,4 +1,5 @@
-//! Calls the webhooks that want to see a write: those that may change it one after the other, those that may not at once.
+//! Calls the webhooks that want to see a write: those that may change it one after the other,
+//! those that may not at once.
 
 use super::{
     attributes::AdmissionAttributes,

@@ -11,8 +11,8 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// The proxies in front of a server that are believed about who asks: kube-apiserver's `--requestheader-client-ca-file` and
-/// `--requestheader-allowed-names`.
+/// The proxies in front of a server that are believed about who asks: kube-apiserver's `--requestheader-client-ca-file`
+/// and `--requestheader-allowed-names`.
 #[derive(Clone, Debug)]
 pub struct TrustedProxies {
     authorities: Vec<CertificateDer<'static>>,
@@ -22,8 +22,8 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Proxies whose certificates one of the authorities in `pem` signed for one of `allowed_names`, for any name when there
-    /// are none.
+    /// Proxies whose certificates one of the authorities in `pem` signed for one of `allowed_names`,
+    /// for any name when there are none.
     ///
     /// # Errors
     /// What is wrong with `pem`, for whoever wrote it.

@@ -31,10 +31,12 @@ use std::{collections::HashMap, str::Utf8Error, sync::Arc};
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// Entries of half a cache; a fleet has about as many credentials as clusters.
 const CACHE_ENTRIES_MAX: usize = 4096;
-/// How long an entry stays that nobody asks for, at least; at most twice as long. Pods come and go, each with a token of its own.
+/// How long an entry stays that nobody asks for, at least; at most twice as long. Pods come and go,
+/// each with a token of its own.
 const CACHE_TURN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
-/// Answers to repeated questions about one credential, by its SHA-256. What was not asked for between two turns is forgotten.
+/// Answers to repeated questions about one credential, by its SHA-256. What was not asked
+/// for between two turns is forgotten.
 pub(crate) struct CredentialCache<T>(Mutex<Halves<T>>);
 
 struct Halves<T> {

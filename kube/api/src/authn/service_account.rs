@@ -102,7 +102,8 @@ fn bound(store: &Store, claims: &Value, audiences: &[String], now: jiff::Timesta
         ("node", "nodes", ""),
     ] {
         let Some(object) = kubernetes.get(kind) else { continue };
-        // A node named beside a pod is only information, and may have no object; a token bound to a node alone ends with it.
+        // A node named beside a pod is only information, and may have no object;
+        // a token bound to a node alone ends with it.
         let is_aside = kind == "node" && kubernetes.get("pod").is_some();
         let name = text(&object["name"])?;
         let uid = match text(&object["uid"]) {

@@ -112,7 +112,7 @@ fn a_certificate_without_a_name_or_for_servers_is_nobody() {
 }
 
 #[test]
-fn a_good_token_counts_beside_a_certificate_of_an_unknown_authority() {
+fn a_valid_token_is_accepted_beside_an_untrusted_certificate() {
     let it = world(&[account("u")]);
     let stranger = peer(&Pki::open(None, &[], it.now).unwrap(), "alice", &[], it.now);
     let bearer = headers(&[("authorization", &format!("Bearer {}", it.token(json!({}))))]);
@@ -121,7 +121,7 @@ fn a_good_token_counts_beside_a_certificate_of_an_unknown_authority() {
 }
 
 #[test]
-fn a_service_accounts_token_is_good_until_anything_about_it_ends() {
+fn a_service_account_token_is_valid_until_its_dependencies_end() {
     let it = world(&[account("u1")]);
     let token = it.token(json!({}));
     let user = it.ask(&token, it.now).unwrap();
@@ -142,7 +142,7 @@ fn a_service_accounts_token_is_good_until_anything_about_it_ends() {
 }
 
 #[test]
-fn a_token_for_another_audience_or_of_another_server_is_refused() {
+fn a_token_of_another_audience_or_server_is_refused() {
     let it = world(&[account("u")]);
     assert!(it.ask(&it.token(json!({"audiences": ["vault"]})), it.now).is_err());
     assert!(it.ask(&world(&[account("u")]).token(json!({})), it.now).is_err());
@@ -181,7 +181,7 @@ fn a_token_bound_to_an_object_ends_with_it() {
 }
 
 #[test]
-fn a_token_in_a_secret_lives_as_long_as_the_secret_holds_it() {
+fn a_legacy_token_is_valid_while_its_secret_contains_it() {
     let it = world(&[account("u")]);
     let token = it
         .pki
@@ -297,7 +297,7 @@ fn act_as(pairs: &[(&'static str, &str)], may: &[&str]) -> Result<User, Status> 
 }
 
 #[test]
-fn acting_as_somebody_takes_the_right_for_each_part() {
+fn impersonation_requires_permission_for_each_part() {
     assert_eq!(act_as(&[], &[]).unwrap().username, "alice");
     assert_eq!(act_as(&[("impersonate-group", "g")], &[]).unwrap_err().code, 400);
     let refused = act_as(&[("impersonate-user", "carol")], &[]).unwrap_err();
@@ -335,7 +335,7 @@ fn a_name_that_is_not_ascii_is_not_left_out() {
 }
 
 #[test]
-fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
+fn impersonated_service_accounts_have_their_groups_and_anonymous_has_none() {
     let robot = [("impersonate-user", "system:serviceaccount:n:robot")];
     let user = act_as(&robot, &["serviceaccounts//robot"]).unwrap();
     assert_eq!(
@@ -353,7 +353,7 @@ fn acting_as_a_service_account_brings_its_groups_and_as_nobody_none() {
 }
 
 #[test]
-fn a_cache_forgets_what_nobody_asks_for() {
+fn a_cache_drops_entries_that_nobody_uses() {
     let cache = CredentialCache::default();
     let begun = Timestamp::now();
     let later = |turns: i32| begun + CACHE_TURN * turns;
@@ -393,7 +393,7 @@ fn a_cache_holds_so_many_entries_and_not_more() {
 }
 
 #[test]
-fn a_bearer_token_that_is_no_text_is_refused_and_not_left_out() {
+fn a_bearer_token_that_is_not_text_is_refused() {
     let it = world(&[]);
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::from_bytes(b"Bearer \xfftoken").unwrap());

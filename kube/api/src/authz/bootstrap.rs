@@ -13,8 +13,8 @@ struct BootstrapRole {
     name: String,
     /// The role that gathers its rules with those of others.
     aggregate_to: Option<String>,
-    /// The roles whose rules it gathers. It starts with what they hold, so that it is right before the aggregation controller
-    /// first runs.
+    /// The roles whose rules it gathers. It starts with what they hold, so that it is right before the aggregation
+    /// controller first runs.
     #[serde(default)]
     aggregates: Vec<String>,
     /// Members of rules with their words; `core` stands for the group whose name is empty.

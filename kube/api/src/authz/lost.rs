@@ -1,5 +1,5 @@
-//! Who may have lost a right when roles and bindings changed. What only adds to rights takes none: most of what is written
-//! when a fleet grows.
+//! Who may have lost a right when roles and bindings changed. What only adds to rights takes none:
+//! most of what is written when a fleet grows.
 
 use super::{
     rbac::{Binding, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES},

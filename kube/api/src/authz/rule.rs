@@ -157,8 +157,8 @@ fn resource_matches(held: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// The parts of `wanted` that no rule of `held` covers. A rule that is too large to be looked at part by part is missing as a
-/// whole, unless one rule covers all of it.
+/// The parts of `wanted` that no rule of `held` covers. A rule that is too large to be looked at part by part is
+/// missing as a whole, unless one rule covers all of it.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let is_covered = |wanted: &Rule| held.iter().any(|it| it.covers(wanted));
     let mut missing = Vec::new();

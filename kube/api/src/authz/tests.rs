@@ -186,7 +186,7 @@ fn a_refusal_says_who_cannot_do_what_and_where() {
 }
 
 #[test]
-fn granting_rights_that_one_lacks_is_refused_rule_by_rule() {
+fn granting_missing_permissions_is_refused_rule_by_rule() {
     let store = fixture::store(&[
         role(
             "ClusterRole",
@@ -243,7 +243,7 @@ fn granting_rights_that_one_lacks_is_refused_rule_by_rule() {
 }
 
 #[test]
-fn escalate_and_bind_let_an_operator_grant_more_than_it_holds() {
+fn escalate_and_bind_allow_granting_more_than_one_holds() {
     let any = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
     let store = fixture::store(&[
         role("ClusterRole", "", "strong", any.clone()),
@@ -296,7 +296,7 @@ fn escalate_and_bind_let_an_operator_grant_more_than_it_holds() {
 }
 
 #[test]
-fn an_aggregation_rule_takes_all_rights() {
+fn an_aggregation_rule_requires_all_permissions() {
     let rbac = Rbac::new(fixture::store(&[]));
     let mut wanted = role("ClusterRole", "", "r", json!([]));
     wanted["aggregationRule"] = json!({"clusterRoleSelectors": []});
@@ -309,7 +309,7 @@ fn an_aggregation_rule_takes_all_rights() {
 }
 
 #[test]
-fn with_the_bootstrap_policy_anybody_reads_the_version_and_users_discover() {
+fn by_default_anybody_reads_the_version_and_users_use_discovery() {
     let rbac = Rbac::new(fixture::store(&bootstrap::policy()));
     let anonymous = User::new(ANONYMOUS, &[UNAUTHENTICATED]);
     let table = [
@@ -341,7 +341,7 @@ fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
 }
 
 #[test]
-fn an_index_that_followed_every_change_answers_like_a_new_one() {
+fn an_incrementally_updated_rbac_index_equals_a_fresh_one() {
     for seed in 0..8 {
         let mut number = numbers(seed);
         let store = fixture::store(&[]);
@@ -393,7 +393,7 @@ fn an_index_that_followed_every_change_answers_like_a_new_one() {
 }
 
 #[test]
-fn rules_that_multiply_to_more_than_can_be_looked_at_are_held_whole_or_not_at_all() {
+fn rules_too_large_to_expand_are_compared_as_a_whole() {
     let many = |prefix: &str| (0..2000).map(|it| format!("{prefix}{it}")).collect::<Vec<_>>();
     let huge = Rule {
         verbs: many("v"),

@@ -1,6 +1,6 @@
-//! Connections to where a Service's pods are. There is no cluster network and no DNS here: `<service>.<namespace>.svc` is
-//! looked up in the objects themselves. EndpointSlices go first, then Endpoints, and last the addresses of the pods that
-//! the Service selects, because nothing in this process writes slices.
+//! Connections to where a Service's pods are. There is no cluster network and no DNS here: `<service>.<namespace>.svc`
+//! is looked up in the objects themselves. EndpointSlices go first, then Endpoints, and last the addresses of the pods
+//! that the Service selects, because nothing in this process writes slices.
 
 use futures::future::BoxFuture;
 use http::Uri;

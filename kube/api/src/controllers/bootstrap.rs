@@ -159,8 +159,8 @@ fn authentication(client_ca: &str, proxies: Option<&TrustedProxies>) -> Value {
     })
 }
 
-/// An authority whose key is thrown away: where no front proxy is trusted, with the CA of clients in this place anyone with
-/// a certificate named `front-proxy-client` could speak for others.
+/// An authority whose key is thrown away: where no front proxy is trusted, with the CA of clients in this place anyone
+/// with a certificate named `front-proxy-client` could speak for others.
 fn nobodys_authority() -> String {
     use x509_cert::der::{EncodePem, pem::LineEnding};
     let key = p256::elliptic_curve::Generate::generate_from_rng(&mut rand::rng());
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_gets_back_what_was_taken_and_keeps_what_was_added() {
+    fn a_bootstrap_role_regains_removed_rules_and_keeps_added_ones() {
         let rule = |verb: &str| json!({"verbs": [verb]});
         let wanted = json!({"rules": [rule("get"), rule("list")]});
         let mut live = json!({"metadata": {"annotations": {AUTOUPDATE: "true"}}, "rules": [rule("get"), rule("mine")]});

@@ -1,6 +1,7 @@
 //! Deletes bootstrap tokens when they expire.
 //!
-//! root: Secret of type `bootstrap.kubernetes.io/token` in kube-system; writes: deletes it; never: a token without expiration.
+//! root: Secret of type `bootstrap.kubernetes.io/token` in kube-system; writes: deletes it; never:
+//! a token without expiration.
 
 use super::{
     controller::{ServerController, tolerate, until},

@@ -1,7 +1,7 @@
 //! Fills the rules of ClusterRoles that aggregate others.
 //!
-//! root: ClusterRole with `aggregationRule`; reads: ClusterRoles that its selectors match; writes: its `rules`; never: the
-//! rules of other roles.
+//! root: ClusterRole with `aggregationRule`; reads: ClusterRoles that its selectors match; writes: its `rules`;
+//! never: the rules of other roles.
 
 use super::{
     controller::{ServerController, tolerate},
@@ -23,7 +23,8 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// See the header of this file.
 pub(super) struct Aggregation {
     local: Local,
-    /// Roles that aggregate, and what they select: a role that none of them selects, as those of clusters are, concerns nobody.
+    /// Roles that aggregate, and what they select: a role that none of them selects, as those of clusters are,
+    /// concerns nobody.
     roles: Mutex<BTreeMap<Box<str>, Arc<[Value]>>>,
 }
 
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_an_aggregate_neither_selects_nor_selected_does_not_concern_it() {
+    fn an_aggregated_role_ignores_roles_that_it_never_selected() {
         let resource: Arc<str> = ID.into();
         let role = |labels: Value| {
             let metadata = json!({"name": "one", "labels": labels});
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_union_holds_each_rule_once_in_the_order_of_the_roles() {
+    fn the_union_has_each_rule_once_in_role_order() {
         let (a, b) = (json!({"verbs": ["get"]}), json!({"verbs": ["list"]}));
         let sources = [json!({"rules": [a, b]}), json!({"rules": [b]}), json!({"rules": null})];
         assert_eq!(union(sources.iter()), [a, b]);

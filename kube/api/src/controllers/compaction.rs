@@ -1,5 +1,5 @@
-//! Forgets the events that watches could resume from when they are old: without this, the log of each kind would grow to its
-//! bounds, which in a server with many kinds is more than the objects themselves.
+//! Forgets the events that watches could resume from when they are old: without this, the log of each kind would grow
+//! to its bounds, which in a server with many kinds is more than the objects themselves.
 
 use kube_store::Store;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How many looks an event lives for: five to six minutes, as long as kube-apiserver's `--etcd-compaction-interval` lets it
-/// by default.
+/// How many looks an event lives for: five to six minutes, as long as kube-apiserver's `--etcd-compaction-interval`
+/// lets it by default.
 const KEPT: usize = 5;
 
 /// Which revisions there were at the last looks.

@@ -1,9 +1,9 @@
-//! Deletes the instances of a CustomResourceDefinition that is being deleted, then lets it go. One that waits for a name is
-//! looked at again when another has gone.
+//! Deletes the instances of a CustomResourceDefinition that is being deleted, then lets it go. One that waits for a
+//! name is looked at again when another has gone.
 //!
-//! root: CustomResourceDefinition; reads and writes: deletes its instances, conditions `Terminating`, `NamesAccepted` and
-//! `Established`, its accepted names, finalizer `customresourcecleanup.apiextensions.k8s.io`; never: other finalizers of the
-//! definition or of its instances.
+//! root: CustomResourceDefinition; reads and writes: deletes its instances, conditions `Terminating`, `NamesAccepted`
+//! and `Established`, its accepted names, finalizer `customresourcecleanup.apiextensions.k8s.io`; never: other
+//! finalizers of the definition or of its instances.
 
 use super::{
     controller::{ServerController, all, seconds, tolerate},
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_condition_of_a_definition_moves_on_and_leaves_the_others_alone() {
+    fn updating_one_condition_leaves_the_other_conditions_unchanged() {
         let now = Timestamp::from_second(0).unwrap();
         let before = json!([{"type": "Established", "status": "True"}]);
         let progress = with_condition(&before, ("True", "InstanceDeletionInProgress", "m"), now);

@@ -1,9 +1,9 @@
 //! Approves kubelets' certificate requests, signs approved ones, and clears old ones away.
 //!
-//! root: CertificateSigningRequest; writes: condition `Approved` of a kubelet's request, `status.certificate` or condition
-//! `Failed` for the `kubernetes.io/` signers, deletes old ones; never: requests of other signers, but for clearing away.
-//! Upstream: kubernetes pkg/controller/certificates/{approver,signer,cleaner}. Upstream's cleaner looks once an hour; here
-//! every request is looked at when its time comes.
+//! root: CertificateSigningRequest; writes: condition `Approved` of a kubelet's request, `status.certificate` or
+//! condition `Failed` for the `kubernetes.io/` signers, deletes old ones; never: requests of other signers, but for
+//! clearing away. Upstream: kubernetes pkg/controller/certificates/{approver,signer,cleaner}. Upstream's cleaner looks
+//! once an hour; here every request is looked at when its time comes.
 
 use super::{
     controller::{ServerAccess, ServerController, seconds, time, tolerate, until},
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_request_lives_a_day_and_a_decided_one_an_hour() {
+    fn requests_expire_after_a_day_or_an_hour_once_decided() {
         let it = request(SIGNERS[0], json!([]));
         assert_eq!(step(&it, at("2026-01-02T00:00:00Z")), Step::Remove);
         let denied = json!([{"type": "Denied", "lastUpdateTime": "2026-01-01T00:10:00Z"}]);

@@ -39,8 +39,8 @@ use volume_protection::VolumeProtection;
 /// How often every controller looks at everything again. Events carry the work; this only bounds the harm of a bug.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write. Call it
-/// after [`bootstrap`].
+/// Starts all controllers; they end when `stop` is cancelled. Events live for `event_ttl` after their last write.
+/// Call it after [`bootstrap`].
 pub fn run(
     local: Local,
     ground: Arc<dyn ServerAccess>,

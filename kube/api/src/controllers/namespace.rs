@@ -21,9 +21,9 @@ use tokio::time::Instant;
 
 const ID: &str = "namespaces";
 const FINALIZER: &str = "kubernetes";
-/// How long a namespace stays as it is after its deletion. `kubectl delete -f` of a manifest that names the namespace first
-/// goes on to delete what is in it, and calls it an error when that is gone already. Kubernetes waits five seconds, so that
-/// all its API servers know; here there is one.
+/// How long a namespace stays as it is after its deletion. `kubectl delete -f` of a manifest that names the namespace
+/// first goes on to delete what is in it, and calls it an error when that is gone already. Kubernetes waits five
+/// seconds, so that all its API servers know; here there is one.
 const CALM: Duration = Duration::from_millis(500);
 
 /// See the header of this file.

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edited_bundle_is_put_back_and_strange_keys_are_removed() {
+    fn an_edited_ca_bundle_is_restored_and_extra_keys_removed() {
         let patch = changes(&json!({"ca.crt": "edited", "more": "x"}), &json!({"ca.crt": "real"}));
         assert_eq!(patch, json!({"ca.crt": "real", "more": null}));
     }

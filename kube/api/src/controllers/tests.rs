@@ -75,7 +75,7 @@ fn object(local: &Local, id: &str, namespace: &str, name: &str) -> Option<Arc<Ob
 }
 
 #[tokio::test]
-async fn a_namespace_is_given_its_account_and_root_ca_again_and_again() {
+async fn a_namespace_always_regains_its_service_account_and_root_ca() {
     let local = server().await;
     namespace(&local, "n").await;
     let account = object(&local, "serviceaccounts", "n", "default").unwrap();
@@ -114,7 +114,7 @@ async fn a_deleted_namespace_takes_everything_in_it_along() {
 }
 
 #[tokio::test]
-async fn a_namespace_says_what_it_waits_for_and_goes_when_that_has_gone() {
+async fn a_namespace_reports_remaining_content_until_it_is_deleted() {
     let local = server().await;
     namespace(&local, "n").await;
     config_map(&local, "n", "held", json!({"finalizers": ["a.b/c"]})).await;
@@ -136,7 +136,7 @@ async fn a_namespace_says_what_it_waits_for_and_goes_when_that_has_gone() {
 }
 
 #[tokio::test]
-async fn a_deleted_claim_goes_when_no_pod_on_a_node_uses_it() {
+async fn a_deleted_claim_stays_until_no_scheduled_pod_uses_it() {
     let local = server().await;
     namespace(&local, "n").await;
     let resources = json!({"requests": {"storage": "1Gi"}});
@@ -218,7 +218,7 @@ async fn a_namesake_of_the_owner_does_not_count() {
 }
 
 #[tokio::test]
-async fn an_owner_in_another_namespace_is_absent_and_an_event_says_why() {
+async fn a_cross_namespace_owner_is_absent_and_causes_an_event() {
     let local = server().await;
     namespace(&local, "n").await;
     let owner = config_map(&local, "default", "owner", json!({})).await;
@@ -241,7 +241,7 @@ async fn an_owner_in_another_namespace_is_absent_and_an_event_says_why() {
 }
 
 #[tokio::test]
-async fn a_cluster_scoped_object_is_never_deleted_for_a_namespaced_owner() {
+async fn a_cluster_scoped_object_survives_a_missing_namespaced_owner() {
     let local = server().await;
     let mut owner = config_map(&local, "default", "owner", json!({})).await;
     owner["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into();
@@ -364,7 +364,7 @@ async fn an_expired_bootstrap_token_is_deleted_and_another_stays() {
 }
 
 #[tokio::test]
-async fn an_aggregating_role_has_the_rules_of_the_roles_it_selects() {
+async fn an_aggregated_role_contains_rules_of_selected_roles() {
     let local = server().await;
     let id = "clusterroles.rbac.authorization.k8s.io";
     let role = |name: &str| {

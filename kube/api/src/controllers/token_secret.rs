@@ -1,7 +1,7 @@
 //! Fills the Secrets that ask for a ServiceAccount token, and removes those whose ServiceAccount is gone.
 //!
-//! root: Secret of type `kubernetes.io/service-account-token`; reads: its ServiceAccount; writes: the Secret's data and its
-//! uid annotation, or deletes it; never: other Secrets.
+//! root: Secret of type `kubernetes.io/service-account-token`; reads: its ServiceAccount; writes: the Secret's data and
+//! its uid annotation, or deletes it; never: other Secrets.
 
 use super::{
     controller::{ServerAccess, ServerController, TokenClaims, tolerate},
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_secret_is_filled_once_and_goes_with_its_account() {
+    fn a_token_secret_is_filled_and_removed_with_its_account() {
         let mut secret = json!({"metadata": {"annotations": {ACCOUNT: "sa"}}});
         assert_eq!(step(&secret, None, "ca"), Step::Remove);
         assert_eq!(step(&secret, Some("u"), "ca"), Step::Fill);

@@ -1,8 +1,8 @@
 //! Keeps PersistentVolumeClaims that pods use, and PersistentVolumes that are bound, until nobody uses them any more.
 //!
 //! root: PersistentVolumeClaim, PersistentVolume; reads: pods of a claim's namespace; writes: the finalizers
-//! `kubernetes.io/pvc-protection` and `kubernetes.io/pv-protection`, which it gives to what lacks them and takes from what
-//! is being deleted; never: anything else of them.
+//! `kubernetes.io/pvc-protection` and `kubernetes.io/pv-protection`, which it gives to what lacks them and takes from
+//! what is being deleted; never: anything else of them.
 //! Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
 
 use super::{
@@ -53,8 +53,8 @@ impl VolumeProtection {
     }
 }
 
-/// Whether a pod holds a claim. One that is on no node yet will not start with a claim that is being deleted, and one that
-/// has ended needs it no more.
+/// Whether a pod holds a claim. One that is on no node yet will not start with a claim that is being deleted, and one
+/// that has ended needs it no more.
 fn uses(pod: &Value, claim: &str) -> bool {
     let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     let placed = pod["spec"]["nodeName"].as_str().is_some_and(|it| !it.is_empty());

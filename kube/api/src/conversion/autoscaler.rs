@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscalers in `autoscaling/v1`, which knows one number about the CPU. What else `autoscaling/v2` says is kept in an
-//! annotation as it is, so that nothing is lost by who reads and writes the older version.
+//! HorizontalPodAutoscalers in `autoscaling/v1`, which knows one number about the CPU. What else `autoscaling/v2` says
+//! is kept in an annotation as it is, so that nothing is lost by who reads and writes the older version.
 
 use super::Conversion;
 use crate::builtin_schemas;

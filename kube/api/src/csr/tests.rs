@@ -45,7 +45,7 @@ fn client() -> Value {
 }
 
 #[test]
-fn a_request_says_who_really_asked() {
+fn a_request_records_its_actual_user() {
     let mut csr = client();
     prepare_create(&mut csr, &User::new("alice", &["devs"])).unwrap();
     assert_eq!(csr["spec"]["username"], "alice");
@@ -105,7 +105,7 @@ fn a_signed_certificate_authenticates_with_both_groups() {
 }
 
 #[test]
-fn the_subject_travels_byte_by_byte_and_lifetimes_are_as_kubernetes_makes_them() {
+fn the_subject_is_copied_exactly_and_lifetimes_match_kubernetes() {
     let now = jiff::Timestamp::now();
     let pki = Pki::open(None, &[], now).unwrap();
     let signed = |seconds: Option<i64>| {
@@ -135,7 +135,7 @@ fn the_subject_travels_byte_by_byte_and_lifetimes_are_as_kubernetes_makes_them()
 }
 
 #[test]
-fn a_request_for_a_server_certificate_fails_at_the_client_signer() {
+fn the_client_signer_rejects_requests_for_server_certificates() {
     let now = jiff::Timestamp::now();
     let pki = Pki::open(None, &[], now).unwrap();
     let csr = object(CLIENT, "a", &[], &["client auth", "server auth"]);
@@ -252,7 +252,7 @@ fn a_certificate_is_set_once_and_only_through_status() {
 }
 
 #[test]
-fn approving_takes_the_right_for_the_signer_or_its_domain() {
+fn approval_requires_permission_for_the_signer_or_its_domain() {
     let csr = client();
     let only =
         |name: &'static str| move |it: &Attributes| it.name == name && it.verb == "approve" && it.resource == "signers";
@@ -353,7 +353,7 @@ fn a_requester_has_the_groups_it_had() {
 }
 
 #[test]
-fn who_signs_leaves_a_decision_as_it_was_and_may_label_the_request() {
+fn a_signer_keeps_the_decision_and_may_set_labels() {
     let now = jiff::Timestamp::now();
     let condition = |reason: &str| json!({"type": "Approved", "status": "True", "reason": reason, "lastUpdateTime": "2026-01-01T00:00:00Z"});
     let mut old = client();

@@ -1,4 +1,5 @@
-//! What adds kinds to the server: CustomResourceDefinitions, which `crd` knows all about, and APIServices, which nothing here asks.
+//! What adds kinds to the server: CustomResourceDefinitions, which `crd` knows all about, and APIServices,
+//! which nothing here asks.
 
 use super::{
     defaults::{entry, member, set},

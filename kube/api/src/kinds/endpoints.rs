@@ -1,4 +1,5 @@
-//! What stands behind a Service: addresses that can be reached, in Endpoints and in the EndpointSlices that came after them.
+//! What stands behind a Service: addresses that can be reached, in Endpoints and in the EndpointSlices
+//! that came after them.
 
 use super::{
     defaults::{self, entry, items, set},

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_event_of_the_newer_group_only_its_series_changes() {
+    fn events_of_the_new_group_only_change_their_series() {
         let good = json!({
             "metadata": {"namespace": "n"}, "regarding": {"kind": "Pod", "namespace": "n", "name": "p"},
             "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "R", "action": "A",

@@ -1,4 +1,5 @@
-//! Jobs: when one is done, and whose its pods are. Facts from Kubernetes `pkg/apis/batch/validation` and `pkg/registry/batch/job`.
+//! Jobs: when one is done, and whose its pods are. Facts from Kubernetes `pkg/apis/batch/validation` and
+//! `pkg/registry/batch/job`.
 
 use super::{
     defaults::{self, entry, items, member, set, text_of},
@@ -342,7 +343,8 @@ fn failure_policy(spec: &mut Map<String, Value>) {
     }
 }
 
-/// A job owns its pods by its own uid; known once the object has one. What a client says of it stays, and is checked later.
+/// A job owns its pods by its own uid; known once the object has one. What a client says of it stays,
+/// and is checked later.
 fn job_selector(object: &mut Map<String, Value>) {
     let meta = entry(object, "metadata");
     let (uid, name) = (text_of(meta, "uid").to_owned(), text_of(meta, "name").to_owned());

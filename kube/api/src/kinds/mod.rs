@@ -205,8 +205,8 @@ pub fn default(group: &str, kind: &str, value: &mut Value) {
     }
 }
 
-/// Errors of an object of a built-in kind besides its metadata. `new` is decoded and defaulted; `old` is the stored object of an
-/// update.
+/// Errors of an object of a built-in kind besides its metadata. `new` is decoded and defaulted;
+/// `old` is the stored object of an update.
 pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (strategy, mut errors) = (strategy(group, kind), Vec::new());
     strategy.validate(new, old, &mut errors);
@@ -214,7 +214,8 @@ pub fn validate(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Ve
     errors
 }
 
-/// Warnings of an object of a built-in kind. `new` is decoded, defaulted and right; `old` is the stored object of an update.
+/// Warnings of an object of a built-in kind. `new` is decoded, defaulted and right;
+/// `old` is the stored object of an update.
 pub fn warnings(group: &str, kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     strategy(group, kind).warnings(new, old, &mut warnings);

@@ -101,7 +101,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_belongs_to_a_feature_that_is_off_stays_only_where_it_was() {
+    fn fields_of_a_disabled_feature_survive_only_where_already_set() {
         let dropped = |old: Option<&Value>| {
             let mut lease = json!({"spec": {"strategy": "X", "preferredHolder": "y", "holderIdentity": "z"}});
             defaults::drop_members(&mut lease, old, "spec", &OF_COORDINATED_LEASES);

@@ -20,8 +20,8 @@ pub fn health_checked(service: &Value) -> bool {
     text(service, "/spec/type") == "LoadBalancer" && text(service, "/spec/externalTrafficPolicy") == "Local"
 }
 
-/// Gives a Service its address and its numbers on the nodes, or keeps those it has. The caller holds `ServerContext::allocating` until
-/// what is given is decided.
+/// Gives a Service its address and its numbers on the nodes, or keeps those it has. The caller holds
+/// `ServerContext::allocating` until what is given is decided.
 ///
 /// # Errors
 /// 422 when the address that is asked for is taken, outside the range, or another one than before.
@@ -44,7 +44,8 @@ pub fn allocate(call: &Call<'_>, value: &mut Value, old: Option<&Value>) -> Resu
     allocate_health_port(call, value, old, &mut taken)
 }
 
-/// Takes out of a Service whose type has changed what only the type before had a use for, unless the client has changed that.
+/// Takes out of a Service whose type has changed what only the type before had a use for,
+/// unless the client has changed that.
 fn drop_of_other_type(value: &mut Value, old: &Value) {
     let is = |value: &Value, types: &[&str]| types.contains(&value["spec"]["type"].as_str().unwrap_or("ClusterIP"));
     let mut gone: Vec<&str> = Vec::new();
@@ -212,8 +213,8 @@ fn allocate_node_ports(
 ) -> Result<(), Status> {
     let before: Vec<Value> = old.map(|it| ports(it).to_vec()).unwrap_or_default();
     if !has_node_ports(value) {
-        // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere. A load balancer
-        // that wants no more of them keeps those it has.
+        // What was allocated for the type before goes with it; a port that the client sets is refused elsewhere. A load
+        // balancer that wants no more of them keeps those it has.
         let is_outside = |it: &Value| matches!(it["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
         let had = old.is_some_and(is_outside) && !is_outside(value);
         for port in ports_mut(value) {

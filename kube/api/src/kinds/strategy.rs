@@ -42,8 +42,8 @@ pub trait Strategy: Sync {
         &[]
     }
 
-    /// Errors besides those of metadata and of single fields. `new` is decoded and defaulted; `old` is the stored object of an
-    /// update.
+    /// Errors besides those of metadata and of single fields. `new` is decoded and defaulted;
+    /// `old` is the stored object of an update.
     fn validate(&self, _new: &Value, _old: Option<&Value>, _errors: &mut Vec<FieldError>) {}
 
     /// What its writer is warned of. `new` is right; `old` is the stored object of an update.
@@ -73,14 +73,14 @@ pub trait Strategy: Sync {
         Ok(())
     }
 
-    /// Whether a write may take what only one may have: addresses of Services, names of definitions. Others wait until it is
-    /// decided.
+    /// Whether a write may take what only one may have: addresses of Services, names of definitions.
+    /// Others wait until it is decided.
     fn allocates(&self) -> bool {
         false
     }
 
-    /// Whether what a write takes shows to others only when it is published: names are looked for in the registry, which is
-    /// brought up to date then.
+    /// Whether what a write takes shows to others only when it is published: names are looked for in the registry,
+    /// which is brought up to date then.
     fn is_taken_when_published(&self) -> bool {
         false
     }
@@ -114,8 +114,8 @@ pub trait Strategy: Sync {
         &[]
     }
 
-    /// Fields that a write to a subresource (to the object itself where it is empty) neither changes nor owns, if they are others
-    /// than of any kind.
+    /// Fields that a write to a subresource (to the object itself where it is empty) neither changes nor owns,
+    /// if they are others than of any kind.
     fn reset_fields(&self, _subresource: &str) -> Option<ResetFields> {
         None
     }

@@ -1,5 +1,5 @@
-//! What kinds are given, told and warned of, in the words of kube-apiserver: `tests` has objects as clients send them, by what
-//! they show.
+//! What kinds are given, told and warned of, in the words of kube-apiserver: `tests` has objects as clients send them,
+//! by what they show.
 
 use super::{default, validate, warnings};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn every_case_is_given_its_defaults_once() {
 }
 
 #[test]
-fn every_case_is_told_what_is_wrong_with_it() {
+fn every_invalid_case_has_its_exact_error() {
     each(include_str!("tests/cases.json"), |about, (group, kind), it| {
         let defaulted = |object: &Value| {
             let mut object = object.clone();
@@ -64,7 +64,7 @@ fn every_case_is_told_what_is_wrong_with_it() {
 }
 
 #[test]
-fn every_case_is_warned_of_what_does_not_do_what_its_writer_may_think() {
+fn every_case_gets_its_warnings() {
     each(include_str!("tests/warnings.json"), |about, (group, kind), it| {
         let said = warnings(group, kind, &it.new, it.old.as_ref());
         assert_eq!(said, it.said, "{about}: {}", it.new);
@@ -72,7 +72,7 @@ fn every_case_is_warned_of_what_does_not_do_what_its_writer_may_think() {
 }
 
 #[test]
-fn a_config_map_that_is_too_large_is_told_of_all_of_it() {
+fn an_oversized_config_map_gets_one_error_without_a_field() {
     let errors = validate("", "ConfigMap", &json!({"data": {"a": "x".repeat(1_048_577)}}), None);
     assert_eq!((errors.len(), errors[0].field.as_str()), (1, "[]"));
     assert_eq!(errors[0].detail, "Too long: may not be more than 1048576 bytes");

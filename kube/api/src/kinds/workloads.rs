@@ -532,8 +532,8 @@ fn with_claims(new: &Value) -> Value {
     template
 }
 
-/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template. Answers whether
-/// it can be read. `maker` is what upstream calls the workload.
+/// A workload selects its own pods: the selector is given, not empty, and matches the labels of the template. Answers
+/// whether it can be read. `maker` is what upstream calls the workload.
 fn selector(new: &Value, maker: &str, errors: &mut Vec<FieldError>) -> bool {
     let Some(selector) = new.pointer("/spec/selector").filter(|it| !it.is_null()) else {
         errors.push(FieldError::required("spec.selector", ""));

@@ -115,7 +115,7 @@ async fn get(stream: client::TlsStream<TcpStream>, headers: &[(&str, &str)]) -> 
 }
 
 #[tokio::test]
-async fn a_client_without_a_certificate_is_anonymous_on_either_protocol_and_version() {
+async fn clients_without_certificates_are_anonymous_on_every_protocol_version() {
     let server = start().await;
     for version in [&TLS12, &TLS13] {
         for (alpn, wanted) in [
@@ -151,7 +151,7 @@ async fn a_client_with_a_certificate_is_its_subject() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_unknown_authority_passes_the_handshake_and_gets_401() {
+async fn an_untrusted_certificate_passes_the_handshake_and_gets_401() {
     let server = start().await;
     let now = jiff::Timestamp::now();
     let other = Pki::open(None, &[], now).unwrap();
@@ -262,7 +262,7 @@ async fn stopping_lets_a_running_request_end_and_then_closes() {
 }
 
 #[test]
-fn stopping_outlasts_the_slowest_webhooks_that_a_write_may_wait_for() {
+fn the_drain_deadline_exceeds_the_slowest_pair_of_webhooks() {
     // One that mutates and one that validates, with the longest `timeoutSeconds` that there is.
     let webhooks = 2 * Duration::from_secs(30);
     assert!(DRAIN_DEADLINE >= webhooks);

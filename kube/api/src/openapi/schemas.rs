@@ -24,7 +24,8 @@ impl Dialect {
     }
 }
 
-/// The definition name of a kind: `io.k8s.api.apps.v1.Deployment`, or the group's labels reversed for a custom resource.
+/// The definition name of a kind: `io.k8s.api.apps.v1.Deployment`, or the group's labels reversed
+/// for a custom resource.
 pub(super) fn kind_name(resource: &Resource, version: &str) -> String {
     let (group, kind) = (resource.group.as_str(), resource.kind.as_str());
     if !resource.is_builtin() {
@@ -151,8 +152,9 @@ fn custom(resource: &Resource, version: &str) -> Value {
     definition
 }
 
-/// Turns a v3 schema into v2, which knows less. Upstream: apiextensions-apiserver pkg/controller/openapi/v2/conversion.go,
-/// which also drops the type of a nullable node and everything below a node that preserves unknown fields.
+/// Turns a v3 schema into v2, which knows less. Upstream: apiextensions-apiserver
+/// pkg/controller/openapi/v2/conversion.go, which also drops the type of a nullable node and everything below a node
+/// that preserves unknown fields.
 fn plainer(node: &mut Value) {
     let Some(map) = node.as_object_mut() else { return };
     let one = map

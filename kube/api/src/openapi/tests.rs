@@ -145,7 +145,7 @@ fn a_custom_kind_is_described_by_its_definition() {
 }
 
 #[test]
-fn a_document_is_answered_with_a_tag_and_not_sent_twice() {
+fn an_openapi_document_with_a_matching_etag_is_not_resent() {
     let (registry, key) = (registry(), "apis/apps/v1");
     let get =
         |hash: Option<&str>, headers: &HeaderMap| -> Response<Bytes> { v3_document(&registry, key, hash, headers) };
@@ -174,7 +174,7 @@ fn a_document_is_answered_with_a_tag_and_not_sent_twice() {
 }
 
 #[test]
-fn v2_is_answered_in_the_form_that_is_asked_for() {
+fn v2_is_served_in_the_requested_format() {
     assert_eq!(v2_form(None), Some(Form::Json));
     assert_eq!(v2_form(Some("application/json, */*")), Some(Form::Json));
     assert_eq!(v2_form(Some("text/html")), None);

@@ -1,10 +1,10 @@
 //! The file that objects are kept in.
 //!
-//! It is read as a whole when it is opened, and every page's checksum is looked at: what a crash left half written is cut
-//! off by the engine, and what something else has damaged is refused. A disk that is full fails a group of writes and
-//! nothing more: the engine trusts nothing that it holds after an error, so the file is opened anew for the next group.
-//! Beside it lies a file that holds nothing but room. It is given up when there is no other, so that deletions go and a start
-//! does, and made again when there is room again.
+//! It is read as a whole when it is opened, and every page's checksum is looked at: what a crash left half written is
+//! cut off by the engine, and what something else has damaged is refused. A disk that is full fails a group of writes
+//! and nothing more: the engine trusts nothing that it holds after an error, so the file is opened anew for the next
+//! group. Beside it lies a file that holds nothing but room. It is given up when there is no other, so that deletions
+//! go and a start does, and made again when there is room again.
 
 use super::{Loaded, Storage};
 use bytes::Bytes;
@@ -58,7 +58,8 @@ enum State {
 /// How much room is put aside: what the largest group needs that is written while there is no other, twice.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// How much more room there has to be before that is put aside again: a disk that has room for the reserve alone is full.
+/// How much more room there has to be before that is put aside again: a disk that has room
+/// for the reserve alone is full.
 const SPARE_BYTES: u64 = 1 << 20;
 
 /// Room that is put aside on the disk of a file.
@@ -130,8 +131,8 @@ impl Redb {
     /// Opens or creates the file.
     ///
     /// # Errors
-    /// `Locked` when another process has it, `Damaged` when it is no database or not what was written, `Full` when there
-    /// is no room to create or repair it, `Open` for anything else.
+    /// `Locked` when another process has it, `Damaged` when it is no database or not what was written, `Full` when
+    /// there is no room to create or repair it, `Open` for anything else.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
         let failed = |source: io::Error| of_storage(&shown, source.into());
@@ -146,7 +147,8 @@ impl Redb {
         Self::over(&shown, move |builder| builder.open(&path), Box::new(reserve))
     }
 
-    /// Opens a file that somebody else provides, and calls it `shown`. For tests, whose disks fail when they are told to.
+    /// Opens a file that somebody else provides, and calls it `shown`. For tests,
+    /// whose disks fail when they are told to.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -193,8 +195,8 @@ impl Redb {
         match &self.state {
             State::Open(_) => {}
             State::Full(since) => {
-                // With what was put aside, which is put aside again when there is room beside it: that there is a reserve says
-                // nothing of the disk.
+                // With what was put aside, which is put aside again when there is room beside it: that there is a
+                // reserve says nothing of the disk.
                 let is_soon = since.elapsed() < RETRY_AFTER;
                 if !self.reserve.give_up() && is_soon {
                     return Err(StorageError::Full);
@@ -216,8 +218,8 @@ impl Redb {
         match error {
             None => {}
             Some(StorageError::Full) => self.state = State::Full(Instant::now()),
-            // What a sync could not bring to the disk may be forgotten by the system although it shows it, so nothing that
-            // is read after such an error proves anything.
+            // What a sync could not bring to the disk may be forgotten by the system although it shows it, so nothing
+            // that is read after such an error proves anything.
             Some(StorageError::Failed(why)) => self.state = State::Broken(why.clone()),
             Some(error) => self.state = State::Broken(error.to_string()),
         }

@@ -48,8 +48,8 @@ pub struct Loaded {
     pub revision: u64,
 }
 
-/// Ranges of revisions whose loss is still remembered. A writer looks for its own as soon as it is woken, long before so many
-/// groups have failed.
+/// Ranges of revisions whose loss is still remembered. A writer looks for its own as soon as it is woken,
+/// long before so many groups have failed.
 const LOST_RANGES_MAX: usize = 1024;
 
 /// How far the writes have come.
@@ -237,11 +237,12 @@ impl Durability {
 
 /// Most writes that share one sync: bounds the memory of a group, far above what queues during one sync.
 const GROUP_RECORDS_MAX: usize = 4096;
-/// The same while there is little room: what one group changes is there twice until it is kept, and must fit into the reserve.
+/// The same while there is little room: what one group changes is there twice until it is kept,
+/// and must fit into the reserve.
 const GROUP_RECORDS_MAX_SHORT: usize = 256;
-/// Renewals of Leases that nobody else writes beside are kept no more often than so: a sync costs as much as everything else
-/// about a renewal together, and of a large fleet several come within this time. A renewal after a pause is kept at once, and
-/// whatever else is written takes along what waits.
+/// Renewals of Leases that nobody else writes beside are kept no more often than so: a sync costs as much as everything
+/// else about a renewal together, and of a large fleet several come within this time. A renewal after a pause is kept
+/// at once, and whatever else is written takes along what waits.
 const RENEWALS_EVERY: Duration = Duration::from_millis(50);
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -292,7 +293,8 @@ struct Writer {
     progress: watch::Sender<Progress>,
     on_publish: OnPublish,
     lost_through: u64,
-    /// What a group that failed wanted to change. It may be on disk or not; the next group that is kept says what is true.
+    /// What a group that failed wanted to change. It may be on disk or not; the next group
+    /// that is kept says what is true.
     doubtful: BTreeSet<(Arc<str>, Box<str>)>,
     /// When the last group of renewals was kept.
     renewed_at: Option<Instant>,
@@ -363,7 +365,8 @@ impl Writer {
     }
 }
 
-/// How long a group may wait for more: one of renewals until it is time for them, when the last such group was kept so long ago.
+/// How long a group may wait for more: one of renewals until it is time for them,
+/// when the last such group was kept so long ago.
 fn patience(group: &[Record], since: Duration) -> Option<Duration> {
     RENEWALS_EVERY.checked_sub(since).filter(|_| are_renewals(group))
 }
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn renewals_of_leases_that_come_one_by_one_share_a_sync_and_nothing_else_waits() {
+    fn lease_renewals_share_a_sync_and_nothing_else_waits() {
         let (renewal, deletion) = (record(LEASES, Some("{}")), record(LEASES, None));
         let other = record("configmaps", Some("{}"));
         let since = Duration::from_millis(10);

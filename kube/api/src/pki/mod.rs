@@ -127,8 +127,8 @@ pub struct Serving {
     renew_at: jiff::Timestamp,
 }
 
-/// When a certificate that is valid from then until then is replaced: when two thirds of its life are over. The last third is
-/// for whoever has to notice that it was not.
+/// When a certificate that is valid from then until then is replaced: when two thirds of its life are over. The last
+/// third is for whoever has to notice that it was not.
 pub fn renew_at(from: jiff::Timestamp, until: jiff::Timestamp) -> jiff::Timestamp {
     until - until.duration_since(from) / 3
 }
@@ -144,8 +144,8 @@ pub struct Pki {
 }
 
 impl Pki {
-    /// Opens the keys in `dir`, making those that are missing, or makes all of them in memory. `names` are DNS names and
-    /// IP addresses that the serving certificate holds besides the usual ones.
+    /// Opens the keys in `dir`, making those that are missing, or makes all of them in memory. `names` are DNS names
+    /// and IP addresses that the serving certificate holds besides the usual ones.
     ///
     /// # Errors
     /// When a file cannot be read or written, or holds something else.
@@ -194,7 +194,8 @@ impl Pki {
         Ok(true)
     }
 
-    /// When the authority ends, if that is soon. Nothing renews it: everybody who was given its certificate trusts this one alone.
+    /// When the authority ends, if that is soon. Nothing renews it: everybody who was given its certificate trusts this
+    /// one alone.
     pub fn authority_ends(&self, now: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let (_, until) = certificate::validity(&self.authority.certificate);
         (until.duration_since(now).as_secs() < CA_WARN_SECONDS).then_some(until)

@@ -10,7 +10,7 @@ fn names(pki: &Pki) -> Vec<String> {
 }
 
 #[test]
-fn keys_are_the_same_after_a_restart_and_only_their_owner_reads_them() {
+fn keys_survive_a_restart_and_only_their_owner_reads_them() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("pki");
     let now = jiff::Timestamp::now();
@@ -29,7 +29,7 @@ fn keys_are_the_same_after_a_restart_and_only_their_owner_reads_them() {
 }
 
 #[test]
-fn the_serving_certificate_is_replaced_when_it_is_about_to_end_or_lacks_a_name() {
+fn the_serving_certificate_is_replaced_when_expiring_or_lacking_names() {
     let dir = tempfile::tempdir().unwrap();
     let now = jiff::Timestamp::now();
     let first = Pki::open(Some(dir.path()), &[], now).unwrap();
@@ -88,7 +88,7 @@ fn a_kubeconfig_holds_everything_inline() {
 }
 
 #[test]
-fn a_clock_before_the_authoritys_first_day_is_said_so() {
+fn a_clock_before_the_cas_first_day_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let now = jiff::Timestamp::now();
     Pki::open(Some(dir.path()), &[], now).unwrap();

@@ -31,7 +31,8 @@ pub fn is_pointer(message: &str, name: &str) -> bool {
             "replicas",
         ) => true,
         ("EndpointPort", "port") | ("CustomResourceSubresourceScale", _) => true,
-        // Pointers here, plain fields elsewhere. Without its zero some of these would get a default that says the opposite.
+        // Pointers here, plain fields elsewhere. Without its zero some of these would get a default
+        // that says the opposite.
         (
             "CSIDriverSpec",
             "attachRequired" | "podInfoOnMount" | "requiresRepublish" | "seLinuxMount" | "storageCapacity",

@@ -1,8 +1,8 @@
 //! Protobuf request bodies of built-in kinds: Go clients send them by default and do not fall back to JSON.
 //!
-//! A body is four magic bytes and an envelope that names the kind; the rest is the message of that kind. It is turned into
-//! the JSON value that the same client would have sent. Field numbers come from a table made at build time, JSON names
-//! from the kind's schema. Responses are always JSON, which these clients accept.
+//! A body is four magic bytes and an envelope that names the kind; the rest is the message of that kind. It is turned
+//! into the JSON value that the same client would have sent. Field numbers come from a table made at build time, JSON
+//! names from the kind's schema. Responses are always JSON, which these clients accept.
 
 mod facts;
 mod messages;
@@ -174,8 +174,8 @@ fn field_into(
     let Some(content) = one(field.kind, value, below, depth)? else {
         return Ok(());
     };
-    // Go writes every plain field, empty or not, and leaves the empty ones out of JSON; a pointer is only there when set.
-    // So is a message, whatever it stands for in JSON: 0 of a disruption budget means none.
+    // Go writes every plain field, empty or not, and leaves the empty ones out of JSON; a pointer is only there when
+    // set. So is a message, whatever it stands for in JSON: 0 of a disruption budget means none.
     let plain = !matches!(field.kind, FieldKind::Message(_));
     let is_empty = plain && (content == Value::Bool(false) || content == 0 || content == "" || content == 0.0);
     if is_empty && !is_pointer(message.name(), &name) && !schema.is_some_and(|it| it.required.contains(&name)) {

@@ -121,7 +121,7 @@ fn embedded_structs_are_part_of_their_parent() {
 }
 
 #[test]
-fn a_lease_has_micro_times_and_options_are_known_in_every_group() {
+fn leases_keep_microseconds_and_delete_options_decode_in_every_group() {
     let time = Writer::default().number(1, 1_700_000_000).number(2, 5000).0;
     let spec = Writer::default().text(1, "me").number(2, 60).bytes(4, &time).0;
     let value = to_json(

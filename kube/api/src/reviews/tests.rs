@@ -56,7 +56,7 @@ impl World {
 }
 
 #[test]
-fn a_token_request_is_answered_with_a_token_of_an_hour() {
+fn a_token_request_returns_a_token_for_one_hour() {
     let it = world();
     let reply = it.create("serviceaccounts/token", "n", "robot", json!({})).unwrap();
     assert_eq!(reply["kind"], "TokenRequest");
@@ -80,7 +80,7 @@ fn a_token_request_is_answered_with_a_token_of_an_hour() {
 }
 
 #[test]
-fn a_token_request_out_of_range_or_for_the_unknown_is_refused() {
+fn a_token_request_out_of_range_or_unknown_is_refused() {
     let it = world();
     let refuse = |name: &str, spec: Value| {
         let status = it.create("serviceaccounts/token", "n", name, spec).unwrap_err();

@@ -13,8 +13,8 @@ pub struct CustomColumns {
 }
 
 impl CustomColumns {
-    /// Compiles `additionalPrinterColumns`. Without any there is an age. A column whose path does not compile is left out:
-    /// the definition was refused when it has one, so it is not worth failing every list.
+    /// Compiles `additionalPrinterColumns`. Without any there is an age. A column whose path does not compile is left
+    /// out: the definition was refused when it has one, so it is not worth failing every list.
     pub fn compile(columns: &Value) -> Self {
         let columns: Vec<_> = columns.as_array().into_iter().flatten().filter_map(column).collect();
         if columns.is_empty() {

@@ -1,7 +1,7 @@
 //! Tables: what `kubectl get` prints, made by the server.
 //!
-//! Columns and cells of the built-in kinds are beside their rules (`kinds`), those of custom resources in [`custom`]. The time is
-//! passed in, so that an age can be tested.
+//! Columns and cells of the built-in kinds are beside their rules (`kinds`), those of custom resources in [`custom`].
+//! The time is passed in, so that an age can be tested.
 
 pub mod cells;
 pub mod custom;

@@ -62,7 +62,7 @@ fn the_default_class_of_ingresses_is_shown_as_such() {
 }
 
 #[test]
-fn every_built_in_kind_has_a_cell_for_each_column_even_when_the_object_is_empty() {
+fn every_built_in_kind_fills_each_column_even_when_empty() {
     let registry = crate::kinds::registry();
     for resource in registry.resources() {
         let printer = &resource.versions[0].printer;
@@ -87,7 +87,7 @@ fn columns_have_the_types_and_priorities_of_kubernetes() {
 }
 
 #[test]
-fn a_pod_is_told_in_one_word() {
+fn a_pod_status_is_one_word() {
     let cases: Vec<(Value, Value, bool, [Value; 3])> = cases("pods");
     for (spec, status, deleting, expected) in cases {
         let mut object = json!({"metadata": {"name": "p"}, "spec": spec, "status": status});
@@ -148,7 +148,7 @@ fn a_custom_resource_without_columns_prints_name_and_age() {
 }
 
 #[test]
-fn a_table_wraps_rows_and_what_the_client_wants_of_their_objects() {
+fn a_table_wraps_rows_and_includes_objects_as_requested() {
     let printer = built_in("", "serviceaccounts");
     let object =
         json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": "5"}});

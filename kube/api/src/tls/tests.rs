@@ -61,7 +61,7 @@ fn connect(
 }
 
 #[tokio::test]
-async fn a_server_that_runs_for_three_years_always_shows_a_certificate_that_counts() {
+async fn a_server_running_three_years_always_shows_a_valid_certificate() {
     const DAY: SignedDuration = SignedDuration::from_hours(24);
     let begun = Timestamp::now();
     let turned = Turned::at(begun);

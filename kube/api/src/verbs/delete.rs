@@ -262,8 +262,8 @@ async fn delete_once(
     Ok(Some(Decided { written, revision }))
 }
 
-/// Decides the next state of an object, or its removal; whoever calls waits until that is kept. `None` when the object changed
-/// meanwhile.
+/// Decides the next state of an object, or its removal; whoever calls waits until that is kept.
+/// `None` when the object changed meanwhile.
 ///
 /// # Errors
 /// 404, or 413 for what is too large.

@@ -225,8 +225,8 @@ fn unreached(token: &Continue, current: u64) -> Status {
 /// Bytes after which a piece of a list is handed to the connection.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// The list as JSON, piece by piece: stored objects are copied as they are, when the connection has room for them. Custom
-/// objects are in the version of the call once [`convert::prepare`] has seen them.
+/// The list as JSON, piece by piece: stored objects are copied as they are, when the connection has room for them.
+/// Custom objects are in the version of the call once [`convert::prepare`] has seen them.
 pub fn splice(call: &Call<'_>, page: ListPage) -> Pieces {
     let resource = call.resource.clone();
     let version = call.version.clone();

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube_store::status::Status;
 use serde_json::Value;
 
-/// The answer to sub-resources that want a terminal: what a real API server says of a pod that runs nowhere, and that there is no such thing here of
-/// one that runs.
+/// The answer to sub-resources that want a terminal: what a real API server says of a pod that runs nowhere, and that
+/// there is no such thing here of one that runs.
 ///
 /// # Errors
 /// 404 without the pod.

@@ -52,7 +52,8 @@ pub async fn patch(
     .await
 }
 
-/// Writes the number of the Scale that `make` makes of an object's newest state. A Scale that names another state is stale.
+/// Writes the number of the Scale that `make` makes of an object's newest state.
+/// A Scale that names another state is stale.
 async fn change(
     call: &mut Call<'_>,
     options: &WriteOptions,

@@ -1,8 +1,8 @@
 //! GET on a collection with `watch`: a stream of events.
 //!
-//! A watch begins as a cursor into its resource's log, and once it is up to date it is handed the events that can concern
-//! it (`wake`). When it reads more slowly than they come it is a cursor again, and when the log has passed its cursor it ends
-//! with 410, so a slow reader costs nothing and misses nothing silently.
+//! A watch begins as a cursor into its resource's log, and once it is up to date it is handed the events that can
+//! concern it (`wake`). When it reads more slowly than they come it is a cursor again, and when the log has passed its
+//! cursor it ends with 410, so a slow reader costs nothing and misses nothing silently.
 
 use crate::{
     buffers::Account,
@@ -35,8 +35,8 @@ use tokio::time::Instant;
 
 /// Events read at once; more follow in the next turn.
 const BATCH_EVENTS: usize = 256;
-/// Bytes after which a chunk is handed to the connection: at first, and at most. Who reads is given larger ones; for who does
-/// not, little was made in vain.
+/// Bytes after which a chunk is handed to the connection: at first, and at most. Who reads is given larger ones; for
+/// who does not, little was made in vain.
 const CHUNK_BYTES_FIRST: usize = 16 * 1024;
 const CHUNK_BYTES: usize = 128 * 1024;
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -259,7 +259,8 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            // However much happens: a watch that is never idle ends, too. What was not told yet is told to the next one.
+            // However much happens: a watch that is never idle ends, too. What was not told yet is told
+            // to the next one.
             if self.initial.is_empty() && self.initial_bookmark.is_none() && Instant::now() >= self.deadline {
                 self.ended = true;
                 if self.bookmarks && matches!(self.last(), Last::None) {

@@ -156,7 +156,7 @@ async fn n144_every_verb_speaks_the_version_of_its_path() {
 }
 
 #[tokio::test]
-async fn n144_of_the_metadata_a_webhook_changes_labels_and_annotations_only() {
+async fn n144_a_webhook_changes_only_labels_and_annotations_of_metadata() {
     let (world, _hook) = converting().await;
     let made = world.ok(V1, &conv("v1", "a", json!({"address": "h:1"}))).await;
     let seen = world.get(&format!("{V2}/a")).await;
@@ -174,7 +174,7 @@ async fn n144_of_the_metadata_a_webhook_changes_labels_and_annotations_only() {
 }
 
 #[tokio::test]
-async fn n144_a_list_is_one_call_and_a_state_is_converted_once() {
+async fn n144_a_list_is_one_call_and_results_are_cached() {
     let (world, hook) = converting().await;
     for name in ["a", "b", "c"] {
         world.ok(V1, &conv("v1", name, json!({"address": "h:1"}))).await;
@@ -215,7 +215,7 @@ async fn n144_a_failure_is_a_500_with_the_webhooks_message() {
 }
 
 #[tokio::test]
-async fn n144_a_watch_sees_its_version_and_ends_when_that_cannot_be_made() {
+async fn n144_a_watch_converts_events_and_ends_when_conversion_fails() {
     let (world, _hook) = converting().await;
     world.ok(V1, &conv("v1", "first", json!({"address": "h:1"}))).await;
     let request = Request::get(format!("{V2}?watch=true&resourceVersion=0"));
@@ -243,7 +243,7 @@ async fn n144_a_watch_sees_its_version_and_ends_when_that_cannot_be_made() {
 }
 
 #[tokio::test]
-async fn a_stored_version_that_is_the_storage_version_no_more_is_converted_on_reading() {
+async fn objects_of_a_former_storage_version_are_converted_on_read() {
     let (world, hook) = converting().await;
     world.ok(V1, &conv("v1", "a", json!({"address": "h:1"}))).await;
     let mut crd = world.get(&format!("{CRDS}/convs.ex.io")).await;

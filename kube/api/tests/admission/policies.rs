@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 #[tokio::test]
-async fn variables_that_use_one_another_in_a_long_chain_are_found() {
+async fn a_long_chain_of_policy_variables_is_evaluated() {
     let variables: Vec<Value> = (0..5000)
         .map(|number: usize| {
             let expression = match number.checked_sub(1) {
@@ -38,16 +38,17 @@ async fn variables_that_use_one_another_in_a_long_chain_are_found() {
 }
 
 #[tokio::test]
-async fn a_mutating_admission_policy_is_a_kind_that_there_is_not() {
+async fn the_mutating_admission_policy_kind_is_not_served() {
     let world = World::new().await;
     let path = format!("{GROUP}/mutatingadmissionpolicies");
     let answer = world.post(&path, &json!({})).await;
     assert_eq!((answer.code, &answer.body["reason"]), (404, &json!("NotFound")));
 }
 
-/// A real API server does not watch a kind of its own again that policies have used and left, so this is asked of ours alone.
+/// A real API server does not watch a kind of its own again that policies have used and left,
+/// so this is asked of ours alone.
 #[tokio::test]
-async fn parameters_may_be_of_a_kind_that_is_built_in_and_are_those_of_the_requests_namespace() {
+async fn built_in_policy_parameters_come_from_the_requests_namespace() {
     let rules =
         json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]);
     let policy = json!({

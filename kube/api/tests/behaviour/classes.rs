@@ -38,7 +38,7 @@ async fn one_priority_class_is_the_default() {
 }
 
 #[tokio::test]
-async fn whether_a_pod_preempts_is_said_by_its_class() {
+async fn the_priority_class_decides_whether_a_pod_preempts() {
     let world = World::new().await;
     let containers = json!([{"name": "c", "image": "i"}]);
     let pod = json!({"metadata": {"name": "wrong"}, "spec": {"containers": containers, "preemptionPolicy": "Never"}});

@@ -58,7 +58,7 @@ fn condition<'a>(definition: &'a Value, kind: &str) -> (&'a str, &'a str) {
 }
 
 #[tokio::test]
-async fn a_right_to_a_subresource_makes_and_deletes_nothing() {
+async fn permission_for_a_subresource_allows_no_create_or_delete() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     assert_eq!(world.post(WIDGETS, &widget("a")).await.0, 201);
@@ -73,7 +73,7 @@ async fn a_right_to_a_subresource_makes_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_takes_nothing_from_a_definition_that_serves() {
+async fn a_name_conflict_takes_nothing_from_an_established_definition() {
     let world = World::new().await;
     let mut other = definition("gadgets", "Gadget", json!([version("v1", true, true)]));
     other["spec"]["names"]["shortNames"] = json!(["g"]);
@@ -102,7 +102,7 @@ async fn a_name_that_is_taken_takes_nothing_from_a_definition_that_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_is_given_to_one_definition_however_many_ask_at_the_same_time() {
+async fn concurrent_definitions_of_one_kind_establish_only_one() {
     let data = tempfile::tempdir().unwrap();
     let world = Arc::new(World::kept_in(data.path()).await);
     for turn in 0..5 {
@@ -135,7 +135,7 @@ async fn a_definition_serves_when_its_name_has_become_free() {
 }
 
 #[tokio::test]
-async fn which_versions_hold_objects_is_not_forgotten_and_names_are_not_the_clients_to_give() {
+async fn stored_versions_cannot_be_forgotten_nor_names_set_by_clients() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     let status = format!("{DEFINITIONS}/widgets.ex.io/status");
@@ -175,7 +175,7 @@ async fn which_versions_hold_objects_is_not_forgotten_and_names_are_not_the_clie
 }
 
 #[tokio::test]
-async fn fields_that_a_definition_knows_no_more_are_not_read_and_hinder_no_patch() {
+async fn removed_schema_fields_are_pruned_on_read_and_allow_patches() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     assert_eq!(world.post(WIDGETS, &widget("a")).await.0, 201);
@@ -194,7 +194,7 @@ async fn fields_that_a_definition_knows_no_more_are_not_read_and_hinder_no_patch
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_its_definition_serves_otherwise_and_not_before() {
+async fn a_watch_ends_only_when_the_served_versions_change() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     let mut watch = world
@@ -222,7 +222,7 @@ async fn a_watch_ends_when_its_definition_serves_otherwise_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_watch_hears_of_the_last_objects_before_it_ends_with_its_definition() {
+async fn a_watch_receives_the_last_deletions_before_its_definition_goes() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     assert_eq!(world.post(WIDGETS, &widget("a")).await.0, 201);
@@ -240,7 +240,7 @@ async fn a_watch_hears_of_the_last_objects_before_it_ends_with_its_definition() 
 }
 
 #[tokio::test]
-async fn objects_of_a_storage_version_that_is_not_served_are_cleaned_up() {
+async fn objects_of_an_unserved_storage_version_are_garbage_collected() {
     let world = World::new().await;
     let versions = json!([version("v1", true, false), version("v2", false, true)]);
     define(&world, &definition("widgets", "Widget", versions)).await;
@@ -280,7 +280,7 @@ async fn a_group_that_serves_nothing_is_not_discovered() {
 }
 
 #[tokio::test]
-async fn replicas_are_a_number_that_can_be_wherever_they_are_written() {
+async fn replicas_are_validated_wherever_they_are_written() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     assert_eq!(world.post(WIDGETS, &widget("a")).await.0, 201);
@@ -299,7 +299,7 @@ async fn replicas_are_a_number_that_can_be_wherever_they_are_written() {
 }
 
 #[tokio::test]
-async fn a_patch_of_a_scale_goes_by_the_state_that_it_meets() {
+async fn a_scale_patch_applies_to_the_current_state() {
     let world = World::new().await;
     define(&world, &widgets()).await;
     let mut three = widget("a");

@@ -13,7 +13,7 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[tokio::test]
-async fn a_service_of_another_type_loses_what_only_the_type_before_had() {
+async fn changing_a_service_type_drops_fields_of_the_old_type() {
     let world = World::new().await;
     let service = json!({"metadata": {"name": "s"}, "spec": {
         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}],
@@ -96,7 +96,7 @@ async fn numbers_on_the_nodes_are_shared_by_protocols_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_given_once_however_many_ask_at_the_same_time() {
+async fn concurrent_services_never_share_an_address_or_node_port() {
     let data = tempfile::tempdir().unwrap();
     let world = Arc::new(World::kept_in(data.path()).await);
     let counts = |codes: Vec<Result<(u16, Value), JoinError>>| {
@@ -159,7 +159,7 @@ async fn addresses_of_services_stay_and_are_of_the_range() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_before_what_it_would_replace() {
+async fn decode_errors_take_precedence_over_missing_and_conflicting_objects() {
     let world = World::new().await;
     let map = |data: Value| json!({"metadata": {"name": "m", "resourceVersion": "1"}, "data": data});
     let path = "/api/v1/namespaces/default/configmaps/m";
@@ -171,7 +171,7 @@ async fn what_cannot_be_read_is_told_before_what_it_would_replace() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_balanced_no_more_forgets_where_it_was() {
+async fn a_service_no_longer_load_balanced_loses_its_ingress_status() {
     let world = World::new().await;
     let ports = json!([{"name": "x", "port": 80}]);
     let service = json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": ports}});
@@ -205,7 +205,7 @@ async fn a_pod_behind_gates_may_still_be_narrowed() {
 }
 
 #[tokio::test]
-async fn a_list_item_without_its_key_can_be_applied_where_go_has_one() {
+async fn a_list_item_may_omit_a_key_that_go_defaults() {
     let world = World::new().await;
     let config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
         "containers": [{"name": "c", "image": "i"}], "imagePullSecrets": [{}],
@@ -254,7 +254,7 @@ async fn events_are_found_by_who_reported_them_under_both_names() {
 }
 
 #[tokio::test]
-async fn a_cron_job_takes_its_jobs_with_it_and_a_job_leaves_its_pods() {
+async fn cron_jobs_are_deleted_with_jobs_but_jobs_without_pods() {
     let world = World::new().await;
     let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
     let of_job = json!({"spec": {"template": {"spec": pod}}});
@@ -290,7 +290,7 @@ async fn a_cron_job_takes_its_jobs_with_it_and_a_job_leaves_its_pods() {
 }
 
 #[tokio::test]
-async fn a_pod_does_not_run_as_an_account_that_is_not_there() {
+async fn a_pod_with_a_missing_service_account_is_refused() {
     let world = World::new().await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {
         "serviceAccountName": "nope", "containers": [{"name": "c", "image": "i"}],

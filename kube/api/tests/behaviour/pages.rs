@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
-async fn a_continue_token_from_the_future_is_expired_and_says_how_to_go_on() {
+async fn a_continue_token_from_the_future_expires_with_a_replacement() {
     let world = World::new().await;
     for name in ["a", "b", "c"] {
         let (code, made) = world.post(CONFIGMAPS, &json!({"metadata": {"name": name}})).await;

@@ -116,7 +116,7 @@ async fn an_empty_plain_field_gets_its_default() {
 }
 
 #[tokio::test]
-async fn a_patch_to_the_zero_of_a_plain_field_that_is_absent_changes_nothing() {
+async fn patching_an_absent_plain_field_to_zero_changes_nothing() {
     let world = World::new().await;
     let class = json!({"metadata": {"name": "x"}, "value": 5});
     let node = json!({"metadata": {"name": "x"}});
@@ -157,7 +157,7 @@ async fn a_patch_to_the_zero_of_a_plain_field_that_is_absent_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_zero_of_a_plain_field_takes_away_what_was_there() {
+async fn patching_a_plain_field_to_zero_removes_it() {
     let world = World::new().await;
     let (code, made) = world
         .post(DEPLOYMENTS, &workload(json!({"paused": true, "minReadySeconds": 5})))

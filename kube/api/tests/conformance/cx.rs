@@ -20,8 +20,9 @@ use std::{
 };
 use x509_cert::{builder::Builder, der::EncodePem, request::RequestBuilder};
 
-/// Nothing that is waited for takes longer, even on a loaded machine. The garbage collector of a real Kubernetes looks for new
-/// kinds every half minute, begins anew when another is defined meanwhile, and sees owners of such a kind only then.
+/// Nothing that is waited for takes longer, even on a loaded machine. The garbage collector of a real Kubernetes looks
+/// for new kinds every half minute, begins anew when another is defined meanwhile,
+/// and sees owners of such a kind only then.
 pub const PATIENCE: Duration = Duration::from_secs(100);
 
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -102,8 +102,8 @@ fn storage(dir: &Path, pause_at: i64) -> Box<dyn Storage> {
     Box::new(Redb::with_backend("objects.redb", make, Box::new(())).unwrap())
 }
 
-/// `DIR SEED PAUSE_AT RESUME`: where the data is, what dice to throw, at which operation to pause (or never, -1), and the
-/// revision from which an old watch goes on (or 0).
+/// `DIR SEED PAUSE_AT RESUME`: where the data is, what dice to throw, at which operation to pause (or never, -1), and
+/// the revision from which an old watch goes on (or 0).
 pub fn run(arguments: &[String]) {
     let number = |at: usize| arguments[at].parse::<i64>().expect("a number");
     let (seed, pause_at, resume) = (number(1) as u64, number(2), number(3) as u64);

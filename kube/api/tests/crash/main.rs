@@ -1,13 +1,13 @@
 //! The server is killed again and again in the middle of a load of writes, and nothing that anybody was told is lost,
 //! doubled or reordered.
 //!
-//! A child process of this program is the server: writers create, update and delete, count together, and watches look on;
-//! everything that one of them is told goes to the parent as a line. The parent kills it (SIGKILL) at a random moment, or
-//! at a random write or sync of the storage, in the middle of it. The next child shows what it finds, and the parent
-//! compares that with what was told.
+//! A child process of this program is the server: writers create, update and delete, count together, and watches look
+//! on; everything that one of them is told goes to the parent as a line. The parent kills it (SIGKILL) at a random
+//! moment, or at a random write or sync of the storage, in the middle of it. The next child shows what it finds, and
+//! the parent compares that with what was told.
 //!
-//! `CRASH_KILLS=1000` kills so often; `CRASH_SEED=N` repeats the choices of a run (what is written, and where it is killed
-//! if it is at a write; not the scheduler's).
+//! `CRASH_KILLS=1000` kills so often; `CRASH_SEED=N` repeats the choices of a run (what is written, and where it is
+//! killed if it is at a write; not the scheduler's).
 
 mod child;
 mod parent;

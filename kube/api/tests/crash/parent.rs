@@ -88,8 +88,8 @@ type Text = Option<String>;
 /// What must be true of the objects.
 #[derive(Default)]
 struct Model {
-    /// The last state of each key that somebody was told, and its revision (0 if it is not known: a deletion's answer does
-    /// not say).
+    /// The last state of each key that somebody was told, and its revision (0 if it is not known:
+    /// a deletion's answer does not say).
     objects: BTreeMap<String, (u64, Text)>,
     /// What else may be: writes that were begun and not answered.
     unsure: BTreeMap<String, Vec<Text>>,
@@ -196,7 +196,8 @@ impl Life<'_> {
         }
     }
 
-    /// The server has shown what it found: each object as it was last told, or as a write left it that was not answered.
+    /// The server has shown what it found: each object as it was last told, or as a write left it
+    /// that was not answered.
     fn begin(&mut self, revision: u64) {
         assert!(
             revision >= self.model.last_revision,

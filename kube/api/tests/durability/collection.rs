@@ -112,7 +112,7 @@ async fn left(server: &Server) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_objects_of_a_collection_share_syncs_when_they_are_deleted() {
+async fn deleting_a_collection_shares_syncs_between_objects() {
     let storage = Syncs::default();
     let server = filled(&storage).await;
     let watch = ask(
@@ -164,7 +164,7 @@ async fn the_objects_of_a_collection_share_syncs_when_they_are_deleted() {
 }
 
 #[tokio::test]
-async fn a_collection_of_which_a_part_could_not_be_kept_is_not_said_to_be_deleted() {
+async fn a_partly_failed_collection_delete_reports_an_error() {
     let storage = Syncs::default();
     let server = filled(&storage).await;
     storage

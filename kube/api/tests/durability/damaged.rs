@@ -100,7 +100,7 @@ fn what_is_no_data_file_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_start_that_was_killed_while_the_file_came_into_being_is_no_hindrance() {
+fn a_start_killed_while_creating_the_file_does_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("objects.redb");
     // What it leaves behind.
@@ -111,7 +111,7 @@ fn a_start_that_was_killed_while_the_file_came_into_being_is_no_hindrance() {
 }
 
 #[test]
-fn a_file_in_use_is_somebody_elses() {
+fn a_file_in_use_is_locked() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("objects.redb");
     let _owner = Redb::open(&path).unwrap();

@@ -1,4 +1,5 @@
-//! The disk has no room left: writes are refused as Kubernetes refuses, reads go on, and when there is room again so do writes.
+//! The disk has no room left: writes are refused as Kubernetes refuses, reads go on,
+//! and when there is room again so do writes.
 
 use crate::disk::Disk;
 use bytes::Bytes;
@@ -57,7 +58,7 @@ async fn names(server: &Server) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_writes_and_serves_reads_until_there_is_room() {
+async fn a_full_disk_refuses_writes_but_still_serves_reads() {
     let disk = Disk::default();
     let server = open(&disk).await;
     let watch = ask(&server, Method::GET, &format!("{CONFIGMAPS}?watch=1"), None).await;
@@ -232,7 +233,7 @@ fn record(revision: u64, key: &str, text: &str) -> Record {
 }
 
 #[test]
-fn a_disk_that_fails_otherwise_is_not_written_to_any_more() {
+fn a_failing_disk_is_not_written_to_again() {
     let disk = Disk::default();
     let clone = disk.clone();
     let mut storage = Redb::with_backend("the disk", move || Ok(clone.clone()), Box::new(())).unwrap();

@@ -53,7 +53,7 @@ fn load(disk: &Disk) -> (Redb, State) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_loss_and_a_group_is_whole_or_not_there() {
+fn acknowledged_writes_survive_power_loss_and_groups_are_atomic() {
     for seed in 0..losses() {
         let mut dice = StdRng::seed_from_u64(seed);
         // A file that was created in peace: how it comes into being is another test's matter.

@@ -1,4 +1,5 @@
-//! A write that is on its way to the disk: nobody sees it, and nobody is refused because of it either, until it is there.
+//! A write that is on its way to the disk: nobody sees it, and nobody is refused because of it either,
+//! until it is there.
 
 use std::{
     pin::pin,
@@ -54,7 +55,7 @@ async fn ask(server: &Server, method: Method, path: &str, body: Value) -> Respon
 }
 
 #[tokio::test]
-async fn who_is_refused_for_a_write_hears_it_when_that_write_can_be_read() {
+async fn a_conflict_is_reported_once_the_other_write_is_readable() {
     let gate = Gate::default();
     let options = Options {
         storage: Some(Box::new(gate.clone())),

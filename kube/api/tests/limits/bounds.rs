@@ -84,7 +84,7 @@ async fn is_told(world: &World, reason: &str, identity: &str) {
 }
 
 #[tokio::test]
-async fn certificate_requests_of_one_identity_have_an_end_and_others_ask_on() {
+async fn certificate_requests_per_identity_are_limited_and_others_unaffected() {
     let limits = Limits {
         open_requests: 40,
         requests: 60,
@@ -132,7 +132,7 @@ async fn certificate_requests_of_one_identity_have_an_end_and_others_ask_on() {
 }
 
 #[tokio::test]
-async fn a_certificate_request_larger_than_a_key_and_a_name_make_it_is_kept_by_nobody() {
+async fn an_oversized_certificate_request_is_refused() {
     let world = World::start(Options::default()).await;
     let admin = world.client("admin").await;
     let (code, status) = said(&admin, Method::POST, REQUESTS, request("large", &"x".repeat(17 << 10))).await;
@@ -159,7 +159,7 @@ fn event(name: &str, bytes: usize) -> Value {
 }
 
 #[tokio::test]
-async fn events_of_one_namespace_have_an_end_in_number_and_in_bytes() {
+async fn events_per_namespace_are_limited_in_number_and_bytes() {
     let limits = Limits {
         events: 20,
         event_bytes: 100_000,
@@ -198,7 +198,7 @@ async fn events_of_one_namespace_have_an_end_in_number_and_in_bytes() {
 }
 
 #[tokio::test]
-async fn status_of_one_namespace_is_written_as_fast_as_one_client_may_and_others_write_on() {
+async fn status_writes_of_one_client_are_limited_but_not_others() {
     let rate = Rate {
         burst: 5,
         per_second: 1,
@@ -242,7 +242,7 @@ async fn status_of_one_namespace_is_written_as_fast_as_one_client_may_and_others
 }
 
 #[tokio::test]
-async fn unread_watches_take_so_much_and_no_more_and_others_are_told_everything() {
+async fn unread_watches_are_limited_and_do_not_affect_others() {
     const MIB: usize = 1 << 20;
     let (watches, objects) = (size("ATTACK_WATCHES", 200), 40);
     let limits = Limits {
@@ -299,7 +299,7 @@ async fn unread_watches_take_so_much_and_no_more_and_others_are_told_everything(
 }
 
 #[tokio::test]
-async fn watches_of_one_identity_have_an_end_and_administrators_have_none() {
+async fn watches_per_identity_are_limited_except_for_administrators() {
     let limits = Limits {
         watches: 3,
         ..Limits::default()

@@ -27,7 +27,7 @@ async fn gone(client: &Client, namespace: &str) {
 }
 
 #[tokio::test]
-async fn a_grace_period_without_end_stops_neither_the_delete_nor_the_controllers() {
+async fn an_endless_grace_period_blocks_neither_delete_nor_controllers() {
     let world = World::start(Options::default()).await;
     let client = world.client("user").await;
     made(&client, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
@@ -64,7 +64,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_that_nobody_could_read_is_refused_and_the_deepest_can_be_written_again() {
+async fn objects_nested_too_deeply_to_read_back_are_refused() {
     let world = World::start(Options::default()).await;
     let client = world.client("user").await;
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

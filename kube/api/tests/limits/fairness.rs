@@ -21,7 +21,7 @@ fn world(limits: Limits) -> Options {
 }
 
 #[tokio::test]
-async fn a_client_whose_requests_never_finish_takes_nothing_from_others_and_is_sent_away_at_last() {
+async fn unfinished_requests_are_limited_and_do_not_block_others() {
     let world = World::start(world(Limits {
         writes: 4,
         bodies: 6,
@@ -87,7 +87,7 @@ async fn renewals(client: &Client, count: usize) -> Vec<Duration> {
 }
 
 #[tokio::test]
-async fn half_sent_requests_of_one_cluster_keep_no_lease_of_another_from_being_renewed() {
+async fn half_sent_requests_do_not_delay_another_clusters_lease() {
     const RENEWALS: usize = 200;
     let requests = size("ATTACK_REQUESTS", 2000);
     let rule: PartyRule = Arc::new(|user| {
@@ -155,7 +155,7 @@ async fn half_sent_requests_of_one_cluster_keep_no_lease_of_another_from_being_r
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_waited_for_so_long_and_no_longer() {
+async fn a_body_that_does_not_arrive_times_out() {
     let world = World::start(world(Limits {
         body: Duration::from_millis(50),
         ..Limits::default()
@@ -172,7 +172,7 @@ async fn a_body_that_does_not_come_is_waited_for_so_long_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_list_too_large_for_one_piece_is_the_same_list() {
+async fn a_list_sent_in_pieces_is_the_same_list() {
     use http_body_util::BodyExt;
     use std::io::Read;
     let world = World::start(Options::default()).await;

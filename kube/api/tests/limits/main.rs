@@ -1,5 +1,5 @@
-//! One client cannot take the server from the others: not by asking for much, not by reading slowly, not by never finishing.
-//! And a server that stops lets everybody finish.
+//! One client cannot take the server from the others: not by asking for much, not by reading slowly, not by never
+//! finishing. And a server that stops lets everybody finish.
 
 mod bounds;
 mod client;

@@ -40,7 +40,7 @@ async fn ends(how: &str, watch: Response<Incoming>) {
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_the_right_to_it_is_taken_away() {
+async fn a_watch_ends_when_its_permission_is_revoked() {
     let world = World::start(Options::default()).await;
     let local = world.server.local();
     let delete = |resource: &'static str, name: &'static str| {
@@ -91,7 +91,7 @@ async fn account(client: &Client, name: &str, spec: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_watch_of_a_service_account_ends_with_the_account_and_with_what_its_token_is_bound_to() {
+async fn a_watch_ends_with_its_service_account_or_bound_object() {
     let world = World::start(Options::default()).await;
     let local = world.server.local();
     let admin = world.client("admin").await;
@@ -112,7 +112,7 @@ async fn a_watch_of_a_service_account_ends_with_the_account_and_with_what_its_to
 }
 
 #[tokio::test]
-async fn a_watch_in_the_name_of_another_ends_with_the_right_to_that_name() {
+async fn an_impersonated_watch_ends_when_impersonation_is_revoked() {
     let world = World::start(Options::default()).await;
     let local = world.server.local();
     grant(&local, "reader", user("reader")).await;
@@ -127,7 +127,7 @@ async fn a_watch_in_the_name_of_another_ends_with_the_right_to_that_name() {
 }
 
 #[tokio::test]
-async fn rights_of_others_end_no_watch_and_ask_about_none() {
+async fn permission_changes_of_others_do_not_affect_a_watch() {
     let world = World::start(Options::default()).await;
     let local = world.server.local();
     let admin = world.client("admin").await;
@@ -177,7 +177,7 @@ async fn rights_of_others_end_no_watch_and_ask_about_none() {
 }
 
 #[tokio::test]
-async fn a_burst_of_changes_asks_about_each_watch_a_few_times_a_second_and_not_once_for_each_change() {
+async fn watch_permissions_are_rechecked_at_a_limited_rate() {
     let (watches, changes) = (size("ATTACK_WATCHES", 60), size("ATTACK_CHANGES", 200));
     let world = World::start(Options::default()).await;
     let local = world.server.local();

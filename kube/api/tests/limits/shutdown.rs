@@ -6,7 +6,7 @@ use kube_api::Options;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_server_that_stops_finishes_what_was_begun_and_ends_watches() {
+async fn a_stopping_server_finishes_requests_and_ends_watches() {
     let dir = tempfile::tempdir().unwrap();
     let options = || Options {
         data_dir: Some(dir.path().to_owned()),

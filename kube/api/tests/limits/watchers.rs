@@ -8,7 +8,7 @@ use serde_json::json;
 const CHANGES: usize = 12_000;
 
 #[tokio::test]
-async fn a_watch_that_is_not_read_holds_nothing_up_and_misses_nothing_silently() {
+async fn an_unread_watch_blocks_nothing_and_misses_nothing_silently() {
     let world = World::start(Options::default()).await;
     let slow = world.client("slow").await;
     let response = slow

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_from_ten_seconds_to_five_minutes_and_start_over_after_a_long_run() {
+    fn backoff_doubles_to_five_minutes_and_resets_after_long_runs() {
         let mut backoff = Backoff::default();
         let pauses: Vec<u64> = (0..8).map(|_| backoff.after(Duration::ZERO).as_secs()).collect();
         assert_eq!(pauses, [0, 10, 20, 40, 80, 160, 300, 300]);

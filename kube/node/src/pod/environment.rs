@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_double_each_other_end_where_a_process_has_no_room() {
+    fn variables_that_double_each_other_hit_a_size_limit() {
         let doubled = |at: usize| match at {
             0 => json!({"name": "A0", "value": "0123456789"}),
             at => json!({"name": format!("A{at}"), "value": format!("$(A{0})$(A{0})", at - 1)}),

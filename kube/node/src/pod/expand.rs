@@ -1,7 +1,7 @@
 //! `$(NAME)` in commands, arguments and values of variables, as far as a process has room for what comes of it.
 
-/// What Linux gives to the words and variables of one process, whatever its limits: three quarters of `_STK_LIM`.
-/// It refuses longer ones itself, but values that name each other double with every line, and forty lines fill any memory.
+/// What Linux gives to the words and variables of one process, whatever its limits: three quarters of `_STK_LIM`. It
+/// refuses longer ones itself, but values that name each other double with every line, and forty lines fill any memory.
 const BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// The words and variables of a container are more than a process can be given.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_do_not_end_are_looked_for_once() {
+    fn unterminated_names_are_expanded_in_linear_time() {
         let open = "$(".repeat(1_000_000);
         let known = |_: &str| None;
         assert_eq!(expand(&open, &mut Room::default(), known).as_deref(), Ok(open.as_str()));

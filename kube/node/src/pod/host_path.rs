@@ -1,5 +1,5 @@
-//! What a pod names on the host. It may use what is there; what is not there is made in the node's own folder alone: whoever may
-//! make pods would otherwise make files wherever the user of this process may.
+//! What a pod names on the host. It may use what is there; what is not there is made in the node's own folder alone:
+//! whoever may make pods would otherwise make files wherever the user of this process may.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -8,7 +8,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Looks whether `path` is what a volume of type `kind` wants, and makes it if that is asked for and `path` is in `folder`.
+/// Looks whether `path` is what a volume of type `kind` wants, and makes it if that is asked for
+/// and `path` is in `folder`.
 ///
 /// # Errors
 /// When it is something else, or may not be made.
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_made_on_the_host_outside_of_the_nodes_folder() {
+    fn nothing_is_created_on_the_host_outside_the_node_directory() {
         let host = tempfile::tempdir().unwrap();
         let folder = host.path().join("node");
         fs::create_dir(&folder).unwrap();
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_host_already_is_used_if_it_is_what_is_wanted() {
+    fn existing_host_paths_are_used_if_their_type_matches() {
         let host = tempfile::tempdir().unwrap();
         let (folder, file) = (host.path().join("node"), host.path().join("file"));
         fs::write(&file, "kept").unwrap();

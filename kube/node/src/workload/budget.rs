@@ -44,7 +44,8 @@ pub fn expects(spec: &PodDisruptionBudgetSpec) -> Expects {
     }
 }
 
-/// Whether a budget is about a pod of its namespace. In `policy/v1` no selector means no pod and an empty one every pod.
+/// Whether a budget is about a pod of its namespace. In `policy/v1` no selector means no pod
+/// and an empty one every pod.
 pub fn selects(spec: &PodDisruptionBudgetSpec, pod: &Pod) -> bool {
     let selector = spec.selector.as_ref();
     selector.is_some_and(|it| pods::selects(it, pod.metadata.labels.as_ref()))
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_what_is_healthy_beyond_what_has_to_be() {
+    fn allowed_disruptions_are_healthy_pods_above_the_desired_number() {
         let most = i32::MAX;
         // The bound, the pods that are expected and those that are ready; expected, desired, healthy, allowed.
         let table = [
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_not_ready_or_on_their_way_out_are_not_healthy() {
+    fn unready_and_terminating_pods_are_not_healthy() {
         let mut pods = ready(2);
         pods.extend([pod("unready", "False"), going("going"), Arc::default()]);
         let standing = standing(&fresh(json!({"minAvailable": 1})), &pods, 5, now()).unwrap();
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eviction_counts_until_its_pod_goes_or_its_time_is_over() {
+    fn an_eviction_counts_until_its_pod_goes_or_it_expires() {
         let noted = json!({
             "p-0": "2026-01-01T00:09:30Z", "p-1": "2026-01-01T00:08:01Z", "p-2": "2026-01-01T00:08:00Z",
             "going": NOW, "gone": NOW,
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn no_selector_selects_no_pod_and_an_empty_one_every_pod() {
+    fn a_missing_selector_selects_nothing_and_an_empty_one_everything() {
         let object = json!({"metadata": {"labels": {"app": "x"}}});
         let labelled: Pod = serde_json::from_value(object).unwrap();
         let table = [

@@ -744,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_that_does_not_move_is_told_after_its_deadline() {
+    fn a_stuck_rollout_is_reported_after_its_progress_deadline() {
         let none = DeploymentStatus::default();
         let stuck = || sets(set("d-2", 1, 1, 0), vec![set("d-1", 3, 3, 3)], false);
         let (_, status) = pass(&none, 3, &stuck(), 0);
@@ -788,7 +788,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_template_is_stable_and_changes_with_it() {
+    fn a_template_hash_is_stable_and_changes_with_the_template() {
         let template = |image: &str| -> PodTemplateSpec {
             serde_json::from_value(json!({"spec": {"containers": [{"name": "c", "image": image}]}})).unwrap()
         };

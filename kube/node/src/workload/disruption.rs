@@ -1,10 +1,10 @@
 //! PodDisruptionBudgets: what the eviction of a pod asks is worked out and written.
 //!
-//! root: PodDisruptionBudget; reads: the pods that it selects, what controls them, and the scale of controllers that we do
-//! not know; writes: its status; never: a pod, or the note of an eviction that is under way.
+//! root: PodDisruptionBudget; reads: the pods that it selects, what controls them, and the scale of controllers that we
+//! do not know; writes: its status; never: a pod, or the note of an eviction that is under way.
 //! Upstream: kubernetes pkg/controller/disruption, `disruption.go`. We differ in two things: when a controller wants
-//! another number of pods, its budgets are looked at, where upstream waits for a pod to change; and an event is told once,
-//! not with every look.
+//! another number of pods, its budgets are looked at, where upstream waits for a pod to change;
+//! and an event is told once, not with every look.
 
 use super::{Again, Error, Workloads, budget, pods};
 use crate::events::EventType;
@@ -181,9 +181,9 @@ impl Workloads {
         Ok(())
     }
 
-    /// Writes the status of a budget if it says something else, and tells whether it did. It has to be the state that was
-    /// looked at: an eviction that the status does not count would be allowed twice. A conflict is an error, so that the
-    /// newer state is looked at.
+    /// Writes the status of a budget if it says something else, and tells whether it did. It has to be the state that
+    /// was looked at: an eviction that the status does not count would be allowed twice. A conflict is an error, so
+    /// that the newer state is looked at.
     async fn write_budget(
         &self,
         budget: &Arc<PodDisruptionBudget>,
@@ -244,7 +244,8 @@ impl Workloads {
         Ok(Wanted { sum, unmanaged })
     }
 
-    /// The controller behind an owner of pods, among those that we watch: of a ReplicaSet its Deployment, if it has one.
+    /// The controller behind an owner of pods, among those that we watch: of a ReplicaSet its Deployment,
+    /// if it has one.
     fn known(&self, namespace: &str, owner: &OwnerReference) -> Option<Controller> {
         let (group, name) = (group(owner), &*owner.name);
         let uid = Some(&owner.uid);

@@ -1,8 +1,8 @@
 //! Jobs: pods until enough of them have succeeded.
 //!
 //! root: Job; reads: its pods; writes: pods, its status, and deletes it when its time to live is over; never: another
-//! owner's pods. Upstream counts each pod once with the help of finalizers; here the counts never go back, and a pod that
-//! is removed in the moment it ends may be run again.
+//! owner's pods. Upstream counts each pod once with the help of finalizers; here the counts never go back, and a pod
+//! that is removed in the moment it ends may be run again.
 
 use super::{Again, Error, Workloads, pods};
 use crate::{events::EventType, times};
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_runs_until_enough_pods_have_succeeded_or_too_many_failed() {
+    fn a_job_ends_after_enough_successes_or_too_many_failures() {
         let exceeded = Verdict::Failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
         let fixed = spec(json!({"completions": 3, "parallelism": 2, "backoffLimit": 1, "template": {}}));
         let queue = spec(json!({"parallelism": 2, "template": {}}));

@@ -1,5 +1,5 @@
-//! The controllers of workloads, which make pods and keep them, and of the budgets that say how many of them may go. They
-//! run nothing themselves.
+//! The controllers of workloads, which make pods and keep them, and of the budgets that say how many
+//! of them may go. They run nothing themselves.
 //!
 //! One worker takes keys one by one: what one pass writes, the next one sees, as every answer goes into the caches.
 
@@ -161,8 +161,8 @@ pub async fn run(
         workloads.daemon_sets.synced().await;
         workloads.stateful_sets.synced().await;
         workloads.jobs.synced().await;
-        // Budgets are not waited for: they are looked at as they arrive, and where this user may not see them, workloads
-        // go on without.
+        // Budgets are not waited for: they are looked at as they arrive, and where this user may not see them,
+        // workloads go on without.
         let workloads = &workloads;
         work(&queue, |key| async move { workloads.look(&key).await }).await;
     };
@@ -380,7 +380,7 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn a_look_that_panics_is_tried_again_and_holds_up_nobody() {
+    async fn a_panicking_reconcile_is_retried_and_blocks_no_other() {
         let job = |name: &str| WorkloadKey::Object(WorkloadKind::Job, "default".to_owned(), name.to_owned());
         let (queue, looks, done) = (WorkloadQueue::default(), Mutex::new(Vec::new()), Notify::new());
         queue.add(job("bad"));

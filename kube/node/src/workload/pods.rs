@@ -18,12 +18,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 pub type Labels = BTreeMap<String, String>;
 
 /// The most pods that one pass makes, and that are made or removed side by side: upstream's `BurstReplicas` and
-/// `MaxPodCreateDeletePerSync`. All pods of `replicas: 2147483647` at once would not fit into the memory, and nobody else
-/// would have a turn before the last of them.
+/// `MaxPodCreateDeletePerSync`. All pods of `replicas: 2147483647` at once would not fit into the memory, and nobody
+/// else would have a turn before the last of them.
 pub const AT_ONCE_MAX: usize = 500;
 
-/// How many of the missing pods a pass makes. When some are left, the next look is wanted at once, but comes after those
-/// that wait already.
+/// How many of the missing pods a pass makes. When some are left, the next look is wanted at once,
+/// but comes after those that wait already.
 pub fn portion(missing: i32) -> (usize, Again) {
     let missing = usize::try_from(missing).unwrap_or_default();
     let left = missing > AT_ONCE_MAX;
@@ -58,8 +58,8 @@ where
     }
 }
 
-/// Whether labels are selected for an owner. A selector that says nothing selects nothing here: an owner of everything is
-/// a mistake.
+/// Whether labels are selected for an owner. A selector that says nothing selects nothing here:
+/// an owner of everything is a mistake.
 pub fn matches(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
     let expressions = selector.match_expressions.as_deref().unwrap_or_default();
     let says_nothing = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty) && expressions.is_empty();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_available_after_it_was_ready_for_long_enough() {
+    fn a_pod_is_available_after_min_ready_seconds() {
         let ready = |at: &str| {
             pod(json!({"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}]}}))
         };
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_makes_so_many_pods_and_wants_another_one_for_the_rest() {
+    fn a_pass_creates_at_most_500_pods_and_requeues() {
         let table = [
             (i32::MIN, (0, None)),
             (0, (0, None)),

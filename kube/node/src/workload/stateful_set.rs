@@ -1,7 +1,7 @@
 //! StatefulSets: pods with names that stay, one after the other.
 //!
-//! root: StatefulSet; reads: its pods; writes: pods, claims, its status; never: another owner's pods. Upstream keeps its
-//! templates as ControllerRevisions, to go back to one; here the label `controller-revision-hash` tells them apart.
+//! root: StatefulSet; reads: its pods; writes: pods, claims, its status; never: another owner's pods. Upstream keeps
+//! its templates as ControllerRevisions, to go back to one; here the label `controller-revision-hash` tells them apart.
 
 use super::{Again, Error, Workloads, deployment::hash, pods};
 use jiff::Timestamp;
@@ -172,7 +172,8 @@ impl Workloads {
             let step = step(&members, first, replicas, parallel, (!on_delete).then_some(partition));
             let before = set.status.as_ref().and_then(|it| it.current_revision.clone());
             let of = |number: &i32| match &before {
-                // Below the partition a pod comes back as it was; without its old template, that is the new one's name only.
+                // Below the partition a pod comes back as it was; without its old template,
+                // that is the new one's name only.
                 Some(before) if number.saturating_sub(first) < partition => before.clone(),
                 _ => update.clone(),
             };
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn in_parallel_a_step_makes_so_many_pods_and_the_next_one_the_rest() {
+    fn a_parallel_step_creates_at_most_500_pods_and_repeats() {
         let mut there = BTreeMap::new();
         for (replicas, want, more) in [
             (i32::MAX, 0..500, true),

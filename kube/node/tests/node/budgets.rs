@@ -131,7 +131,7 @@ async fn a_second_eviction_waits_for_the_replacement_of_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn evictions_side_by_side_take_what_is_allowed_and_no_more() {
+async fn concurrent_evictions_never_exceed_the_allowed_disruptions() {
     let world = World::new().await;
     world
         .site
@@ -149,7 +149,7 @@ async fn evictions_side_by_side_take_what_is_allowed_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_without_pods_is_worked_out_and_follows_its_selector() {
+async fn a_budget_without_pods_has_status_and_follows_its_selector() {
     let world = World::new().await;
     let insufficient = "False/InsufficientPods/";
     world
@@ -259,7 +259,7 @@ async fn parts_are_of_what_controllers_want() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_wants_more_is_noticed_before_a_pod_changes() {
+async fn a_budget_follows_a_scaled_controller_before_any_pod_changes() {
     let world = World::new().await;
     let insufficient = "False/InsufficientPods/";
     // No scheduler takes the first pod, which never changes; the second one waits for it to be ready.

@@ -7,7 +7,7 @@ use testkit::wait;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_runs_to_its_end_and_tells_its_exit_code_and_its_log() {
+async fn a_finished_pod_reports_its_exit_code_and_log() {
     let world = World::new().await;
     world
         .site
@@ -42,7 +42,7 @@ async fn a_pod_runs_to_its_end_and_tells_its_exit_code_and_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_without_a_command_waits_and_says_what_to_do() {
+async fn a_pod_with_an_unmapped_image_waits_with_instructions() {
     let world = World::new().await;
     world
         .site
@@ -113,7 +113,7 @@ async fn an_image_that_stands_for_one_program_starts_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_starts_when_its_secret_appears_and_sees_it_change() {
+async fn a_pod_waits_for_its_secret_and_sees_it_change() {
     let world = World::new().await;
     let out = world.dir.path().join("out");
     world
@@ -261,7 +261,7 @@ async fn a_pod_that_does_not_end_in_time_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_process_outlives_the_node_and_the_next_node_goes_on() {
+async fn processes_end_with_the_node_and_restart_on_the_next() {
     let world = World::new().await;
     world
         .site
@@ -356,7 +356,7 @@ async fn init_containers_run_first_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_does_not_fit_stays_unscheduled_until_it_does() {
+async fn an_unschedulable_pod_is_scheduled_once_it_fits() {
     let world = World::new().await;
     world
         .site
@@ -384,7 +384,7 @@ async fn a_pod_that_does_not_fit_stays_unscheduled_until_it_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_process_does_not_have_is_refused_in_words() {
+async fn impossible_log_requests_are_refused_with_kubernetes_messages() {
     let world = World::new().await;
     world
         .site

@@ -108,7 +108,7 @@ async fn a_deployment_becomes_available_is_rolled_scaled_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_is_deleted_is_replaced_and_an_orphan_is_adopted() {
+async fn a_replica_set_replaces_deleted_pods_and_adopts_orphans() {
     let world = World::new().await;
     world
         .site
@@ -169,7 +169,7 @@ async fn a_job_completes_when_enough_pods_have_succeeded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_fails_at_its_limit_and_goes_when_its_time_is_over() {
+async fn a_job_fails_at_its_limit_and_expires_by_ttl() {
     let world = World::new().await;
     let jobs: Api<Job> = Api::namespaced(world.client(), "default");
     let job = |name: &str, ttl: &str| {
@@ -190,7 +190,7 @@ async fn a_job_fails_at_its_limit_and_goes_when_its_time_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_set_has_a_pod_on_the_node_and_rolls_it() {
+async fn a_daemon_set_rolls_its_pod_on_the_node() {
     let world = World::new().await;
     let sets: Api<DaemonSet> = Api::namespaced(world.client(), "default");
     let set = |version: &str| {
@@ -224,7 +224,7 @@ async fn a_daemon_set_has_a_pod_on_the_node_and_rolls_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stateful_set_starts_its_pods_in_order_and_keeps_their_claims() {
+async fn a_stateful_set_starts_pods_in_order_and_keeps_claims() {
     let world = World::new().await;
     let sets: Api<StatefulSet> = Api::namespaced(world.client(), "default");
     world
@@ -296,7 +296,7 @@ async fn pods_without_number_are_made_by_portions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_takes_as_many_pods_as_it_says_and_the_next_when_one_goes() {
+async fn a_full_node_takes_another_pod_when_one_leaves() {
     let world = World::new().await;
     let sets: Api<ReplicaSet> = Api::namespaced(world.client(), "default");
     // The image is nobody's, so that nothing runs.

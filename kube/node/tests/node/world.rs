@@ -15,7 +15,8 @@ pub struct World {
     pub cancel: CancellationToken,
 }
 
-/// The image `sh` runs whatever the container says, and `own` prints what it is given if that is for the program `hello`.
+/// The image `sh` runs whatever the container says, and `own` prints what it is given if that is
+/// for the program `hello`.
 pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node {
     let mut images = ImageMap::default();
     images.add("sh=*").unwrap();

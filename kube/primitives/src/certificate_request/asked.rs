@@ -40,8 +40,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether it is for this user of these groups and units, to the letter and for nobody else: one more is as wrong as
-    /// one less, and what only begins alike is another. Their order says nothing.
+    /// Whether it is for this user of these groups and units, to the letter and for nobody else: one more is as wrong
+    /// as one less, and what only begins alike is another. Their order says nothing.
     pub fn is_for<'a>(
         &self,
         user: &str,
@@ -57,8 +57,8 @@ fn are<'a>(asked: &BTreeSet<String>, wanted: impl IntoIterator<Item = &'a str>) 
     wanted.len() == asked.len() && wanted.iter().all(|it| asked.contains(*it))
 }
 
-/// Takes a PEM certificate request apart. What cannot be read, or could be read in two ways, is refused, and so is one that is
-/// not signed with the key that it asks for.
+/// Takes a PEM certificate request apart. What cannot be read, or could be read in two ways, is refused, and so is one
+/// that is not signed with the key that it asks for.
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_uses_its_certificate_as_a_client_and_for_nothing_else() {
+    fn a_client_certificate_request_allows_only_client_usages() {
         let check = |usages: &[&str], also: &[&str]| {
             let usages: Vec<String> = usages.iter().map(|it| (*it).to_owned()).collect();
             check_usages(&usages, also)

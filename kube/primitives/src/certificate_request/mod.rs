@@ -1,5 +1,5 @@
-//! What a certificate request may look like, so that everybody reads the same one out of it: who approves it, which knows nothing
-//! of the API server, and the API server, which knows nothing of who approves.
+//! What a certificate request may look like, so that everybody reads the same one out of it: who approves it, which
+//! knows nothing of the API server, and the API server, which knows nothing of who approves.
 
 mod asked;
 mod signature;
@@ -12,9 +12,10 @@ const END: &str = "-----END CERTIFICATE REQUEST-----";
 
 /// Whether a PEM text (RFC 7468) holds one certificate request and nothing else that a reader could take for one.
 ///
-/// Who approves a request and who signs it read the text with different parsers, which differ in the blocks that they skip: by
-/// a label they do not know, by an end of another label, by what they take for the end of a line. With two blocks one could be
-/// approved and the other signed. Text before and after the block is no harm, as long as it has none of PEM's marks.
+/// Who approves a request and who signs it read the text with different parsers, which differ in the blocks that they
+/// skip: by a label they do not know, by an end of another label, by what they take for the end of a line. With two
+/// blocks one could be approved and the other signed. Text before and after the block is no harm,
+/// as long as it has none of PEM's marks.
 pub fn is_only_one(pem: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(pem) else {
         return false;

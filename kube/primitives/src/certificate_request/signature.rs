@@ -10,8 +10,8 @@ use x509_cert::{
 };
 use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
-/// Whether this request, as DER, is signed with the key that it asks a certificate for. Without that somebody could have a key
-/// certified that is another's.
+/// Whether this request, as DER, is signed with the key that it asks a certificate for. Without that somebody could
+/// have a key certified that is another's.
 pub fn is_signed_by_its_key(der: &[u8]) -> bool {
     static PROVIDER: OnceLock<CryptoProvider> = OnceLock::new();
     let Ok((_, parsed)) = X509CertificationRequest::from_der(der) else {

@@ -14,8 +14,8 @@ use super::{Form, NUMERIC, Text};
 const TEN_MAX: i64 = 4096;
 const FAR: &str = "quantities to compute with must be no more than 1e4096";
 
-/// A quantity to compute with: the number, exactly, and what upstream keeps of it in 64 bits, because some of its answers
-/// depend on that. Two are equal when their numbers are.
+/// A quantity to compute with: the number, exactly, and what upstream keeps of it in 64 bits, because some of its
+/// answers depend on that. Two are equal when their numbers are.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     number: BigInt,
@@ -28,8 +28,8 @@ pub struct Quantity {
 impl FromStr for Quantity {
     type Err = String;
 
-    /// Reads a quantity, without spaces around it. What is finer than a billionth is rounded away from zero, and what has a
-    /// binary suffix is no more than `i64::MAX`.
+    /// Reads a quantity, without spaces around it. What is finer than a billionth is rounded away from zero, and what
+    /// has a binary suffix is no more than `i64::MAX`.
     ///
     /// # Errors
     /// In upstream's words when the text is none, in ours when its power of ten is too large to compute with.
@@ -66,8 +66,8 @@ impl From<i64> for Quantity {
 }
 
 impl Quantity {
-    /// The whole number that it is; `None` if it is none, or if upstream does not keep it in 64 bits without a fraction.
-    /// Upstream: `Quantity.AsInt64`.
+    /// The whole number that it is; `None` if it is none, or if upstream does not keep it in 64 bits without a
+    /// fraction. Upstream: `Quantity.AsInt64`.
     pub fn as_integer(&self) -> Option<i64> {
         let (digits, ten) = self.small?;
         raised(digits, ten)

@@ -12,8 +12,8 @@ const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 const LONG: &str = "quantities must be no more than 1024 characters";
 
-/// The longest text that is read. Upstream has no such limit, but what an exact number costs grows with the square of its
-/// digits, and three megabytes of them would keep a core for long.
+/// The longest text that is read. Upstream has no such limit, but what an exact number costs grows with the square of
+/// its digits, and three megabytes of them would keep a core for long.
 const LENGTH_MAX: usize = 1024;
 
 /// The finest power of ten that is kept.
@@ -152,10 +152,11 @@ fn divide_up(value: &BigInt, by: &BigInt) -> BigInt {
     (value + by - 1) / by
 }
 
-/// The canonical form of a quantity: `1000m` is `1`, `1024Mi` is `1Gi`, `1.1Gi`, which is no whole number, `1181116006400m`.
+/// The canonical form of a quantity: `1000m` is `1`, `1024Mi` is `1Gi`, `1.1Gi`,
+/// which is no whole number, `1181116006400m`.
 ///
-/// One thing is not as upstream has it: decimal numbers whose power of ten has no suffix, such as `1000E`, lose that power
-/// there (`1`). They are answered as they came.
+/// One thing is not as upstream has it: decimal numbers whose power of ten has no suffix, such as `1000E`, lose that
+/// power there (`1`). They are answered as they came.
 ///
 /// # Errors
 ///
@@ -173,9 +174,9 @@ pub fn canonical(text: &str) -> Result<String, String> {
     Ok(written(number, ten, it.form).unwrap_or_else(|| text.to_owned()))
 }
 
-/// What a canonical quantity becomes in a list of resources (`limits`, `requests`, `capacity`, `hard`), where Kubernetes keeps
-/// nothing finer than thousandths and rounds up to them: `100u` is `1m`. `None` if it has nothing finer, or is no quantity.
-/// Upstream: core/v1 `SetDefaults_ResourceList`.
+/// What a canonical quantity becomes in a list of resources (`limits`, `requests`, `capacity`, `hard`), where
+/// Kubernetes keeps nothing finer than thousandths and rounds up to them: `100u` is `1m`. `None` if it has nothing
+/// finer, or is no quantity. Upstream: core/v1 `SetDefaults_ResourceList`.
 pub fn in_thousandths(text: &str) -> Option<String> {
     let it = Text::scan(text).ok()?;
     let (number, ten) = it.number();
@@ -238,8 +239,8 @@ fn decimal(mut number: BigInt, mut ten: i64, exponent_form: bool) -> Option<Stri
     Some(format!("{number}{suffix}"))
 }
 
-/// The value of a quantity in thousandths, rounded away from zero; `None` when the text is no quantity or needs more than
-/// 128 bits.
+/// The value of a quantity in thousandths, rounded away from zero; `None` when the text is no quantity
+/// or needs more than 128 bits.
 pub fn milli(text: &str) -> Option<i128> {
     let it = Text::scan(text.trim()).ok()?;
     let (number, ten) = it.number();
@@ -256,8 +257,8 @@ pub fn milli(text: &str) -> Option<i128> {
     i128::try_from(number).ok()?.checked_mul(by)
 }
 
-/// The sum of two canonical quantities, in the form of the first unless that is nothing. `None` if one is no quantity, or
-/// they are so far apart that the smaller does not count.
+/// The sum of two canonical quantities, in the form of the first unless that is nothing. `None` if one is no quantity,
+/// or they are so far apart that the smaller does not count.
 pub fn sum(one: &str, other: &str) -> Option<String> {
     /// More digits than this nobody writes; a sum of them would take as many.
     const APART_MAX: i64 = 64;
@@ -279,8 +280,8 @@ pub fn sum(one: &str, other: &str) -> Option<String> {
     written(raised(first, high) + raised(second, low), ten, one.form)
 }
 
-/// What these quantities make together, canonical, in the form of the first that is not nothing. Those that cannot be read
-/// count nothing.
+/// What these quantities make together, canonical, in the form of the first that is not nothing.
+/// Those that cannot be read count nothing.
 pub fn total<'a>(quantities: impl IntoIterator<Item = &'a str>) -> String {
     let canonical = quantities.into_iter().filter_map(|it| canonical(it).ok());
     canonical.fold("0".to_owned(), |total, it| sum(&total, &it).unwrap_or(total))

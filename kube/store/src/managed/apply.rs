@@ -22,9 +22,9 @@ const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 /// Applies `config` for the manager and gives the resulting object, with its `managedFields`.
 ///
 /// `live` is `None` when the apply creates the object. When nothing changes the result is `live` itself, so that
-/// [`no_op`](super::no_op) holds and the resource version can stay. Decoding and defaulting the result is the caller's, and
-/// so is resetting, in an object that is made, what makers may not say (`ctx.reset_fields` goes by updates: the `spec` of a
-/// CertificateSigningRequest stays as it was made, but it is made with one).
+/// [`no_op`](super::no_op) holds and the resource version can stay. Decoding and defaulting the result is the caller's,
+/// and so is resetting, in an object that is made, what makers may not say (`ctx.reset_fields` goes by updates: the
+/// `spec` of a CertificateSigningRequest stays as it was made, but it is made with one).
 pub fn apply(live: Option<&Value>, config: &Value, ctx: &Ctx<'_>, force: bool) -> Result<Value, Status> {
     if managed_fields(config).is_some_and(|it| !it.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
@@ -363,8 +363,8 @@ fn renew_last_applied(result: &mut Value, config: &Value) {
 
 /// What applying a `Scale` means for its parent: a configuration of the parent that sets nothing but the replicas.
 ///
-/// The caller applies it with the subresource `scale` and the parent's `apiVersion`. `path` is the parent's replicas path,
-/// such as `.spec.replicas`.
+/// The caller applies it with the subresource `scale` and the parent's `apiVersion`. `path` is the parent's replicas
+/// path, such as `.spec.replicas`.
 pub fn scale_config(parent: &Value, scale: &Value, path: &str) -> Value {
     let mut config = json!({"metadata": {}});
     for key in ["apiVersion", "kind"] {

@@ -182,8 +182,8 @@ pub(crate) fn decode(fields: Option<&Value>) -> Option<Vec<ManagerEntry<'_>>> {
     read(fields, false)
 }
 
-/// Reads the `metadata.managedFields` of a stored object, whose fields were read before it was stored: they are read again only
-/// when they are asked for.
+/// Reads the `metadata.managedFields` of a stored object, whose fields were read before it was stored: they are read
+/// again only when they are asked for.
 pub(crate) fn stored(fields: Option<&Value>) -> Vec<ManagerEntry<'_>> {
     read(fields, true).unwrap_or_default()
 }

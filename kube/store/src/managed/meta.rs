@@ -1,7 +1,7 @@
 //! The schema of `metadata`, and how to step from one schema node to the next.
 //!
-//! A custom resource declares `metadata` as a bare object, yet ownership and patches need its real shape (finalizers are
-//! a set, owner references a list by uid), so a root without that shape gets the one kept here.
+//! A custom resource declares `metadata` as a bare object, yet ownership and patches need its real shape (finalizers
+//! are a set, owner references a list by uid), so a root without that shape gets the one kept here.
 
 use crate::schema::{ListType, Schema, Type};
 use std::{
@@ -90,7 +90,8 @@ fn object_meta() -> Schema {
     ])
 }
 
-/// Schema of a field of the root object: `metadata` always has its full shape, `apiVersion` and `kind` are always known.
+/// Schema of a field of the root object: `metadata` always has its full shape, `apiVersion`
+/// and `kind` are always known.
 pub(crate) fn root_field<'a>(root: &'a Schema, name: &str) -> Option<&'a Schema> {
     let declared = root.properties.get(name).map(Arc::as_ref);
     match name {

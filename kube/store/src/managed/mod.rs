@@ -1,8 +1,9 @@
 //! Who owns which field: `metadata.managedFields` and server-side apply.
 //!
 //! Facts from Kubernetes `apimachinery/pkg/util/managedfields` and `sigs.k8s.io/structured-merge-diff`; the code is a
-//! single walk per question over JSON values instead of a typed layer. An entry speaks of the fields of its own version:
-//! where versions differ in more than their name ([`Versions`]), objects are compared in each version that has entries.
+//! single walk per question over JSON values instead of a typed layer. An entry speaks of the fields of its own
+//! version: where versions differ in more than their name ([`Versions`]), objects are compared in each version
+//! that has entries.
 
 mod apply;
 mod compare;

@@ -5,8 +5,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::{cmp::Ordering, fmt};
 
-/// One step of a path into an object. Most names are so short that they need no memory of their own: a write of an object of
-/// 5 KiB makes and drops some thousand of them.
+/// One step of a path into an object. Most names are so short that they need no memory of their own: a write of an
+/// object of 5 KiB makes and drops some thousand of them.
 #[derive(Clone, Debug)]
 pub enum PathElement {
     /// `f:<name>`: a field of a struct or a key of a map.

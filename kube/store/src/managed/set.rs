@@ -244,8 +244,8 @@ impl FieldSet {
         Some(Self { entries })
     }
 
-    /// Whether FieldsV1 says exactly this: seen without reading it, which takes several times as long. What is written in another way
-    /// than ours is not recognized.
+    /// Whether FieldsV1 says exactly this: seen without reading it, which takes several times as long. What is written
+    /// in another way than ours is not recognized.
     pub(crate) fn is_written_as(&self, fields: &Value) -> bool {
         self.is_map(fields.as_object(), &mut String::new())
     }
@@ -265,7 +265,8 @@ impl FieldSet {
             })
     }
 
-    /// FieldsV1 as a value. Its keys are in the order of the map type; [`Display`](fmt::Display) writes the exact order.
+    /// FieldsV1 as a value. Its keys are in the order of the map type; [`Display`](fmt::Display)
+    /// writes the exact order.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         for Entry { element, node } in &self.entries {

@@ -1,7 +1,7 @@
 //! How the schema divides an object into fields that can be owned one by one.
 //!
-//! Facts from `sigs.k8s.io/structured-merge-diff/typed`. Objects are granular unless their map type is atomic; lists are
-//! atomic unless they are sets or keyed; content without a schema has granular maps and atomic lists.
+//! Facts from `sigs.k8s.io/structured-merge-diff/typed`. Objects are granular unless their map type is atomic; lists
+//! are atomic unless they are sets or keyed; content without a schema has granular maps and atomic lists.
 
 use super::{
     meta::root_field,
@@ -207,8 +207,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether each item has an element of its own, as far as that is seen without making the elements: where a text names them,
-    /// as it does in most lists.
+    /// Whether each item has an element of its own, as far as that is seen without making the elements: where a text
+    /// names them, as it does in most lists.
     fn names_each_once(self, items: &[Value]) -> bool {
         let name = |item| match self {
             List::Set => Value::as_str(item),
@@ -320,8 +320,8 @@ pub(crate) fn collect_items(mut nodes: Vec<Entry>) -> FieldSet {
     set
 }
 
-/// What a key is of a struct of a built-in kind that does not say it: Go's structs always have it, and their published schemas
-/// say so by a default.
+/// What a key is of a struct of a built-in kind that does not say it: Go's structs always have it,
+/// and their published schemas say so by a default.
 fn zero_of_go(schema: &Schema, key: &String, field: &Schema) -> Option<Value> {
     let name = schema.name.as_deref()?;
     let always = schema.required.contains(key) || name.ends_with(".LocalObjectReference");
@@ -332,7 +332,8 @@ fn zero_of_go(schema: &Schema, key: &String, field: &Schema) -> Option<Value> {
     }
 }
 
-/// What keeps `config` from being applied: undeclared fields, values of other types and items that cannot be told apart. One text per error.
+/// What keeps `config` from being applied: undeclared fields, values of other types and items
+/// that cannot be told apart. One text per error.
 pub(crate) fn validate(config: &Value, at: At<'_>) -> Vec<String> {
     validate_below(config, at, false)
 }

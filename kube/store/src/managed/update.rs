@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 /// Attributes what `new` changes against `live` to the manager, and takes it from all others.
 ///
-/// `new` is the object as the client wants it (for a create, `live` is `None`), after decoding and defaulting and before
-/// admission. A client may send `managedFields` itself: no entry or a single empty one clears them, anything undecodable
-/// keeps the stored ones. An object without entries stays without them until the first apply.
+/// `new` is the object as the client wants it (for a create, `live` is `None`), after decoding and defaulting and
+/// before admission. A client may send `managedFields` itself: no entry or a single empty one clears them, anything
+/// undecodable keeps the stored ones. An object without entries stays without them until the first apply.
 pub fn update(live: Option<&Value>, new: &mut Value, ctx: &Ctx<'_>) {
     let given = new
         .get_mut("metadata")
@@ -81,8 +81,8 @@ pub(crate) fn differences(old: &Value, new: &Value, ctx: &Ctx<'_>) -> Comparison
     }
 }
 
-/// An empty list, or one with one entry that says nothing, asks for all entries to be dropped. Who leaves the list out knows
-/// nothing of it.
+/// An empty list, or one with one entry that says nothing, asks for all entries to be dropped.
+/// Who leaves the list out knows nothing of it.
 fn is_reset(fields: &Value) -> bool {
     let says_nothing = |entry: &Value| match entry {
         Value::Object(map) => map.values().all(|it| it.is_null() || it.as_str() == Some("")),
@@ -111,7 +111,8 @@ pub(crate) fn write_managed_fields(object: &mut Value, encoded: Option<Value>) {
     };
 }
 
-/// Whether writing `new` over `old` would change nothing: times of `managedFields` and the resource version do not count.
+/// Whether writing `new` over `old` would change nothing: times of `managedFields`
+/// and the resource version do not count.
 pub fn no_op(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
         return old == new;

@@ -93,8 +93,8 @@ fn owned(entries: &[ManagerEntry<'_>], wanted: impl Fn(&ManagerEntry<'_>) -> boo
     wanted.fold(FieldSet::default(), |owned, it| owned.union(it.set()))
 }
 
-/// Takes out of `merged` what is in `last`, the fields that the manager owned in version `last_version`, and that nobody
-/// owns now.
+/// Takes out of `merged` what is in `last`, the fields that the manager owned in version `last_version`,
+/// and that nobody owns now.
 pub(crate) fn prune_owned(
     merged: &mut Value,
     entries: &[ManagerEntry<'_>],

@@ -1,7 +1,7 @@
 //! JSON patch (RFC 6902), with the leniency that clients of the Kubernetes API server rely on.
 //!
-//! The `json-patch` crate is not used: Kubernetes lets `replace` create a missing key, lets `test` find `null` at a missing
-//! key, counts negative indices from the end, and answers 422 (not 400) to an unknown operation.
+//! The `json-patch` crate is not used: Kubernetes lets `replace` create a missing key, lets `test` find `null` at a
+//! missing key, counts negative indices from the end, and answers 422 (not 400) to an unknown operation.
 
 use super::{decode, go_kind};
 use crate::{
@@ -16,8 +16,8 @@ pub const OPERATIONS_MAX: usize = 10_000;
 /// Copies may not let a patch grow an object beyond this; the request body itself is bounded elsewhere.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// How many values all operations together may move aside or look at, those of the patch itself not counted: about a second's
-/// work. Ten thousand operations at the beginning of a list of as many items need a third of it.
+/// How many values all operations together may move aside or look at, those of the patch itself not counted: about a
+/// second's work. Ten thousand operations at the beginning of a list of as many items need a third of it.
 const WORK_MAX: usize = 300_000_000;
 
 /// What the operations have cost until now.
@@ -148,7 +148,8 @@ fn tokens(pointer: &str) -> Result<Vec<String>, Refused> {
         .collect())
 }
 
-/// Position in an array of `len` items; negative ones count from the end. `-0` and leading signs other than `-` are no index.
+/// Position in an array of `len` items; negative ones count from the end. `-0` and leading signs other
+/// than `-` are no index.
 fn index(token: &str, len: usize) -> Option<usize> {
     if let Some(back) = token.strip_prefix('-') {
         let back: usize = back.parse().ok()?;
@@ -187,8 +188,8 @@ impl Spent {
         if self.work > WORK_MAX { Err(Refused) } else { Ok(()) }
     }
 
-    /// Whether a value may stand at a path. Operation by operation an object could be made that nests so deep that nobody
-    /// could read it, or even let go of it.
+    /// Whether a value may stand at a path. Operation by operation an object could be made that nests so deep that
+    /// nobody could read it, or even let go of it.
     fn fits(&mut self, path: &[String], value: &Value) -> Result<(), Refused> {
         let left = DEPTH_MAX.checked_sub(path.len()).ok_or(Refused)?;
         let mut seen = 0;

@@ -1,7 +1,8 @@
 //! The three patch formats that carry changes: JSON patch, merge patch and strategic merge patch.
 //!
-//! Each takes the live object and the request body and gives the patched object. Decoding the result (defaults, pruning,
-//! validation) is the caller's next step, the same as for an update. Server-side apply lives in [`crate::managed`].
+//! Each takes the live object and the request body and gives the patched object. Decoding the result (defaults,
+//! pruning, validation) is the caller's next step, the same as for an update. Server-side apply lives in
+//! [`crate::managed`].
 
 pub mod json;
 pub mod merge;

@@ -306,8 +306,8 @@ fn merge_list(mut original: Vec<Value>, change: Vec<Value>, schema: Option<&Sche
     Ok(arrange(merged, &order, &server_order, Some(key)))
 }
 
-/// Orders a merged list: items that the patch names follow its order, the others keep theirs, and the two are interleaved
-/// so that an item only the server has goes first only where it stood before the next patched one.
+/// Orders a merged list: items that the patch names follow its order, the others keep theirs, and the two are
+/// interleaved so that an item only the server has goes first only where it stood before the next patched one.
 fn arrange(merged: Vec<Value>, patch_order: &[Value], server_order: &[Value], key: Option<&str>) -> Vec<Value> {
     let (patch_ranks, server_ranks) = (ranks(patch_order, key), ranks(server_order, key));
     let rank = |ranks: &HashMap<String, usize>, item: &Value| ranks.get(&identity(item, key)?).copied();
@@ -337,8 +337,8 @@ fn arrange(merged: Vec<Value>, patch_order: &[Value], server_order: &[Value], ke
     result
 }
 
-/// What tells an item from the others of its list, as a text; an object without the key is like no other. Lists may be long:
-/// looking for each item of one in another would take far too long.
+/// What tells an item from the others of its list, as a text; an object without the key is like no other. Lists may be
+/// long: looking for each item of one in another would take far too long.
 fn identity(item: &Value, key: Option<&str>) -> Option<String> {
     match key {
         Some(key) if item.is_object() => Some(format!("key {}", item.get(key)?)),

@@ -73,7 +73,7 @@ fn json_patch_is_as_lenient_as_kubernetes() {
 }
 
 #[test]
-fn a_json_patch_of_more_than_ten_thousand_operations_is_too_large() {
+fn a_json_patch_of_over_ten_thousand_operations_is_refused() {
     let operations = |count: usize| {
         let one = r#"{"op":"test","path":"","value":{}}"#;
         format!("[{}]", vec![one; count].join(","))
@@ -309,7 +309,7 @@ fn strategic_merge_patch_follows_keys_and_directives() {
 }
 
 #[test]
-fn a_directive_about_what_is_not_there_takes_its_map_along() {
+fn a_patch_directive_without_a_target_removes_its_map() {
     let live = json!({"metadata": {"labels": {}}});
     for directive in ["replace", "delete", "merge", "bad"] {
         let patch =

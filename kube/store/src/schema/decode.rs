@@ -1,5 +1,6 @@
-//! Reading an object the way a typed Go server does: types are checked, unknown fields are dropped and told, nulls count
-//! as absent, and so do zeros of fields that cannot tell them apart, times and quantities take their canonical form.
+//! Reading an object the way a typed Go server does: types are checked, unknown fields are dropped and told, nulls
+//! count as absent, and so do zeros of fields that cannot tell them apart, times
+//! and quantities take their canonical form.
 
 use super::{Schema, Type, quantity, tell, timestamps, validate::Path};
 use base64::{
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_and_are_told() {
+    fn unknown_fields_are_removed_and_reported() {
         let mut value =
             json!({"foo": 1, "metadata": {"bar": 1, "name": "x"}, "spec": {"list": [{"name": "a", "x": 1}]}});
         let unknown = decode(&mut value, &schema(), "ConfigMap").expect("decodes");
@@ -446,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_of_plain_fields_count_as_absent_and_those_of_pointers_stay() {
+    fn zero_plain_fields_count_as_absent_but_zero_pointers_stay() {
         let plain = |ty: &str| json!({"type": ty, "x-omit-zero": true});
         let schema = Schema::from_openapi(&json!({"type": "object", "properties": {
             "text": plain("string"), "truth": plain("boolean"), "number": plain("integer"),
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_and_empty_collections_count_as_absent_and_values_become_canonical() {
+    fn nulls_and_empty_collections_are_dropped_and_values_normalized() {
         let mut value = json!({
             "data": {}, "metadata": {"creationTimestamp": null, "labels": {}, "managedFields": []},
             "spec": {"cpu": "1000m", "n": null, "list": [], "at": "2026-01-01T01:00:00.000000+01:00"},

@@ -3,7 +3,8 @@
 use super::Schema;
 use serde_json::{Map, Number, Value};
 
-/// Fills in the schema's defaults in place. A null that the schema does not allow counts as absent: it takes the default, or goes.
+/// Fills in the schema's defaults in place. A null that the schema does not allow counts as absent:
+/// it takes the default, or goes.
 pub fn apply_defaults(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(map) => {

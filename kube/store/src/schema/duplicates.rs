@@ -1,5 +1,5 @@
-//! Keys that a JSON text gives twice. The parsed value no longer shows them: whether there are any is seen while it is made, and
-//! which they are is read from the bytes.
+//! Keys that a JSON text gives twice. The parsed value no longer shows them: whether there are any is seen while it is
+//! made, and which they are is read from the bytes.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -7,8 +7,8 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 
 use super::{tell, validate::Path};
 
-/// Parses a JSON text, and says whether it gives a key twice. The value is that of `serde_json::from_slice`: the last of the two
-/// counts.
+/// Parses a JSON text, and says whether it gives a key twice. The value is that of `serde_json::from_slice`:
+/// the last of the two counts.
 ///
 /// # Errors
 /// Those of `serde_json::from_slice`.
@@ -74,8 +74,8 @@ impl<'de> Visitor<'de> for Parsed<'_> {
     }
 }
 
-/// Paths (`data.a`, `spec.list[0].x`) of keys that occur more than once in their object, as many as are told. Empty for text
-/// that is no JSON.
+/// Paths (`data.a`, `spec.list[0].x`) of keys that occur more than once in their object, as many as are told.
+/// Empty for text that is no JSON.
 pub fn duplicates(json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(json);
@@ -170,7 +170,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn what_is_parsed_is_what_others_parse_and_a_key_given_twice_is_seen() {
+    fn parsing_matches_another_parser_and_finds_duplicate_keys() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let table = [
             (
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_long_text_is_short_and_told_soon() {
+    fn duplicate_key_messages_stay_short_for_long_texts() {
         let long = "k".repeat(1 << 20);
         let items = vec![r#"{"a":1,"a":2}"#; 100_000].join(",");
         let found = duplicates(format!(r#"{{"{long}":[{items}],"b":1,"b":2}}"#).as_bytes());

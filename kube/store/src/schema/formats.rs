@@ -6,7 +6,8 @@ use std::{
     sync::LazyLock,
 };
 
-/// The formats of strings that are enforced; others raise the warning `unrecognized format "foo"` when a CRD names them.
+/// The formats of strings that are enforced; others raise the warning `unrecognized format "foo"`
+/// when a CRD names them.
 pub const KNOWN: [&str; 30] = [
     "bsonobjectid",
     "byte",

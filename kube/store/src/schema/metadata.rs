@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_metadata_is_told_in_the_words_of_kubernetes() {
+    fn invalid_metadata_is_refused_with_kubernetes_message() {
         let table = [
             (
                 json!({}),

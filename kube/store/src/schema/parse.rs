@@ -262,7 +262,8 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether a text matches. A pattern that does not compile, which `structural::check_crd` refuses, matches anything.
+    /// Whether a text matches. A pattern that does not compile, which `structural::check_crd` refuses,
+    /// matches anything.
     pub fn is_match(&self, text: &str) -> bool {
         self.compiled
             .get_or_init(|| go_regex::compile(&self.text).ok())

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_dropped_and_told() {
+    fn unknown_fields_are_dropped_and_reported() {
         let mut value = json!({
             "apiVersion": "ex.io/v1", "kind": "Widget", "extra": 1,
             "metadata": {"name": "n", "odd": 1},
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_the_wrong_type_is_an_error_in_gos_words() {
+    fn metadata_of_the_wrong_type_is_refused_as_in_go() {
         let mut value = json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"labels": {"a": true}}});
         assert_eq!(
             prune(&mut value, &schema(), true),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_large_object_is_bounded() {
+    fn messages_about_a_large_object_are_bounded() {
         let items: Vec<_> = (0..1000).map(|at| json!({format!("y{at}"): 1})).collect();
         let mut value = json!({"spec": {"list": items}});
         assert_eq!(prune(&mut value, &schema(), true).expect("prunes").len(), 100);

@@ -90,7 +90,8 @@ pub fn check_crd(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of an update: what may not change, versions that still hold data, and errors that the old object did not have.
+/// Errors of an update: what may not change, versions that still hold data, and errors
+/// that the old object did not have.
 pub fn check_crd_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let had = check_crd(old);
     let mut errors: Vec<FieldError> = check_crd(new).into_iter().filter(|it| !had.contains(it)).collect();

@@ -200,8 +200,8 @@ impl<'a> OldItems<'a> {
     }
 }
 
-/// How much is said of what is wrong with an object, in bytes. What says as much as the object is long about each of its parts
-/// would fill the memory.
+/// How much is said of what is wrong with an object, in bytes. What says as much as the object is long about each of
+/// its parts would fill the memory.
 const TOLD_BYTES_MAX: usize = 1 << 20;
 
 /// Counts what was told.

@@ -136,7 +136,7 @@ fn field_selectors_know_their_escapes() {
 }
 
 #[test]
-fn field_selectors_that_do_not_parse_say_what_is_not_understood() {
+fn invalid_field_selectors_are_refused_with_the_offending_part() {
     let table = [
         (
             "metadata.name",

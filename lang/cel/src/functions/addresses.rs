@@ -1,6 +1,6 @@
 //! IP addresses and networks.
-//! Upstream: k8s.io/apiserver pkg/cel/library/ip.go and cidr.go over Go's net/netip, of which the messages are. Addresses have
-//! no zone and are no IPv4 ones written as IPv6; a network keeps the address it was written with.
+//! Upstream: k8s.io/apiserver pkg/cel/library/ip.go and cidr.go over Go's net/netip, of which the messages are.
+//! Addresses have no zone and are no IPv4 ones written as IPv6; a network keeps the address it was written with.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_read_as_the_standard_library_reads_them_where_it_does() {
+    fn addresses_parse_exactly_as_in_the_standard_library() {
         let texts = [
             "1.2.3.4",
             "255.255.255.255",

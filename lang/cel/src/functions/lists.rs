@@ -168,7 +168,8 @@ fn sort(ftx: &FunctionContext, function: &str, mut pairs: Vec<(Value, Value)>) -
             return Err(failed("", "list elements must be comparable"));
         }
         for (key, _) in rest {
-            // Whole numbers and fractions together have no order that a sort can rely on: rounding makes equal what is not.
+            // Whole numbers and fractions together have no order that a sort can rely on:
+            // rounding makes equal what is not.
             if type_name(first) != type_name(key) {
                 return Err(failed(
                     "",

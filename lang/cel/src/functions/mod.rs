@@ -1,5 +1,5 @@
-//! Functions that take the place of the engine's own, where those are not what Kubernetes has or where one call could cost
-//! too much.
+//! Functions that take the place of the engine's own, where those are not what Kubernetes has or
+//! where one call could cost too much.
 
 mod addresses;
 mod conversions;

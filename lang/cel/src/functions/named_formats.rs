@@ -1,6 +1,6 @@
 //! The named formats (`format.dns1123Label()`).
-//! Upstream: k8s.io/apiserver pkg/cel/library/format.go over k8s.io/apimachinery pkg/api/validate/content and kube-openapi's
-//! strfmt, of which the messages are. Those show regular expressions, which here are loops over bytes.
+//! Upstream: k8s.io/apiserver pkg/cel/library/format.go over k8s.io/apimachinery pkg/api/validate/content and
+//! kube-openapi's strfmt, of which the messages are. Those show regular expressions, which here are loops over bytes.
 
 use std::sync::Arc;
 
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_completed_before_it_is_looked_at() {
+    fn a_prefix_is_completed_before_validation() {
         let prefix = Format::Dns1123LabelPrefix;
         for text in ["a-", "--", "a--", &("a".repeat(63) + "-")] {
             assert_eq!(prefix.faults(text), Vec::<String>::new(), "{text}");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_which_part_is_wrong() {
+    fn each_part_of_a_qualified_name_is_validated() {
         let faults = |text| Format::QualifiedName.faults(text).len();
         for (text, count) in [
             ("a/b", 0),

@@ -1,5 +1,5 @@
-//! Functions of the engine of which one call could cost too much: what matches regular expressions. The engine would compile
-//! them anew in every call, as large as they get.
+//! Functions of the engine of which one call could cost too much: what matches regular expressions. The engine would
+//! compile them anew in every call, as large as they get.
 
 use std::{
     collections::VecDeque,

@@ -1,6 +1,6 @@
-//! Functions of strings: cel-go's library of version 2, and the standard ones. All count characters (Unicode code points).
-//! Upstream: cel-go ext/strings.go. What it answers for odd arguments is answered here too: an empty text is found wherever
-//! one looks for it, and an index behind the end is an error in some functions and `-1` in others.
+//! Functions of strings: cel-go's library of version 2, and the standard ones. All count characters (Unicode code
+//! points). Upstream: cel-go ext/strings.go. What it answers for odd arguments is answered here too: an empty text is
+//! found wherever one looks for it, and an index behind the end is an error in some functions and `-1` in others.
 
 use kube_cel::cel::{
     Context, ExecutionError, FunctionContext, Value,

@@ -1,7 +1,7 @@
 //! Strings made by a pattern (`'%s'.format([x])`).
-//! Upstream: cel-go ext/formatting.go, which Kubernetes' version of the library has: its `%f` and `%e` are for readers of
-//! English rather than for machines (`1,052.03`, `1.05×10⁰³`), and what stands for the precision of `%e` is a width. The
-//! later formatting_v2.go is not what Kubernetes has.
+//! Upstream: cel-go ext/formatting.go, which Kubernetes' version of the library has: its `%f` and `%e` are for readers
+//! of English rather than for machines (`1,052.03`, `1.05×10⁰³`), and what stands for the precision of `%e` is a width.
+//! The later formatting_v2.go is not what Kubernetes has.
 
 use std::{fmt::Write, sync::LazyLock};
 
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_a_list_is_as_it_would_be_written() {
+    fn list_items_are_formatted_as_literals() {
         let items = vec![
             Value::from("a\"\u{1}é\u{200b}\u{e0001}"),
             Value::Bytes(Arc::new(vec![0, 0x61])),

@@ -1,7 +1,7 @@
 //! URLs as Go reads them.
-//! Upstream: k8s.io/apiserver pkg/cel/library/urls.go over Go's net/url, of which the messages are. Nothing is made canonical
-//! but the case of the scheme. Go's strings may hold any bytes; where an escape makes bytes that are no text, we answer
-//! U+FFFD for each.
+//! Upstream: k8s.io/apiserver pkg/cel/library/urls.go over Go's net/url, of which the messages are. Nothing is made
+//! canonical but the case of the scheme. Go's strings may hold any bytes; where an escape makes bytes
+//! that are no text, we answer U+FFFD for each.
 
 use std::{
     borrow::Cow,

@@ -1,6 +1,6 @@
 //! Semantic versions.
-//! Upstream: k8s.io/apiserver pkg/cel/library/semverlib.go over github.com/blang/semver, of which the messages are. What is
-//! said of a build counts nowhere, so it is not kept.
+//! Upstream: k8s.io/apiserver pkg/cel/library/semverlib.go over github.com/blang/semver, of which the messages are.
+//! What is said of a build counts nowhere, so it is not kept.
 
 use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_normalized_may_be_short_or_begin_with_zeros() {
+    fn only_normalization_accepts_short_versions_and_leading_zeros() {
         for (text, meant) in [
             ("v1", "1.0.0"),
             ("1.2", "1.2.0"),

@@ -188,8 +188,8 @@ fn made_of(value: &DeValue<'_>) -> Result<Value, String> {
     })
 }
 
-/// A time as Go has it: a day without a time begins at midnight, a time without a day is one of the year 0, and one without
-/// a zone is local, which is UTC here.
+/// A time as Go has it: a day without a time begins at midnight, a time without a day is one of the year 0, and one
+/// without a zone is local, which is UTC here.
 fn time_of(it: &Datetime) -> Option<Value> {
     let (year, month, day) = match &it.date {
         Some(date) => (i16::try_from(date.year).ok()?, date.month, date.day),

@@ -27,7 +27,8 @@ pub fn merge_values(base: &mut Json, over: &Json) {
     }
 }
 
-/// The values of a chart and of all below it. `keep_nulls` is Helm's merging, for values that are coalesced again later.
+/// The values of a chart and of all below it. `keep_nulls` is Helm's merging, for values
+/// that are coalesced again later.
 pub(crate) fn coalesce(chart: &Chart, values: &Values, keep_nulls: bool) -> Result<Values, String> {
     let mut values = values.clone();
     coalesce_into(chart, &mut values, keep_nulls)?;

@@ -1,5 +1,5 @@
-//! Dates. `now` asks the clock that the engine was given; the local time zone is UTC, so that a chart renders the same on
-//! every machine.
+//! Dates. `now` asks the clock that the engine was given; the local time zone is UTC,
+//! so that a chart renders the same on every machine.
 
 use std::any::Any;
 use std::rc::Rc;

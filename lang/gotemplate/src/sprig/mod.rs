@@ -1,4 +1,5 @@
-//! The functions of sprig 3, file by file as sprig groups them. Left out: `env`, `expandenv` and whatever asks the network.
+//! The functions of sprig 3, file by file as sprig groups them. Left out: `env`,
+//! `expandenv` and whatever asks the network.
 
 mod cases;
 mod certificates;

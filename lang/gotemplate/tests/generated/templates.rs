@@ -1,12 +1,13 @@
 //! Random templates: statements in statements, and expressions of functions whose arguments mostly have the right type.
-//! Left out is what depends on the time, on the order of a Go map, or on the difference between a nil list and an empty one.
+//! Left out is what depends on the time, on the order of a Go map, or on the difference between a nil list
+//! and an empty one.
 
 use serde_json::{Value as Json, json};
 
 use crate::dice::Dice;
 
-/// Name, result, parameters. `s` text, `w` one of the words below, `p` pattern, `i` int, `n` small count, `j` int64, `f`
-/// float, `b` bool, `l` list, `t` list of texts, `d` map, `a` anything; upper case: a literal follows.
+/// Name, result, parameters. `s` text, `w` one of the words below, `p` pattern, `i` int, `n` small count, `j` int64,
+/// `f` float, `b` bool, `l` list, `t` list of texts, `d` map, `a` anything; upper case: a literal follows.
 const FUNCTIONS: &str = "
 upper s s|lower s s|title s s|untitle s s|swapcase s s|trim s s|nospace s s|initials s s|trunc s is|substr s iis
 repeat s ns|trimAll s ws|trimSuffix s ws|trimPrefix s ws|abbrev s is|abbrevboth s iis|quote s a|squote s a|cat s aa

@@ -23,7 +23,8 @@ use tracing::{info, warn};
 
 use super::proxy;
 
-/// How often the files are looked at. A credential is renewed when a fifth of its life is left, which is minutes at the least.
+/// How often the files are looked at. A credential is renewed when a fifth of its life is left,
+/// which is minutes at the least.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often, while the kubeconfig is not there at all: the agent may be started before the Secret is written.
 const LOOK_FIRST: Duration = Duration::from_millis(200);
@@ -177,7 +178,8 @@ async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
         .context("the kubeconfig of the hub cannot be used")
 }
 
-// What is in the kubeconfig and in the files it names. A token file is left out: the client reads that itself as it is needed.
+// What is in the kubeconfig and in the files it names. A token file is left out:
+// the client reads that itself as it is needed.
 fn read(path: &Path, trust: &Trust) -> Result<(Vec<Vec<u8>>, Kubeconfig)> {
     let bytes = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
     let kubeconfig = trust.read(path)?;
@@ -238,7 +240,7 @@ users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]
     }
 
     #[test]
-    fn a_renewed_certificate_is_seen_though_the_kubeconfig_is_the_same() {
+    fn a_renewed_certificate_is_noticed_with_an_unchanged_kubeconfig() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, KUBECONFIG).unwrap();
@@ -253,7 +255,7 @@ users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]
     }
 
     #[test]
-    fn a_confined_program_uses_no_kubeconfig_that_leads_out_of_its_directory() {
+    fn a_confined_program_refuses_kubeconfigs_that_leave_its_directory() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("pod");
         std::fs::create_dir(&dir).unwrap();

@@ -1,7 +1,7 @@
 //! What an add-on does on the hub besides answering: a function of its author's, beside the reconcilers.
 //!
-//! An add-on's answers do no IO. What they need to know of the hub that is no configuration, such as the address of a Service
-//! or a certificate, is watched here, kept where the add-on finds it, and the add-on is asked anew.
+//! An add-on's answers do no IO. What they need to know of the hub that is no configuration, such as the address of a
+//! Service or a certificate, is watched here, kept where the add-on finds it, and the add-on is asked anew.
 
 use std::{fmt::Debug, future::Future, hash::Hash};
 
@@ -116,10 +116,11 @@ impl Controller {
         whenever::until(&self.stop, watched, act).await
     }
 
-    /// What a certificate request asks for that this add-on has to sign, for a [signer](crate::Registration::custom_signer)
-    /// whose authority is no Secret but a function of yours; nothing when it is none of this add-on's, not approved, or signed
-    /// already. It has passed the checks that are made before an authority in a Secret signs: who has approved it does not count.
-    /// The certificate must be for exactly this, and [`certify`](Self::certify) hands it over.
+    /// What a certificate request asks for that this add-on has to sign, for a
+    /// [signer](crate::Registration::custom_signer) whose authority is no Secret but a function of yours; nothing when
+    /// it is none of this add-on's, not approved, or signed already. It has passed the checks that are made before an
+    /// authority in a Secret signs: who has approved it does not count. The certificate must be for exactly this, and
+    /// [`certify`](Self::certify) hands it over.
     ///
     /// # Errors
     /// Why it is no request of the agent that it says it is for.

@@ -1,5 +1,5 @@
-//! What an add-on's agent needs: a way to the hub that follows its renewed credential, a way to the cluster, and a life that
-//! others can see.
+//! What an add-on's agent needs: a way to the hub that follows its renewed credential, a way to the cluster,
+//! and a life that others can see.
 //!
 //! An agent is an async function that is given an [`AddOnAgent`]. [`AddOnProgram`] makes a program of it.
 //!
@@ -137,8 +137,9 @@ impl AddOnAgent {
         Cache::start_with(api, watcher::Config::default().labels(selector), self.stop.clone())
     }
 
-    /// Makes an object on the managed cluster what `wanted` is: creates it when there is none, sends only what differs from
-    /// `current`, and nothing when they agree. An object of that name that `current` does not know is left as it is.
+    /// Makes an object on the managed cluster what `wanted` is: creates it when there is none, sends only what differs
+    /// from `current`, and nothing when they agree. An object of that name that `current` does not know is left as it
+    /// is.
     ///
     /// # Errors
     /// When the API server does not take it.
@@ -193,8 +194,8 @@ impl AddOnAgent {
         carry_out(&self.on_cluster(), &plan).await
     }
 
-    /// Deletes an object on the hub, which the add-on's [`hub_permissions`](crate::AddOn::hub_permissions) have to allow; that
-    /// it is gone already is fine.
+    /// Deletes an object on the hub, which the add-on's [`hub_permissions`](crate::AddOn::hub_permissions) have to
+    /// allow; that it is gone already is fine.
     ///
     /// # Errors
     /// When the hub does not delete it, or the agent has no way there.

@@ -1,4 +1,5 @@
-//! One program for both halves of an add-on: `controller` on the hub, `agent` on each cluster, `cleanup` before it goes.
+//! One program for both halves of an add-on: `controller` on the hub, `agent` on each cluster,
+//! `cleanup` before it goes.
 
 use std::{ffi::OsString, future::Future, path::PathBuf, pin::Pin, process::ExitCode, sync::Arc, time::Duration};
 
@@ -73,8 +74,9 @@ impl AddOnProgram {
         }
     }
 
-    /// With a function that the sub-command `controller` runs beside looking after the add-on, until it ends or is told to stop:
-    /// see [`Controller`]. It does not run where the add-on runs in the process of somebody else ([`add_on`](Self::add_on)).
+    /// With a function that the sub-command `controller` runs beside looking after the add-on, until it ends or is told
+    /// to stop: see [`Controller`]. It does not run where the add-on runs in the process
+    /// of somebody else ([`add_on`](Self::add_on)).
     pub fn controller<F>(mut self, controller: impl Fn(Controller) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<()>> + Send + 'static,
@@ -83,7 +85,8 @@ impl AddOnProgram {
         self
     }
 
-    /// With the sub-command `agent`, which runs `agent` until it ends or is told to stop, and renews the lease meanwhile.
+    /// With the sub-command `agent`, which runs `agent` until it ends or is told to stop,
+    /// and renews the lease meanwhile.
     pub fn agent<F>(mut self, agent: impl Fn(AddOnAgent) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<()>> + Send + 'static,
@@ -110,8 +113,8 @@ impl AddOnProgram {
         self
     }
 
-    /// For whoever runs the program with arguments and variables that a stranger has chosen: it uses no kubeconfig that lies
-    /// outside of `dir`, names a file outside of it, or names a program to run, and it does not go without one.
+    /// For whoever runs the program with arguments and variables that a stranger has chosen: it uses no kubeconfig that
+    /// lies outside of `dir`, names a file outside of it, or names a program to run, and it does not go without one.
     pub fn confined(mut self, dir: impl Into<PathBuf>) -> Self {
         self.trust = Trust::Inside(dir.into());
         self

@@ -1,8 +1,9 @@
 //! How an agent reaches a server: straight, or through a proxy. That is the `proxy-url` of its kubeconfig, or what the
-//! environment says in `HTTPS_PROXY` and `NO_PROXY`, as the `proxyConfig` of an AddOnDeploymentConfig puts it into a pod.
+//! environment says in `HTTPS_PROXY` and `NO_PROXY`, as the `proxyConfig` of an AddOnDeploymentConfig puts it into a
+//! pod.
 //!
-//! Upstream's agents do so because Go's `net/http` does. kube's own client would need another feature of it, and then compares
-//! the proxy with `NO_PROXY` instead of the server.
+//! Upstream's agents do so because Go's `net/http` does. kube's own client would need another feature of it, and then
+//! compares the proxy with `NO_PROXY` instead of the server.
 
 use anyhow::{Context, Result};
 use http::Uri;
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_asks_the_proxy_for_a_tunnel_to_its_hub() {
+    async fn an_agent_requests_a_proxy_tunnel_to_its_hub() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://user:secret@{}", listener.local_addr().unwrap());
         let asked = tokio::spawn(async move {

@@ -37,8 +37,8 @@ where
 }
 
 impl AddOnAgent {
-    /// Calls `act` when everything watched has arrived, and again after every change, until the agent is to stop. Changes that
-    /// come while it runs are one change. When it fails it is called again after a while.
+    /// Calls `act` when everything watched has arrived, and again after every change, until the agent is to stop.
+    /// Changes that come while it runs are one change. When it fails it is called again after a while.
     ///
     /// # Errors
     /// Never: a failure is logged and tried again. It returns a result because an agent does.

@@ -1,10 +1,11 @@
 //! What the state of its works says about an add-on's health: the condition `Available`.
 //!
-//! Where health is a matter of the add-on's lease the agent of the cluster judges, and while the cluster is silent the hub
-//! says Unknown; then nothing is said here.
-//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/healthcheck_sync.go` and `pkg/utils/probe_helper.go`.
-//! We differ in one thing: of the Deployments and DaemonSets that are looked at each has to be good. Upstream is content
-//! with those that were reported, so that one that is ready hides one that never came up.
+//! Where health is a matter of the add-on's lease the agent of the cluster judges, and while the cluster is silent the
+//! hub says Unknown; then nothing is said here.
+//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/healthcheck_sync.go` and
+//! `pkg/utils/probe_helper.go`. We differ in one thing: of the Deployments and DaemonSets that are looked at each has
+//! to be good. Upstream is content with those that were reported, so that one that is ready hides one
+//! that never came up.
 
 use ocm_api::{
     condition::{self, ConditionUpdate, Status, wanted},

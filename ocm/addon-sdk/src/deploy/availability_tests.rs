@@ -122,7 +122,7 @@ fn the_works_come_before_what_they_report() {
 }
 
 #[test]
-fn a_deployment_needs_one_ready_replica_and_a_daemon_set_all() {
+fn one_ready_replica_suffices_for_deployments_but_not_daemon_sets() {
     let deployment = |ready, desired| reported("deployments", "d", &[("ReadyReplicas", ready), ("Replicas", desired)]);
     let look = |report: Value| {
         said(
@@ -164,7 +164,7 @@ fn a_deployment_needs_one_ready_replica_and_a_daemon_set_all() {
 }
 
 #[test]
-fn one_that_is_ready_does_not_hide_one_that_was_not_reported() {
+fn a_ready_probe_does_not_hide_an_unreported_one() {
     let probes = [Probe::deployment("n", "d"), Probe::deployment("n", "never-came-up")];
     let report = reported("deployments", "d", &[("ReadyReplicas", 1), ("Replicas", 1)]);
     assert_eq!(
@@ -174,7 +174,7 @@ fn one_that_is_ready_does_not_hide_one_that_was_not_reported() {
 }
 
 #[test]
-fn the_add_on_judges_what_its_probes_found_wherever_it_is() {
+fn the_add_on_judges_probe_results_of_any_work() {
     let works = [
         work(
             Some(("True", "")),

@@ -1,6 +1,7 @@
 //! How far the hooks are that run before an add-on goes.
-//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/default_hook_sync.go`, `hosted_hook_sync.go`. We differ in
-//! two things: a hook may have a deadline, and each hook is looked for by its name, so that objects before it need no report.
+//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/default_hook_sync.go`, `hosted_hook_sync.go`. We
+//! differ in two things: a hook may have a deadline, and each hook is looked for by its name,
+//! so that objects before it need no report.
 
 use std::time::Duration;
 
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_complete_when_it_says_so_and_a_pod_when_it_has_succeeded() {
+    fn hooks_are_complete_when_jobs_complete_and_pods_succeed() {
         let hooks = [hook("Job", "j", None), hook("Pod", "p", None)];
         assert_eq!(after(0, &hooks, None), pending(&["Job n/j", "Pod n/p"], None));
         let half = work(
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_lets_go_and_without_one_nothing_does() {
+    fn only_a_deadline_ends_waiting_for_a_hook() {
         let patient = [hook("Job", "j", None)];
         assert_eq!(after(1_000_000, &patient, None), pending(&["Job n/j"], None));
         let hurried = [hook("Job", "j", Some("5m"))];

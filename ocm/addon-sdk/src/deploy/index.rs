@@ -1,5 +1,5 @@
-//! The works of each add-on on each cluster, found without looking at any other work; and whom a change of a work, or of a
-//! hosting cluster, wakes.
+//! The works of each add-on on each cluster, found without looking at any other work; and whom a change of a work,
+//! or of a hosting cluster, wakes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -30,7 +30,8 @@ impl AddOnWorks {
 pub struct WorkIndex(Index<ManifestWork>);
 
 impl WorkIndex {
-    /// An index of what is in this cache, kept with it. Make it before subscribing to the cache, so that it is told first.
+    /// An index of what is in this cache, kept with it. Make it before subscribing to the cache,
+    /// so that it is told first.
     pub fn over(works: &Cache<ManifestWork>) -> Self {
         Self(Index::over(works, key_of_addon))
     }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_finds_its_works_on_its_cluster_and_on_the_hosting_one_and_no_others() {
+    fn an_add_on_finds_exactly_its_managed_and_hosted_works() {
         let a = json!({"open-cluster-management.io/addon-name": "a"});
         let hosted = json!({
             "open-cluster-management.io/addon-name": "a", "open-cluster-management.io/addon-namespace": "cluster1"

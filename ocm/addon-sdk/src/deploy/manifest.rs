@@ -68,8 +68,8 @@ impl ManifestIdentity {
     }
 }
 
-/// Gives each manifest to its side. Where a manifest asks to go counts in hosted mode only; without it everything goes to the
-/// managed cluster.
+/// Gives each manifest to its side. Where a manifest asks to go counts in hosted mode only;
+/// without it everything goes to the managed cluster.
 ///
 /// # Errors
 /// What is wrong with a manifest, in words for the condition.
@@ -120,14 +120,15 @@ pub fn location(manifest: &Value) -> Result<Option<Side>, String> {
     }
 }
 
-/// Whether a manifest is a Job or a Pod that runs before the add-on goes. The annotation on any other kind means nothing.
+/// Whether a manifest is a Job or a Pod that runs before the add-on goes. The annotation on any other kind means
+/// nothing.
 pub fn is_hook(manifest: &Value) -> bool {
     let kind = (group(manifest), text(manifest, "/kind"));
     matches!(kind, ("batch", "Job") | ("", "Pod")) && mark(manifest, annotations::ADDON_PRE_DELETE).is_some()
 }
 
-/// How long a hook may take, counted from the deletion of the add-on. Upstream waits for ever, and so do we unless the hook
-/// says otherwise.
+/// How long a hook may take, counted from the deletion of the add-on. Upstream waits for ever,
+/// and so do we unless the hook says otherwise.
 ///
 /// # Errors
 /// What the annotation says when it is no duration.
@@ -149,8 +150,9 @@ pub fn stays_behind(manifest: &Value) -> bool {
         .is_some()
 }
 
-/// Whether two manifests say the same. A member that is null says nothing, because a merge patch cannot write it; neither does
-/// an empty one of the metadata, because an API server leaves it out when it stores an object inside another.
+/// Whether two manifests say the same. A member that is null says nothing, because a merge patch cannot write it;
+/// neither does an empty one of the metadata, because an API server leaves it out
+/// when it stores an object inside another.
 pub fn same(one: &Value, other: &Value) -> bool {
     let (Value::Object(one), Value::Object(other)) = (one, other) else {
         return one == other;
@@ -211,8 +213,8 @@ fn drop_creation_timestamps(value: &mut Value) {
     }
 }
 
-/// The lower-case plural that the API server most likely serves a kind under. A definition of the kind among the manifests
-/// knows better, and is asked first.
+/// The lower-case plural that the API server most likely serves a kind under. A definition of the kind among the
+/// manifests knows better, and is asked first.
 pub fn resource(manifest: &Value, beside: &[Value]) -> String {
     let (group, kind) = (group(manifest), text(manifest, "/kind"));
     let defined = beside.iter().find(|it| {
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn in_hosted_mode_each_manifest_goes_where_it_asks_to() {
+    fn in_hosted_mode_each_manifest_has_its_location() {
         let shares = share(mixed(), true).unwrap();
         assert_eq!(names(&shares.managed.deployed), ["everywhere", "here", "no-hook"]);
         assert_eq!(names(&shares.managed.hooks), ["hook"]);

@@ -1,7 +1,8 @@
 //! What was brought into line, so that nothing is rendered again before something that matters has changed.
 //!
-//! Two numbers for each add-on on each cluster: a fingerprint of what its manifests are made from, and one of the works as they
-//! were when they agreed with that. The works' status is in neither, so that an agent that reports costs no rendering.
+//! Two numbers for each add-on on each cluster: a fingerprint of what its manifests are made from, and one of the works
+//! as they were when they agreed with that. The works' status is in neither, so that an agent
+//! that reports costs no rendering.
 
 use std::{
     collections::HashMap,
@@ -76,8 +77,8 @@ impl RenderedMemory {
 
 /// The fingerprint of what an add-on's manifests are made from.
 ///
-/// Configurations count by the state that is meant for the cluster, which is in the add-on's status: what others change in
-/// them before this cluster's turn is no change here.
+/// Configurations count by the state that is meant for the cluster, which is in the add-on's status: what others change
+/// in them before this cluster's turn is no change here.
 pub fn inputs(place: &AddOnContext) -> u64 {
     let mut hash = DefaultHasher::new();
     write(&mut hash, &place.install_namespace);
@@ -132,7 +133,8 @@ fn write_cluster(hash: &mut DefaultHasher, cluster: &ManagedCluster) {
     let metadata = &cluster.metadata;
     write(hash, &(&metadata.uid, &metadata.annotations, &cluster.spec));
     write(hash, &metadata.deletion_timestamp.is_some());
-    // The hub writes a label for each add-on when its health changes. If that counted, each would have all rendered again.
+    // The hub writes a label for each add-on when its health changes. If that counted,
+    // each would have all rendered again.
     let labels = metadata.labels.iter().flatten();
     let said: Vec<_> = labels
         .filter(|(key, _)| !key.starts_with(labels::FEATURE_ADDON_PREFIX))
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_and_feature_labels_are_no_change_and_all_else_is() {
+    fn every_change_counts_except_reports_and_feature_labels() {
         let place = AddOnContext::new("cluster1", "a");
         let before = inputs(&place);
         let now = "2026-01-01T12:00:00Z".parse().unwrap();
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_before_something_was_forgotten_is_not_remembered() {
+    fn fingerprints_from_before_a_forget_are_not_kept() {
         let memory = RenderedMemory::default();
         let fingerprints = Fingerprints { inputs: 1, works: 2 };
         let before = memory.epoch();
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_works_means_nothing_and_a_new_generation_does() {
+    fn the_order_of_works_is_ignored_but_generations_count() {
         let work = |name: &str, generation: i64| {
             let mut work = ManifestWork::new(name, Default::default());
             work.metadata.generation = Some(generation);

@@ -80,7 +80,7 @@ mod tests {
     };
 
     #[test]
-    fn works_are_named_as_upstream_names_them_and_known_by_their_names() {
+    fn works_have_upstream_names_and_are_recognised_by_them() {
         for (name, part) in [
             ("addon-helloworld-deploy-0", Part::Deployed(Side::Managed, 0)),
             (
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_alike_is_no_work_of_the_add_on() {
+    fn similar_names_are_not_works_of_the_add_on() {
         for name in [
             "addon-helloworld-deploy-",
             "addon-helloworld-deploy-x",

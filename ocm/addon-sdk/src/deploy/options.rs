@@ -1,5 +1,5 @@
-//! What a work of an add-on says besides its manifests: what stays behind, what is reported, which configuration it is made of.
-//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/utils.go`.
+//! What a work of an add-on says besides its manifests: what stays behind, what is reported, which configuration it is
+//! made of. Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy/utils.go`.
 
 use std::collections::BTreeMap;
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn health_of_deployments_and_workloads_looks_at_what_is_meant_to_run() {
+    fn health_probes_only_cover_workloads_that_should_run() {
         let deployed = [
             workload("Deployment", "runs", None),
             workload("Deployment", "off", Some(0)),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_add_on_asks_for_adds_to_what_the_probes_ask_for() {
+    fn manifest_options_of_the_add_on_extend_the_probe_options() {
         let probe = Probe::deployment("n", "a").reading("one", ".status.one");
         let own = ManifestConfigOption {
             update_strategy: Some(UpdateStrategy {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configurations_of_a_work_are_named_as_upstream_names_them() {
+    fn the_configuration_annotation_of_a_work_matches_upstream() {
         let reference = |group: &str, resource: &str, namespace: &str, hash: &str| {
             let desired = json!({"namespace": namespace, "name": "global", "specHash": hash});
             json!({"group": group, "resource": resource, "name": "global", "desiredConfig": desired})

@@ -1,13 +1,14 @@
-//! What to do for one add-on on one cluster: its works, and the finalizers that hold it until what it needs is cleaned up.
+//! What to do for one add-on on one cluster: its works, and the finalizers that hold it until what it needs is cleaned
+//! up.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works.
-//! Writes: its works `addon-<add-on>-deploy-<i>` and `addon-<add-on>-pre-delete`, here and on the hosting cluster; three
-//! finalizers of the add-on; its conditions `ManifestApplied`, `HostingManifestApplied`, `HostingClusterValidity`,
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works. Writes: its
+//! works `addon-<add-on>-deploy-<i>` and `addon-<add-on>-pre-delete`, here and on the hosting cluster; three finalizers
+//! of the add-on; its conditions `ManifestApplied`, `HostingManifestApplied`, `HostingClusterValidity`,
 //! `HookManifestCompleted` and, unless the agent judges, `Available`.
-//! Never: a work that is not named like one of the add-on's; an add-on that no registered one answers for.
-//! Upstream: addon-framework `pkg/addonmanager/controllers/agentdeploy`. We differ where its five syncers stop half-way: the
-//! works of an add-on without manifests and of a hosting cluster that was left are removed; finalizers and the condition that
-//! goes with them are both written; a finalizer is never added to what is being deleted.
+//! Never: a work that is not named like one of the add-on's; an add-on that no registered one answers for. Upstream:
+//! addon-framework `pkg/addonmanager/controllers/agentdeploy`. We differ where its five syncers stop half-way: the
+//! works of an add-on without manifests and of a hosting cluster that was left are removed; finalizers and the
+//! condition that goes with them are both written; a finalizer is never added to what is being deleted.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -274,7 +275,8 @@ fn serve(plan: &mut Plan, seen: &Seen, here: &Here) {
     }
 }
 
-/// Creates what is missing, changes what differs, deletes what is wanted no longer. Hooks are written on these sides only.
+/// Creates what is missing, changes what differs, deletes what is wanted no longer.
+/// Hooks are written on these sides only.
 fn write_works(plan: &mut Plan, seen: &Seen, here: &Here, hooks_on: &[Side]) {
     match here.rendered(&seen.works) {
         Rendered::NotAsked | Rendered::Settled => {}
@@ -316,7 +318,8 @@ fn write_works(plan: &mut Plan, seen: &Seen, here: &Here, hooks_on: &[Side]) {
             let names = names(&here.place.addon);
             let unwanted = |it: &&Arc<ManifestWork>| wanted.iter().all(|wanted| wanted.name() != name_of(it));
             for work in seen.works.iter().filter(unwanted) {
-                // What hangs on the hosting cluster is looked at by itself, because it goes even when nothing is rendered.
+                // What hangs on the hosting cluster is looked at by itself, because it goes even
+                // when nothing is rendered.
                 match names.part(&work.name_any()).map(Part::side) {
                     Some(Side::Hosting) if work.metadata.namespace.as_deref() != Host::at(&here.place).usable() => {}
                     _ => {
@@ -365,9 +368,9 @@ pub enum PreDeleteHooks {
 
 /// Whether hooks on these sides still hold an add-on that is being deleted.
 pub fn pre_delete_hooks(seen: &Seen, here: &Here, sides: &[Side]) -> PreDeleteHooks {
-    // Said first, and let go in the run that saying it causes, so that who watches the add-on can see it. What was said last
-    // stands: letting go removes the hooks' works before the finalizers, and who looks again in between, because somebody else
-    // changed the add-on meanwhile, must not take the missing works for hooks that have yet to run.
+    // Said first, and let go in the run that saying it causes, so that who watches the add-on can see it. What was said
+    // last stands: letting go removes the hooks' works before the finalizers, and who looks again in between, because
+    // somebody else changed the add-on meanwhile, must not take the missing works for hooks that have yet to run.
     let said = condition::find(
         conditions(&here.place.addon),
         managed_cluster_add_on::HOOK_MANIFEST_COMPLETED,
@@ -503,8 +506,8 @@ fn delete_hosting(plan: &mut Plan, seen: &Seen, goes: impl Fn(&ManifestWork) -> 
     }
 }
 
-/// The add-on with these finalizers of ours, or nothing when it has them. Those that older managers left are dropped, and an
-/// add-on that is being deleted gets none.
+/// The add-on with these finalizers of ours, or nothing when it has them. Those that older managers left are dropped,
+/// and an add-on that is being deleted gets none.
 fn with_finalizers(addon: &ManagedClusterAddOn, keep: &[&str], add: &[&str]) -> Option<ManagedClusterAddOn> {
     let mut next: Vec<String> = addon
         .finalizers()

@@ -236,7 +236,7 @@ fn nothing_is_deployed_before_the_registration_is_settled() {
 }
 
 #[test]
-fn an_add_on_that_waits_for_its_configuration_is_not_deployed_before() {
+fn an_add_on_is_not_deployed_before_its_configuration_settles() {
     let mut scene = Scene::new(&[config_map("x")]);
     scene.waits = true;
     let waits = "nothing to do\nwaits: its configuration is not settled yet (condition Configured)\n";
@@ -246,7 +246,7 @@ fn an_add_on_that_waits_for_its_configuration_is_not_deployed_before() {
 }
 
 #[test]
-fn works_that_agree_need_nothing_and_their_state_is_told() {
+fn matching_works_need_no_change_and_are_reported() {
     let scene = Scene::new(&[config_map("x")]).with_wanted(&applied());
     assert_eq!(scene.plan(), "nothing to do\n");
     assert_eq!(
@@ -265,7 +265,7 @@ fn a_manifest_that_changed_is_changed_in_its_work() {
 }
 
 #[test]
-fn without_manifests_the_works_go_and_there_is_nothing_to_apply() {
+fn without_manifests_the_works_are_deleted_and_nothing_is_applied() {
     let mut scene = Scene::new(&[config_map("x")]).with_wanted(&applied());
     scene.manifests = Ok(Vec::new());
     assert_eq!(scene.plan(), "hub: delete ManifestWork cluster1/addon-a-deploy-0\n");
@@ -303,7 +303,7 @@ fn one_work_that_is_not_applied_decides_over_all() {
 }
 
 #[test]
-fn an_add_on_that_refuses_says_why_and_its_works_stay() {
+fn an_add_on_error_is_reported_and_the_works_stay() {
     let mut scene = Scene::new(&[config_map("x")]).with_wanted(&applied());
     scene.manifests = Err(UserError::new("AddOnDeploymentConfig n/global does not exist"));
     let why = "failed to get manifest from agent interface: AddOnDeploymentConfig n/global does not exist";
@@ -320,7 +320,7 @@ fn an_add_on_that_refuses_says_why_and_its_works_stay() {
 }
 
 #[test]
-fn while_a_change_is_meant_for_others_first_the_works_stay_as_they_are() {
+fn works_stay_unchanged_while_a_change_is_rolled_out_elsewhere() {
     let mut scene = Scene::new(&[config_map("x")]).with_wanted(&applied());
     scene.rendered = Some(Rendered::Held("the change has not come to this cluster yet".to_owned()));
     assert_eq!(
@@ -334,7 +334,7 @@ fn while_a_change_is_meant_for_others_first_the_works_stay_as_they_are() {
 }
 
 #[test]
-fn finalizers_come_before_what_they_stand_for_and_old_ones_are_dropped() {
+fn finalizers_are_added_first_and_deprecated_ones_removed() {
     let mut scene = Scene::hosted(&[config_map("x"), job("j"), there(config_map("y")), there(job("k"))]);
     scene.addon["metadata"]["finalizers"] = json!(["theirs", "cluster.open-cluster-management.io/addon-pre-delete"]);
     assert_eq!(
@@ -362,7 +362,7 @@ fn a_hook_that_the_author_took_back_holds_nothing() {
 }
 
 #[test]
-fn an_add_on_without_hooks_is_let_go_at_once() {
+fn an_add_on_without_hooks_is_released_at_once() {
     let scene = Scene::new(&[config_map("x")]).deleted().with_wanted_before_deletion();
     assert_eq!(scene.plan(), "nothing to do\n");
     let scene = scene.held_by(&["hosting-manifests-cleanup"]);
@@ -383,7 +383,7 @@ impl Scene {
 }
 
 #[test]
-fn hooks_run_then_it_is_said_and_then_the_add_on_goes() {
+fn hooks_run_and_are_reported_before_the_add_on_goes() {
     let manifests = [config_map("x"), job("j")];
     let scene = Scene::new(&manifests)
         .held_by(&["addon-pre-delete"])
@@ -412,7 +412,7 @@ fn hooks_run_then_it_is_said_and_then_the_add_on_goes() {
 }
 
 #[test]
-fn a_hook_that_can_no_longer_be_rendered_is_judged_by_its_work() {
+fn an_unrenderable_hook_is_judged_by_its_existing_work() {
     let mut scene = Scene::new(&[job("j")])
         .held_by(&["addon-pre-delete"])
         .deleted()
@@ -432,7 +432,7 @@ fn a_hook_that_can_no_longer_be_rendered_is_judged_by_its_work() {
 }
 
 #[test]
-fn a_hook_past_its_deadline_lets_go_and_the_user_is_told() {
+fn a_hook_past_its_deadline_is_skipped_with_an_event() {
     let mut hook = job("j");
     hook["metadata"]["annotations"]["addon.open-cluster-management.io/addon-pre-delete-deadline"] = "5m".into();
     let mut scene = Scene::new(&[hook])
@@ -459,7 +459,7 @@ fn a_hook_past_its_deadline_lets_go_and_the_user_is_told() {
 }
 
 #[test]
-fn what_runs_on_another_cluster_is_told_apart_and_its_health_is_judged_there() {
+fn hosted_manifests_have_their_own_condition_and_health() {
     let mut scene = Scene::hosted(&[config_map("x"), there(config_map("y"))])
         .held_by(&["hosting-manifests-cleanup"])
         .with_wanted(&applied());
@@ -481,7 +481,7 @@ fn what_runs_on_another_cluster_is_told_apart_and_its_health_is_judged_there() {
 }
 
 #[test]
-fn a_hosting_cluster_that_is_not_known_or_leaves_is_left() {
+fn an_unknown_or_deleted_hosting_cluster_loses_its_works() {
     let hosted = || {
         Scene::hosted(&[config_map("x"), there(config_map("y"))])
             .held_by(&["hosting-manifests-cleanup"])
@@ -516,7 +516,7 @@ fn a_hosting_cluster_that_is_not_known_or_leaves_is_left() {
 }
 
 #[test]
-fn another_hosting_cluster_gets_the_works_and_the_former_one_loses_them() {
+fn works_move_from_the_old_hosting_cluster_to_the_new() {
     let mut scene = Scene::hosted(&[there(config_map("y"))])
         .held_by(&["hosting-manifests-cleanup"])
         .with_wanted(&applied());
@@ -532,7 +532,7 @@ fn another_hosting_cluster_gets_the_works_and_the_former_one_loses_them() {
 }
 
 #[test]
-fn deleting_a_hosted_add_on_runs_its_hooks_there_and_removes_what_has_no_owner() {
+fn deleting_a_hosted_add_on_runs_hooks_and_deletes_works() {
     let manifests = [there(config_map("y")), there(job("k"))];
     let scene = Scene::hosted(&manifests)
         .held_by(&["hosting-addon-pre-delete", "hosting-manifests-cleanup"])
@@ -570,7 +570,7 @@ fn a_stale_hook_of_a_former_life_is_removed() {
 }
 
 #[test]
-fn while_the_cluster_is_deleted_nothing_new_is_deployed_and_the_hooks_still_run() {
+fn a_deleted_cluster_gets_no_new_works_except_hooks() {
     let leaving = json!({"metadata": {"name": "cluster1", "deletionTimestamp": NOW}});
     let mut scene = Scene::new(&[config_map("x"), job("j")]);
     scene.cluster = leaving.clone();
@@ -585,7 +585,7 @@ fn while_the_cluster_is_deleted_nothing_new_is_deployed_and_the_hooks_still_run(
 }
 
 #[test]
-fn what_is_left_of_an_add_on_or_a_cluster_that_is_gone_is_cleaned_up() {
+fn leftovers_of_a_deleted_add_on_or_cluster_are_removed() {
     let scene = Scene::hosted(&[config_map("x"), there(config_map("y"))])
         .held_by(&["addon-pre-delete", "hosting-manifests-cleanup"])
         .with_wanted(&applied());
@@ -607,7 +607,7 @@ fn what_is_left_of_an_add_on_or_a_cluster_that_is_gone_is_cleaned_up() {
 }
 
 #[test]
-fn health_is_told_in_the_same_breath() {
+fn health_is_reported_together_with_the_other_conditions() {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "n"}, "spec": {"replicas": 1}
     });
@@ -629,7 +629,7 @@ fn health_is_told_in_the_same_breath() {
 }
 
 #[test]
-fn an_add_on_that_is_never_hosted_says_that_nothing_waits_for_the_hosting_cluster() {
+fn a_never_hosted_add_on_reports_no_hosted_manifests() {
     let scene = Scene::hosted(&[config_map("x")]);
     let mut seen = scene.seen();
     // As it is looked at when its author does not support hosting: the annotation is there, the mode is not.

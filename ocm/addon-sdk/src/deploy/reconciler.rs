@@ -1,10 +1,11 @@
-//! Brings the works of one add-on on one cluster to what its author wants, and says how far they are and how the add-on is.
+//! Brings the works of one add-on on one cluster to what its author wants, and says how far they are
+//! and how the add-on is.
 //!
-//! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works.
-//! Writes: its works, three finalizers of the add-on, its conditions. What exactly, and what never, is in the header of `plan.rs`,
+//! Root: ManagedClusterAddOn. Reads: its ManagedCluster, the hosting one, its configurations, its works. Writes: its
+//! works, three finalizers of the add-on, its conditions. What exactly, and what never, is in the header of `plan.rs`,
 //! which decides; `rendering.rs` asks the author, `conclude.rs` says what came of it.
-//! Health is judged in the same run: it follows from the same works, and a status that is written once wakes half as many
-//! readers as one that is written twice.
+//! Health is judged in the same run: it follows from the same works, and a status that is written once wakes half as
+//! many readers as one that is written twice.
 
 use std::sync::Arc;
 
@@ -119,8 +120,8 @@ impl Reconciler for Deploy {
         }
     }
 
-    /// A work that was to be made may be there although the watch, which goes by its label, does not show it: mostly it has not
-    /// caught up, or else somebody has taken the label away.
+    /// A work that was to be made may be there although the watch, which goes by its label, does not show it: mostly it
+    /// has not caught up, or else somebody has taken the label away.
     fn goes_on(seen: &Seen, outcome: &Outcome) -> bool {
         let mut results = outcome.results();
         !seen.is_second_look && results.any(|(_, it)| matches!(it, Ok(Done::AlreadyExists)))

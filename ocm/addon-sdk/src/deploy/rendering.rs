@@ -1,5 +1,5 @@
-//! What an add-on's author wants on a cluster, as works: asked where the add-on is served or has hooks to run, and not again while
-//! nothing that matters has changed.
+//! What an add-on's author wants on a cluster, as works: asked where the add-on is served or has hooks to run, and not
+//! again while nothing that matters has changed.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ pub enum Rendered {
     NotAsked,
     /// Nothing has changed since the works agreed.
     Settled,
-    /// A configuration has changed, and the cluster's turn has not come; the works stay as they are. Upstream renders whatever
-    /// it finds, so that a change reaches a cluster before its turn when anything else happens there.
+    /// A configuration has changed, and the cluster's turn has not come; the works stay as they are. Upstream renders
+    /// whatever it finds, so that a change reaches a cluster before its turn when anything else happens there.
     Held(String),
     /// No answer: what to tell the user.
     Refused(String),

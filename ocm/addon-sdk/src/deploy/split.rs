@@ -1,12 +1,13 @@
 //! Which manifest goes into which work of an add-on, so that no work grows too big and nothing moves without need.
 //!
-//! A manifest stays in the work it is in, because an object that changes its work is for a moment nobody's. What is new goes,
-//! largest first, into the work with the most room, and into a new one when none has room.
-//! Upstream: sdk-go `pkg/apis/work/v1/builder`. We differ in four things. Namespaces and definitions are placed before all
-//! else, so that they are in the first work; upstream breaks ties by chance, we by the order in which the add-on wrote them.
-//! A new work takes the lowest index that is free; upstream counts works, and after a deletion in the middle meets a live one.
-//! A manifest that does not fit anywhere has a work of its own; upstream writes an empty one before it.
-//! And a work whose manifests have outgrown what the API takes gives its largest away; upstream is refused for ever.
+//! A manifest stays in the work it is in, because an object that changes its work is for a moment nobody's. What is new
+//! goes, largest first, into the work with the most room, and into a new one when none has room.
+//! Upstream: sdk-go `pkg/apis/work/v1/builder`. We differ in four things. Namespaces and definitions are placed before
+//! all else, so that they are in the first work; upstream breaks ties by chance, we by the order in which the add-on
+//! wrote them. A new work takes the lowest index that is free; upstream counts works, and after a deletion in the
+//! middle meets a live one. A manifest that does not fit anywhere has a work of its own; upstream writes an empty one
+//! before it. And a work whose manifests have outgrown what the API takes gives its largest away;
+//! upstream is refused for ever.
 
 use std::{
     borrow::Cow,
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_installation_is_namespaces_then_by_size_then_as_written() {
+    fn new_manifests_are_ordered_by_namespace_size_and_position() {
         let wanted = vec![
             config_map("small", 100),
             config_map("also-small", 100 + "also-".len() - "also-".len()),
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_what_vanished_goes_and_what_is_new_finds_the_most_room() {
+    fn existing_manifests_stay_and_new_ones_get_the_emptiest_work() {
         let kb = 1024;
         let before = vec![
             Load {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_left_without_manifests_is_not_among_the_works_and_its_number_is_free() {
+    fn an_empty_work_is_dropped_and_its_number_is_reused() {
         let before = vec![
             Load {
                 index: 0,
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_larger_than_any_work_has_one_of_its_own() {
+    fn a_manifest_larger_than_any_work_gets_its_own_work() {
         let wanted = vec![
             config_map("huge", 2 * BYTES_MAX),
             config_map("a", 10),
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_that_has_outgrown_the_hub_gives_its_largest_away() {
+    fn an_oversized_work_moves_its_largest_manifest_elsewhere() {
         let before = vec![Load {
             index: 0,
             manifests: vec![
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_that_is_being_deleted_keeps_its_own_and_gets_nothing_new() {
+    fn a_terminating_work_keeps_its_manifests_and_gets_nothing_new() {
         let manifests = vec![config_map("a", 10)];
         let leaving = Present {
             index: 0,

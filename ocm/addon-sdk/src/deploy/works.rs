@@ -67,8 +67,8 @@ pub fn names(addon: &ManagedClusterAddOn) -> Names<'_> {
     }
 }
 
-/// The works that bring these manifests to their sides, hooks included. Whether the works with hooks are written is decided
-/// when the add-on goes.
+/// The works that bring these manifests to their sides, hooks included. Whether the works
+/// with hooks are written is decided when the add-on goes.
 pub fn wanted(from: &Ingredients<'_>, shares: Shares) -> Vec<WantedWork> {
     let mut all = side(from, Side::Managed, shares.managed);
     if from.hosting.is_some() {
@@ -169,8 +169,8 @@ pub fn owner(addon: &ManagedClusterAddOn) -> OwnerReference {
     }
 }
 
-/// The present work with everything said that `wanted` says, or nothing when it says it already. Labels, annotations and
-/// owners of others are left alone; upstream removes them.
+/// The present work with everything said that `wanted` says, or nothing when it says it already. Labels, annotations
+/// and owners of others are left alone; upstream removes them.
 pub fn changed(present: &ManifestWork, wanted: &ManifestWork) -> Option<ManifestWork> {
     let mut next = present.clone();
     let ours = |it: &ManifestWork, key: &str| it.labels().get(key).cloned();
@@ -209,8 +209,8 @@ fn set(map: &mut BTreeMap<String, String>, key: &str, value: Option<String>) {
     };
 }
 
-// A reference of any version is ours when it names our add-on; one with another uid names an add-on that is gone, whose work
-// we take over.
+// A reference of any version is ours when it names our add-on; one with another uid names an add-on that is gone,
+// whose work we take over.
 fn keep_owner(owners: &mut Vec<OwnerReference>, owner: &OwnerReference) {
     let group = |it: &OwnerReference| it.api_version.split_once('/').map(|(group, _)| group.to_owned());
     let same = |it: &OwnerReference| group(it) == group(owner) && it.kind == owner.kind && it.name == owner.name;

@@ -40,7 +40,7 @@ fn made(addon: &ManagedClusterAddOn, hosting: Option<&str>, shares: Shares) -> V
 }
 
 #[test]
-fn the_work_of_an_add_on_is_upstreams_to_the_letter() {
+fn the_work_of_an_add_on_equals_upstreams_work() {
     let status = json!({"configReferences": [{
         "group": "addon.open-cluster-management.io", "resource": "addondeploymentconfigs", "name": "global",
         "desiredConfig": {"namespace": "open-cluster-management", "name": "global", "specHash": "613d"}
@@ -66,7 +66,7 @@ fn the_work_of_an_add_on_is_upstreams_to_the_letter() {
 }
 
 #[test]
-fn a_hosting_work_is_labelled_and_has_no_owner_unless_it_is_at_home() {
+fn hosting_works_have_an_owner_only_on_their_own_cluster() {
     let both = || {
         manifests(json!([
             config_map("here"),
@@ -117,7 +117,7 @@ fn a_work_of_hooks_reports_whether_they_are_complete() {
 }
 
 #[test]
-fn what_the_server_filled_in_and_what_others_added_is_no_difference() {
+fn server_defaults_and_foreign_additions_are_not_differences() {
     let addon = addon(json!({}));
     let own = options::manifest_configs(&[Probe::deployment("n", "a")], Vec::new());
     let from = Ingredients {
@@ -138,7 +138,7 @@ fn what_the_server_filled_in_and_what_others_added_is_no_difference() {
 }
 
 #[test]
-fn each_thing_that_is_ours_is_put_right() {
+fn modified_fields_of_a_work_are_restored() {
     let addon = addon(json!({}));
     let wanted = made(&addon, None, manifests(json!([config_map("a")]))).remove(0);
     let tampered: [fn(&mut ManifestWork); 5] = [

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_for_an_add_on_that_is_gone_is_not_approved() {
+    fn a_request_for_a_deleted_add_on_is_not_approved() {
         let request = json!({
             "metadata": {"name": "addon-c1-greeter-1"},
             "spec": {"request": "", "signerName": identity::CLIENT_SIGNER, "usages": []},

@@ -1,5 +1,6 @@
-//! The Secrets with authorities of custom signers: read when a request is signed, and watched only while an approved request
-//! waits for one, each by its name, and of its metadata alone. So who signs needs to see no other Secret, and keeps no key.
+//! The Secrets with authorities of custom signers: read when a request is signed, and watched only while an approved
+//! request waits for one, each by its name, and of its metadata alone. So who signs needs to see no other Secret,
+//! and keeps no key.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -1,8 +1,9 @@
 //! A certificate authority in a Secret, and what it signs.
 //!
-//! Upstream: addon-framework `pkg/utils/csr_helpers.go`, `DefaultSignerWithExpiry`: the subject and the alternative names of the
-//! request, for clients and servers, no longer than the authority itself lives. It reads RSA keys as PKCS#1 only and ignores
-//! the lifetime that a request asks for; we read what people have and give no more than was asked.
+//! Upstream: addon-framework `pkg/utils/csr_helpers.go`, `DefaultSignerWithExpiry`: the subject and the alternative
+//! names of the request, for clients and servers, no longer than the authority itself lives. It reads RSA keys as
+//! PKCS#1 only and ignores the lifetime that a request asks for; we read what people have and give no more
+//! than was asked.
 
 use std::time::Duration;
 
@@ -295,7 +296,8 @@ impl BuilderProfile for Contents {
     }
 }
 
-// What the builder wants to know of a key; the signature itself is made outside of it, because the key may be of any kind.
+// What the builder wants to know of a key; the signature itself is made outside of it,
+// because the key may be of any kind.
 struct Half {
     algorithm: AlgorithmIdentifierOwned,
     public: Public,

@@ -18,8 +18,8 @@ fn encoded(label: &str, der: &[u8]) -> Vec<u8> {
     pem::encode_string(label, LineEnding::LF, der).unwrap().into_bytes()
 }
 
-/// A self-signed authority until a day after `now`, as PEM, and its key as PKCS#8 and as what is inside of that: PKCS#1 for
-/// RSA, SEC1 for EC.
+/// A self-signed authority until a day after `now`, as PEM, and its key as PKCS#8 and as what is inside of that:
+/// PKCS#1 for RSA, SEC1 for EC.
 struct Made {
     certificate: Vec<u8>,
     pkcs8: Vec<u8>,
@@ -145,7 +145,7 @@ fn keys_of_every_kind_sign_what_their_certificate_verifies() {
 }
 
 #[test]
-fn the_certificate_is_for_the_subject_that_was_asked_for_and_for_nobody_elses_use() {
+fn a_signed_certificate_has_exactly_the_requested_subject_and_usages() {
     let made = ec(P256, &ECDSA_P256_SHA256_ASN1_SIGNING);
     let authority = Authority::read(&made.certificate, &encoded("PRIVATE KEY", &made.pkcs8)).unwrap();
     let certificate = signed(&authority, HOUR);

@@ -1,7 +1,7 @@
 //! Which of the RBAC objects that the agents of all clusters share is asked for by which cluster.
 //!
-//! Who registers an add-on on a cluster says here what that cluster asks for, before it makes it. What nobody asks for any more
-//! is then known without going through the answers of an add-on for all its clusters again.
+//! Who registers an add-on on a cluster says here what that cluster asks for, before it makes it. What nobody asks for
+//! any more is then known without going through the answers of an add-on for all its clusters again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -69,8 +69,8 @@ impl Name {
     }
 }
 
-/// The add-on whose clusters share this object, which this SDK has made: one that somebody else has made, and one that a single
-/// cluster has, is none of those.
+/// The add-on whose clusters share this object, which this SDK has made: one that somebody else has made, and one that
+/// a single cluster has, is none of those.
 pub fn shared_by<K: Resource>(object: &K) -> Option<&str> {
     let labels = object.labels();
     let addon = labels.get(labels::ADDON_NAME)?;
@@ -100,8 +100,8 @@ impl Claims {
         self.listeners.write().push(queue.clone());
     }
 
-    /// The cluster of a key asks for what its registration comes to. `asks_for_nothing` is what is known where the add-on is none
-    /// of this process.
+    /// The cluster of a key asks for what its registration comes to. `asks_for_nothing` is what is known where the
+    /// add-on is none of this process.
     pub(super) fn follow(&self, seen: &Seen, asks_for_nothing: Option<bool>) {
         let key = &seen.key;
         match (&seen.look, seen.decision().map(|it| &it.permissions)) {

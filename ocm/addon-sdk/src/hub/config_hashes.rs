@@ -3,8 +3,8 @@
 //! Root: ManagedClusterAddOn. Reads: the configuration objects that it refers to.
 //! Writes: of `status.configReferences` the `lastObservedGeneration`, and the desired `specHash` of those that the
 //! ManagedClusterAddOn itself asks for.
-//! Never: which configurations these are, and the hashes of those that come with a placement or by default: they move as the
-//! rollout says.
+//! Never: which configurations these are, and the hashes of those that come with a placement or by default:
+//! they move as the rollout says.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/addonconfig`.
 
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub struct ConfigHashes {
 pub struct Seen {
     /// The add-on on the cluster, if it is there and ours.
     pub addon: Option<Arc<ManagedClusterAddOn>>,
-    /// What is known of the objects it refers to, in the order of its `status.configReferences`; `None` for kinds that the
-    /// add-on does not understand.
+    /// What is known of the objects it refers to, in the order of its `status.configReferences`; `None` for kinds that
+    /// the add-on does not understand.
     pub found: Vec<Option<Lookup>>,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_cluster_itself_asks_for_gets_its_hash_here() {
+    fn only_the_clusters_own_configurations_get_a_hash() {
         let seen = Seen {
             addon: Some(addon()),
             found: vec![found(), found()],
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_or_is_not_understood_is_left_as_it_is() {
+    fn missing_or_unknown_configurations_are_left_unchanged() {
         let seen = Seen {
             addon: Some(addon()),
             found: vec![Some(Lookup::Missing), None],

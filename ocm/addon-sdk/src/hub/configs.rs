@@ -1,4 +1,5 @@
-//! Configuration objects of whatever kinds add-ons understand: watched on demand, hashed once, and found by who uses them.
+//! Configuration objects of whatever kinds add-ons understand: watched on demand, hashed once,
+//! and found by who uses them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -89,7 +90,8 @@ struct Kind {
     past: Arc<Past>,
 }
 
-/// The former states of objects that somebody uses, newest first: clusters whose turn in a rollout has not come still have them.
+/// The former states of objects that somebody uses, newest first: clusters whose turn
+/// in a rollout has not come still have them.
 #[derive(Default)]
 struct Past {
     states: Mutex<HashMap<Name, VecDeque<State>>>,
@@ -449,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_that_is_meant_is_found_though_the_object_has_changed_since() {
+    fn the_intended_configuration_state_is_found_after_later_changes() {
         let kind = ConfigKind::of::<k8s_openapi::api::core::v1::ConfigMap>();
         let configs = Configs::of(&Caches::unfed());
         let map = |value: &str| -> DynamicObject {

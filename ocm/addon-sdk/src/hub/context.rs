@@ -38,7 +38,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Those of a hub whose components are in this namespace. Upstream knows the gRPC server in its default namespace only.
+    /// Those of a hub whose components are in this namespace. Upstream knows the gRPC server
+    /// in its default namespace only.
     pub fn in_namespace(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -148,9 +149,10 @@ impl Context {
             hub: self.hub.clone(),
             addon,
         };
-        // Where it is and whether it is hosted stay as they are while nobody can say for sure: a change that is held back is
-        // not for this cluster yet, a configuration that was named a moment ago has no state yet, and one whose configuration
-        // somebody has deleted goes on running. To be somewhere else for a moment costs the agent its credential and its lease.
+        // Where it is and whether it is hosted stay as they are while nobody can say for sure: a change that is held
+        // back is not for this cluster yet, a configuration that was named a moment ago has no state yet, and one whose
+        // configuration somebody has deleted goes on running. To be somewhere else
+        // for a moment costs the agent its credential and its lease.
         let is_held = place.held().is_some();
         let is_lacking = place.configs.iter().any(|it| it.object.is_none());
         let mode = add_on_context::mode(&place.addon, |hosting| self.clusters.named(hosting));
@@ -206,8 +208,8 @@ impl Context {
         Ok(configs)
     }
 
-    // Whether the template that an add-on is to be made of does not exist. Upstream says nothing of such an add-on; here its
-    // author refuses it, so that the user is told.
+    // Whether the template that an add-on is to be made of does not exist. Upstream says nothing of such an add-on;
+    // here its author refuses it, so that the user is told.
     fn lacks_template(&self, entry: &Entry, addon: &ManagedClusterAddOn) -> bool {
         let mut references = addon.status.iter().flat_map(|it| &it.config_references);
         references.any(|it| {
@@ -219,8 +221,8 @@ impl Context {
         })
     }
 
-    /// Whether an add-on on a cluster that is [`Look::NotOurs`] asks for nothing at all: one that is made of a template, where no
-    /// template is named. Nothing can be said of one that nobody here answers for, or that is gone.
+    /// Whether an add-on on a cluster that is [`Look::NotOurs`] asks for nothing at all: one that is made of a
+    /// template, where no template is named. Nothing can be said of one that nobody here answers for, or that is gone.
     pub(super) fn asks_for_nothing(&self, key: &str) -> Option<bool> {
         let (cluster, name) = cache::split_key(key);
         self.registry.get(name)?;
@@ -229,8 +231,8 @@ impl Context {
         Some(!references.any(|it| it.group == AddOnTemplate::GROUP && it.resource == AddOnTemplate::PLURAL))
     }
 
-    /// Has the key `cluster/add-on` of every add-on woken that [`look`](Self::look) may see differently from before: because of
-    /// itself, of its cluster, or of a configuration that it uses.
+    /// Has the key `cluster/add-on` of every add-on woken that [`look`](Self::look) may see differently from before:
+    /// because of itself, of its cluster, or of a configuration that it uses.
     pub fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.addons, |old, new| {
             let seen_otherwise = match (old, new) {
@@ -270,8 +272,8 @@ impl Context {
     }
 }
 
-/// What the hub's other controllers and the cluster's agent say about how far an add-on is. It is said several times while
-/// an add-on starts, and nothing is made of it here.
+/// What the hub's other controllers and the cluster's agent say about how far an add-on is. It is said several times
+/// while an add-on starts, and nothing is made of it here.
 const SAID_BY_OTHERS: [&str; 3] = [
     managed_cluster_add_on::PROGRESSING,
     managed_cluster_add_on::CERTIFICATE_ROTATED,

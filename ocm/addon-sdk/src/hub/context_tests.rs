@@ -42,7 +42,8 @@ fn object(namespace: Value) -> DynamicObject {
     serde_json::from_value(object).unwrap()
 }
 
-/// The add-on, which was in the namespace `hello` and hosted, after it was given the configuration `next` with this hash.
+/// The add-on, which was in the namespace `hello` and hosted, after it was given the configuration `next`
+/// with this hash.
 fn given(hash: &str) -> ManagedClusterAddOn {
     let mut addon = ManagedClusterAddOn::new("configured", Default::default());
     addon.metadata.namespace = Some("cluster1".to_owned());
@@ -69,7 +70,8 @@ fn given(hash: &str) -> ManagedClusterAddOn {
     addon
 }
 
-/// The namespace that the add-on is seen in, and whether it is seen hosted, where these are the configurations of the hub.
+/// The namespace that the add-on is seen in, and whether it is seen hosted, where these are the configurations
+/// of the hub.
 fn seen(addon: ManagedClusterAddOn, configs: Vec<DynamicObject>) -> (String, bool) {
     let context = Context::holding([ManagedCluster::new("cluster1", Default::default())], [addon]);
     context.registry.add(Arc::new(Configured), false).unwrap();
@@ -83,7 +85,7 @@ fn seen(addon: ManagedClusterAddOn, configs: Vec<DynamicObject>) -> (String, boo
 }
 
 #[test]
-fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
+fn an_add_on_keeps_its_namespace_until_its_configuration_settles() {
     let stays = ("hello".to_owned(), true);
     let next = object(json!("elsewhere"));
     assert_eq!(seen(given(""), vec![next.clone()]), stays);
@@ -93,7 +95,7 @@ fn an_add_on_stays_where_it_is_until_its_new_configuration_has_a_state() {
 }
 
 #[test]
-fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
+fn an_add_on_keeps_its_namespace_when_its_author_fails() {
     let unreadable = object(json!(1));
     let hash = spec_hash::of(&unreadable.data);
     assert_eq!(seen(given(&hash), vec![unreadable]).0, "hello");
@@ -106,7 +108,7 @@ fn an_add_on_stays_where_it_is_when_its_author_cannot_tell() {
 }
 
 #[test]
-fn an_add_on_is_looked_at_when_its_cluster_has_other_registries_or_another_version() {
+fn cluster_registry_and_version_changes_reconcile_the_add_on() {
     let registry = Registry::default();
     registry.add(Arc::new(Configured), false).unwrap();
     let cluster = ManagedCluster::new("cluster1", Default::default());

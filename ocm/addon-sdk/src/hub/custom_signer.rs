@@ -1,7 +1,7 @@
 //! Whether an approved certificate request of an add-on is to be signed here, and with the authority in which Secret.
 //!
-//! That somebody has approved it does not count: a request is checked again, so that not even an administrator's slip gives one
-//! add-on the identity of another.
+//! That somebody has approved it does not count: a request is checked again, so that not even an administrator's slip
+//! gives one add-on the identity of another.
 
 use std::{sync::Arc, time::Duration};
 

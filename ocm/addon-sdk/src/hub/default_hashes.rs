@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_the_state_on_the_hub_and_nothing_where_there_is_none() {
+    fn desired_hashes_are_the_hub_state_or_empty_if_missing() {
         let object = serde_json::from_value(json!({"metadata": {"name": "there"}})).unwrap();
         let seen = Seen {
             management: Some(management()),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_or_not_understood_is_left_as_it_is() {
+    fn unknown_configurations_are_left_unchanged() {
         let seen = Seen {
             management: Some(management()),
             found: BTreeMap::from([(name("there"), Lookup::Unknown)]),

@@ -104,7 +104,8 @@ pub async fn start(
 }
 
 impl Manager {
-    /// Starts the reconcilers, each when the caches that it reads have arrived. They end with `cancel`. No add-on runs yet.
+    /// Starts the reconcilers, each when the caches that it reads have arrived. They end with `cancel`.
+    /// No add-on runs yet.
     ///
     /// # Errors
     /// When the hub cannot be asked who it is.
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_can_be_read_without_an_api_server_and_each_status_field_has_one_author() {
+    fn controllers_are_listed_without_a_server_and_share_no_status() {
         let all = controllers(&Caches::unfed(), Options::default());
         let names: Vec<_> = all.iter().map(|it| it.name).collect();
         assert_eq!(

@@ -1,7 +1,8 @@
 //! The hub's half: one set of reconcilers for all add-ons of the process.
 //!
-//! Twenty add-ons on two hundred clusters are four thousand keys in a handful of queues, not twenty programs with a watch per
-//! kind each. A reconciler finds the add-on of a key in the [`Registry`], so add-ons come and go while it runs.
+//! Twenty add-ons on two hundred clusters are four thousand keys in a handful of queues, not twenty programs with a
+//! watch per kind each. A reconciler finds the add-on of a key in the [`Registry`],
+//! so add-ons come and go while it runs.
 //!
 //! ```no_run
 //! # use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Which certificate requests wait for which add-on: found by key when an add-on changes, without looking at all requests.
+//! Which certificate requests wait for which add-on: found by key when an add-on changes,
+//! without looking at all requests.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,7 +17,8 @@ use parking_lot::RwLock;
 
 use super::{Context, configs::CONFIGURATIONS, request};
 
-/// The certificate requests of add-ons, and the names of those that wait for something by `cluster/add-on`. Cloning shares it.
+/// The certificate requests of add-ons, and the names of those that wait for something by `cluster/add-on`.
+/// Cloning shares it.
 #[derive(Clone)]
 pub struct OpenRequests {
     /// All of them. Those that wait for nobody are there without their certificates.
@@ -67,8 +69,9 @@ impl OpenRequests {
         self.by_key.read().get(key).cloned().unwrap_or_default()
     }
 
-    /// Wakes the names of requests: when they change, and when the add-on, its configuration or the cluster that they wait for
-    /// does. Until a kind of configuration has been listed for the first time, nothing can be said of those who use it.
+    /// Wakes the names of requests: when they change, and when the add-on, its configuration or the cluster that they
+    /// wait for does. Until a kind of configuration has been listed for the first time,
+    /// nothing can be said of those who use it.
     pub fn watches(&self, context: &Context, watches: &mut Watches) {
         watches.wakes(&self.requests, |_, new| {
             let new = new.filter(|it| is_open(it))?;
@@ -96,8 +99,8 @@ impl OpenRequests {
     }
 }
 
-/// Leaves out of a request that waits for nothing what only those need who decide or sign: there may be thousands for as long
-/// as Kubernetes keeps them. That it is signed can still be seen.
+/// Leaves out of a request that waits for nothing what only those need who decide or sign: there may be thousands for
+/// as long as Kubernetes keeps them. That it is signed can still be seen.
 pub fn lighten(request: &mut CertificateSigningRequest) {
     if is_open(request) {
         return;
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_open_before_the_configurations_arrive_is_looked_at_when_they_do() {
+    fn an_open_request_is_reconciled_when_its_configurations_arrive() {
         let desired = json!({"namespace": "default", "name": "settings", "specHash": "1"});
         let addon = read(json!({
             "metadata": {"name": "greeter", "namespace": "c1"}, "spec": {},

@@ -1,11 +1,12 @@
 //! The RBAC objects that an add-on's permissions on the hub come to.
 //!
-//! Upstream: addon-framework `pkg/utils/permission.go` and ocm `pkg/addon/templateagent/registration.go`; names, owners and
-//! labels are theirs. We differ where theirs gives away too much or flaps:
-//! - The group of the add-on on all clusters is never bound. In a cluster's namespace the agent on one cluster could read with it
-//!   what is meant for another; and elsewhere the rights of one cluster's agent could not be taken back without the others'.
-//! - So each agent has a binding of its own, outside of its cluster's namespace under a name that ends with the cluster's. The
-//!   roles are shared.
+//! Upstream: addon-framework `pkg/utils/permission.go` and ocm `pkg/addon/templateagent/registration.go`; names, owners
+//! and labels are theirs. We differ where theirs gives away too much or flaps:
+//! - The group of the add-on on all clusters is never bound. In a cluster's namespace the agent on one cluster could
+//!   read with it what is meant for another; and elsewhere the rights of one cluster's agent could not be taken back
+//!   without the others'.
+//! - So each agent has a binding of its own, outside of its cluster's namespace under a name that ends with the
+//!   cluster's. The roles are shared.
 
 use std::collections::BTreeMap;
 
@@ -209,7 +210,8 @@ fn group(name: &str) -> RbacSubject {
     }
 }
 
-/// Keeps a Role. Rules are compared whole: a rule that grants one thing more is a repair, not an addition to be left alone.
+/// Keeps a Role. Rules are compared whole: a rule that grants one thing more is a repair,
+/// not an addition to be left alone.
 pub fn keep_role(plan: &mut Plan, current: Option<&Role>, desired: &Role) {
     keep(plan, current, desired, |current| current.rules = desired.rules.clone());
 }
@@ -267,8 +269,8 @@ where
     plan.change(Site::Hub, current, &new);
 }
 
-// What somebody else has made under a name that an add-on asks for says what the add-on needs from now on, as upstream has it;
-// but it stays theirs: it neither goes with the add-on nor is taken back.
+// What somebody else has made under a name that an add-on asks for says what the add-on needs from now on, as upstream
+// has it; but it stays theirs: it neither goes with the add-on nor is taken back.
 fn is_ours<K: Resource>(current: &K, desired: &K) -> bool {
     let managed = current.meta().labels.as_ref().and_then(|it| it.get(MANAGED_BY));
     let owners = |of: &K| of.meta().owner_references.clone().unwrap_or_default();
@@ -307,7 +309,7 @@ mod tests {
     const ROLE: &str = "open-cluster-management:greeter:agent";
 
     #[test]
-    fn the_agent_on_one_cluster_has_no_rights_in_the_namespace_of_another() {
+    fn an_agent_has_no_permissions_in_another_clusters_namespace() {
         let all = objects(&[Permission::role(ROLE, vec![])], None).unwrap();
         let binding = &all.role_bindings[0];
         assert_eq!(binding.metadata.namespace.as_deref(), Some("cluster1"));
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_agent_has_a_right_that_cannot_be_taken_from_it_alone() {
+    fn every_agent_permission_can_be_revoked_individually() {
         let permission = Permission::existing_cluster_role("view").in_namespace("settings");
         let all = objects(
             &[
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_a_token_has_a_binding_of_its_own_too() {
+    fn a_token_agent_has_its_own_binding_too() {
         let subject = AgentSubject {
             user: "system:serviceaccount:cluster1:greeter-agent".to_owned(),
             ..AgentSubject::default()
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_others_is_bound_to_them_and_not_to_the_agent() {
+    fn permissions_for_others_are_not_bound_to_the_agent() {
         let view = Permission::existing_cluster_role("view");
         let some = view.clone().for_user("alice").for_group("operators");
         let account = view.on_the_whole_hub().for_service_account("console", "reader");
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_has_made_is_put_right_and_stays_the_strangers() {
+    fn foreign_bindings_are_corrected_but_not_taken_over() {
         let of_operators = Permission::existing_cluster_role("x")
             .on_the_whole_hub()
             .for_group("operators");

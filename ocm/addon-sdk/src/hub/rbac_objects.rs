@@ -1,5 +1,5 @@
-//! The RBAC objects of add-ons on the hub: those of one agent found by cluster and add-on, and those that the agents of all
-//! clusters share by add-on, without looking at all.
+//! The RBAC objects of add-ons on the hub: those of one agent found by cluster and add-on, and those that the agents of
+//! all clusters share by add-on, without looking at all.
 
 use std::sync::Arc;
 

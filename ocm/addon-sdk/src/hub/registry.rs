@@ -96,8 +96,9 @@ impl Entry {
         self.supported.iter().find(|it| it.is(group, resource))
     }
 
-    /// Whether it is there for this ManagedClusterAddOn. An add-on made of a template is there for those whose configuration
-    /// names a template whose state the hub has settled; and for those that are being deleted, whose template may be gone.
+    /// Whether it is there for this ManagedClusterAddOn. An add-on made of a template is there for those whose
+    /// configuration names a template whose state the hub has settled; and for those that are being deleted,
+    /// whose template may be gone.
     pub fn is_for(&self, addon: &ManagedClusterAddOn) -> bool {
         let is_leaving = addon.metadata.deletion_timestamp.is_some();
         !self.of_template
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_without_a_name_or_with_a_name_that_is_taken_is_refused() {
+    fn an_add_on_without_a_unique_name_is_refused() {
         let registry = Registry::default();
         assert_eq!(add(&registry, "", vec![]).unwrap_err(), "addon name should be set");
         assert_eq!(add(&registry, "a", vec![]), Ok(()));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_of_a_template_is_there_only_where_a_template_is_settled() {
+    fn a_template_add_on_exists_only_with_a_settled_template() {
         let registry = Registry::default();
         let entry = registry.add(Arc::new(Named("a", vec![])), true).unwrap();
         let place = AddOnContext::new("cluster1", "a");

@@ -1,9 +1,9 @@
-//! Whether a certificate request is what it claims to be: a request of this add-on's own agent on this very cluster, for
-//! exactly the identity that the hub has given it.
+//! Whether a certificate request is what it claims to be: a request of this add-on's own agent on this very cluster,
+//! for exactly the identity that the hub has given it.
 //!
-//! Upstream: addon-framework `pkg/utils/csr_helpers.go`, `DefaultCSRApprover`. It compares the requester by prefix, so an agent
-//! of `c10` may ask for `c1`; it does not look at alternative names, usages and organizational units; and for custom signers
-//! it looks at nothing. Here every part has to match.
+//! Upstream: addon-framework `pkg/utils/csr_helpers.go`, `DefaultCSRApprover`. It compares the requester by prefix, so
+//! an agent of `c10` may ask for `c1`; it does not look at alternative names, usages and organizational units; and for
+//! custom signers it looks at nothing. Here every part has to match.
 
 use std::collections::BTreeSet;
 
@@ -67,11 +67,11 @@ pub fn awaits_custom_signer(request: &CertificateSigningRequest) -> bool {
     is_approved(request) && !is_signed(request) && request.spec.signer_name != identity::CLIENT_SIGNER
 }
 
-/// Checks a request against the add-on that its labels name. The registration it is for, or why it is none of this add-on's
-/// agent.
+/// Checks a request against the add-on that its labels name. The registration it is for,
+/// or why it is none of this add-on's agent.
 ///
-/// `grpc_user` is the user that asks on behalf of agents on the gRPC transport; who they are is an annotation then, which only
-/// that user may be trusted with.
+/// `grpc_user` is the user that asks on behalf of agents on the gRPC transport; who they are is an annotation then,
+/// which only that user may be trusted with.
 pub fn check(
     request: &CertificateSigningRequest,
     asked: &Asked,
@@ -93,8 +93,9 @@ pub fn check(
         return Err(format!("add-on {addon} on {cluster} is being deleted"));
     }
     requester(request, cluster, grpc_user)?;
-    // What the author says now, and nothing of the status, which the cluster's agent may write. While a change of a configuration
-    // is held back, a renewal under an identity that the change gives up waits for it: nobody else remembers that identity.
+    // What the author says now, and nothing of the status, which the cluster's agent may write. While a change of a
+    // configuration is held back, a renewal under an identity that the change gives up waits for it:
+    // nobody else remembers that identity.
     let registrations = installed.add_on.registrations(place);
     let registrations = registrations.map_err(|refusal| refusal.message().to_owned())?;
     let mut of_signer = registrations

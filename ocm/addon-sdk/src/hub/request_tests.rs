@@ -160,8 +160,8 @@ fn the_agent_gets_the_identity_that_it_was_given() {
     assert_eq!(judged(&custom(), &installed("c1")), Ok(()));
 }
 
-/// A place whose status says this of its registrations, and that a configuration is not yet the one that the hub has. The
-/// cluster's agent may write both.
+/// A place whose status says this of its registrations, and that a configuration is not yet the one that the hub has.
+/// The cluster's agent may write both.
 fn told(registrations: Value) -> InstalledAddOn {
     let mut installed = installed("c1");
     let mut place = installed.place.with_config(&ConfigMap::default());
@@ -199,7 +199,7 @@ fn what_an_agent_writes_about_itself_decides_nothing() {
 }
 
 #[test]
-fn what_a_subject_leaves_out_is_what_the_clusters_agent_fills_in() {
+fn missing_subject_fields_are_filled_by_the_clusters_agent() {
     struct Brief(AgentSubject);
     impl AddOn for Brief {
         fn name(&self) -> &str {
@@ -255,7 +255,7 @@ fn a_sibling_with_a_longer_name_gets_nothing() {
 }
 
 #[test]
-fn a_stranger_gets_nothing() {
+fn other_requesters_get_no_certificate() {
     for user in [
         "admin",
         "system:open-cluster-management:c1",
@@ -288,7 +288,7 @@ fn labels_of_another_add_on_or_cluster_are_noticed() {
 }
 
 #[test]
-fn a_subject_that_is_not_exactly_the_given_one_is_noticed() {
+fn a_subject_that_differs_in_any_field_is_refused() {
     let wrong = "its subject is not the one that its registration names";
     assert_eq!(why(|it| it.subject.organizations[0].push('0')), wrong);
     assert_eq!(
@@ -405,7 +405,7 @@ async fn names_that_a_signer_could_read_otherwise_are_noticed() {
 }
 
 #[test]
-fn a_request_over_grpc_is_judged_by_who_asked_there() {
+fn a_request_over_grpc_is_judged_by_its_annotated_user() {
     let mut over_grpc = draft();
     over_grpc.user = GRPC.to_owned();
     over_grpc.groups = vec!["system:serviceaccounts".to_owned()];
@@ -423,7 +423,7 @@ fn a_request_over_grpc_is_judged_by_who_asked_there() {
 }
 
 #[test]
-fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
+fn a_deleted_add_on_or_unaccepted_cluster_gets_no_certificate() {
     let mut gone = installed("c1");
     let mut addon = (*gone.place.addon).clone();
     addon.metadata.deletion_timestamp = serde_json::from_value("2026-01-01T00:00:00Z".into()).unwrap();
@@ -440,7 +440,7 @@ fn a_cluster_or_an_add_on_that_goes_or_was_never_accepted_gets_nothing() {
 }
 
 #[test]
-fn a_request_that_is_not_signed_with_its_own_key_is_not_read() {
+fn a_request_not_signed_with_its_own_key_is_refused() {
     let stranger = made(&custom());
     let signature = |it: &CertificateSigningRequest| {
         let pem = String::from_utf8(it.spec.request.0.clone()).unwrap();

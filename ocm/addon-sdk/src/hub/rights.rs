@@ -1,4 +1,5 @@
-//! What the reconcilers of add-ons have to be allowed on the hub besides looking at what they watch, each with its reason.
+//! What the reconcilers of add-ons have to be allowed on the hub besides looking at what they watch,
+//! each with its reason.
 
 use ocm_api::{addon, work};
 use ocm_reconcile::rbac::Right;

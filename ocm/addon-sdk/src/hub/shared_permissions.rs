@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_cluster_asks_for_is_taken_back_and_what_one_asks_for_stays() {
+    fn shared_permissions_are_removed_when_no_cluster_needs_them() {
         assert_eq!(
             planned(&[("c1", Some(&["a"])), ("c2", Some(&[]))]),
             "stage 1\nhub: delete RoleBinding settings/b\nstage 2\nhub: delete Role settings/a\n"
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn while_one_cluster_cannot_be_asked_everything_stays() {
+    fn while_one_cluster_is_unknown_everything_stays() {
         assert_eq!(
             planned(&[("c1", Some(&[])), ("c2", None)]),
             "nothing to do\nwaits: it is not known what c2 asks for\n"

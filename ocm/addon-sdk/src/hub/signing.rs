@@ -1,7 +1,7 @@
 //! Signs the approved certificate requests of add-ons whose signer is an authority of their own.
 //!
-//! Root: CertificateSigningRequest. Reads: the cluster and the add-on that its labels name, the Secret with the authority.
-//! Writes: `status.certificate`; an event at the add-on while there is no authority.
+//! Root: CertificateSigningRequest. Reads: the cluster and the add-on that its labels name, the Secret with the
+//! authority. Writes: `status.certificate`; an event at the add-on while there is no authority.
 //! Never: signs for the hub's own signers, which the hub's API server serves; signs because somebody has approved (see
 //! `custom_signer`); keeps or logs a key.
 //! Upstream: addon-framework `pkg/addonmanager/controllers/certificate/csrsign.go`.

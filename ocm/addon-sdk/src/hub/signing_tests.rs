@@ -37,7 +37,7 @@ fn planned(told: Option<&LastWarning>) -> Plan {
 }
 
 #[test]
-fn that_there_is_no_authority_is_told_once_at_the_add_on() {
+fn a_missing_signing_authority_is_reported_by_one_event() {
     let plan = planned(None);
     let Step::Event(event) = &plan.stages[0][0] else {
         panic!("{plan}");
@@ -65,7 +65,7 @@ fn that_there_is_no_authority_is_told_once_at_the_add_on() {
 }
 
 #[test]
-fn only_the_secret_that_a_request_waits_for_is_watched_and_only_so_long() {
+fn only_secrets_of_waiting_requests_are_watched() {
     let authorities = Authorities::of(&Caches::unfed());
     let wait = |request: &str, namespace: &str, name: &str| {
         authorities.wait(&NoAuthority {

@@ -20,8 +20,8 @@ pub fn read_chart(folder: &str, files: &[IncludedFile]) -> Result<Chart, UserErr
     Ok(Chart::from_files(inside)?)
 }
 
-/// Reads a chart that `helm package` has packed: `include_bytes!("agent-1.0.0.tgz")`. No file of it can be forgotten, and its
-/// files and subcharts may hold what is no text.
+/// Reads a chart that `helm package` has packed: `include_bytes!("agent-1.0.0.tgz")`. No file of it can be forgotten,
+/// and its files and subcharts may hold what is no text.
 ///
 /// # Errors
 /// When it is no chart.
@@ -31,13 +31,14 @@ pub fn read_packed_chart(archive: &[u8]) -> Result<Chart, UserError> {
 
 /// Renders a chart as Helm does when it installs it: the definitions first, then everything in Helm's order.
 ///
-/// The templates find `values`, over those of the chart and the defaults `hubKubeConfigSecret`, `managedKubeConfigSecret` and
-/// `hostingClusterCapabilities`, and under the facts `clusterName`, `addonInstallNamespace` and `installMode`. The release has
-/// the add-on's name and namespace, and the capabilities have the cluster's version of Kubernetes.
+/// The templates find `values`, over those of the chart and the defaults `hubKubeConfigSecret`,
+/// `managedKubeConfigSecret` and `hostingClusterCapabilities`, and under the facts `clusterName`,
+/// `addonInstallNamespace` and `installMode`. The release has the add-on's name and namespace, and the capabilities
+/// have the cluster's version of Kubernetes.
 ///
-/// Of Helm's hooks, those before a deletion become hooks of the add-on, those around an installation or an upgrade become
-/// ordinary objects, and the others are left out. An object that names no namespace is in the release's, as with Helm; of the
-/// kinds that Kubernetes does not have, those whose definition is in the chart.
+/// Of Helm's hooks, those before a deletion become hooks of the add-on, those around an installation or an upgrade
+/// become ordinary objects, and the others are left out. An object that names no namespace is in the release's, as with
+/// Helm; of the kinds that Kubernetes does not have, those whose definition is in the chart.
 ///
 /// # Errors
 /// When a template fails, or the values are not what the chart's `values.schema.json` allows, in Helm's words.
@@ -192,7 +193,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
     }
 
     #[test]
-    fn a_chart_that_fails_is_refused_in_helms_words() {
+    fn a_failing_chart_is_refused_with_helms_message() {
         let broken = [
             FILES[0],
             IncludedFile {
@@ -205,14 +206,15 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
         assert!(refused.message().contains("no image"), "{refused}");
     }
 
-    /// A chart with all that `helm create` writes and more; what Helm makes of it is a test of the crate that renders it.
+    /// A chart with all that `helm create` writes and more; what Helm makes of it is a test of the crate
+    /// that renders it.
     fn web() -> Chart {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lang/gotemplate/tests/charts/web");
         Chart::load_dir(std::path::Path::new(folder)).unwrap()
     }
 
     #[test]
-    fn a_chart_as_helm_creates_it_becomes_manifests_in_the_add_ons_namespace() {
+    fn a_helm_chart_becomes_manifests_in_the_add_on_namespace() {
         let values =
             json!({"ingress": {"enabled": true}, "autoscaling": {"enabled": true}, "cache": {"enabled": true}});
         let made = chart(&web(), &place(), values::of(&values).unwrap()).unwrap();
@@ -233,7 +235,8 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
                 ("HorizontalPodAutoscaler", "hello-web"),
                 ("StatefulSet", "hello-cache"),
                 ("Ingress", "hello-web"),
-                // Helm's hooks: one that runs before an installation, one that runs before the end. Tests and rollbacks are not.
+                // Helm's hooks: one that runs before an installation, one that runs before the end.
+                // Tests and rollbacks are not.
                 ("Job", "hello-web-migrate"),
                 ("Job", "hello-web-cleanup"),
             ]
@@ -252,7 +255,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
     }
 
     #[test]
-    fn values_that_a_schema_does_not_allow_are_refused_with_chart_path_and_fix() {
+    fn values_violating_a_schema_are_refused_with_chart_and_path() {
         let values = json!({"service": {"port": 0}, "cache": {"enabled": true, "size": "big"}});
         let refused = chart(&web(), &place(), values::of(&values).unwrap()).unwrap_err();
         let said = refused.message();
@@ -266,7 +269,7 @@ metadata: {name: hello, namespace: {{ .Release.Namespace }}}
     }
 
     #[test]
-    fn a_cluster_that_has_not_said_its_version_is_waited_for() {
+    fn a_chart_waits_for_the_clusters_kubernetes_version() {
         let refused = chart(&web(), &AddOnContext::new("cluster1", "hello"), Values::new()).unwrap_err();
         assert_eq!(
             refused.message(),

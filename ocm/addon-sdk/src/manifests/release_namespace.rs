@@ -1,5 +1,5 @@
-//! Charts leave the namespace of their objects out, because Helm's client fills it in. Nobody does that for manifests in a
-//! ManifestWork, so it is done here, for the kinds whose scope is known.
+//! Charts leave the namespace of their objects out, because Helm's client fills it in. Nobody does that for manifests
+//! in a ManifestWork, so it is done here, for the kinds whose scope is known.
 
 use serde_json::Value;
 
@@ -74,8 +74,8 @@ const OF_THE_CLUSTER: &[&str] = &[
     "VolumeAttributesClass",
 ];
 
-/// Puts the objects without a namespace into this one, unless they belong to the cluster. Of a kind that Kubernetes does not
-/// bring, the objects with its definition among them say the scope; without it, the object stays as it is.
+/// Puts the objects without a namespace into this one, unless they belong to the cluster. Of a kind that Kubernetes
+/// does not bring, the objects with its definition among them say the scope; without it, the object stays as it is.
 pub fn fill(objects: &mut [Value], namespace: &str) {
     let definitions = objects.iter().filter(|it| it["kind"] == "CustomResourceDefinition");
     let of_namespaces: Vec<(String, String)> = definitions
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_cluster_or_to_nobody_known_gets_none() {
+    fn cluster_scoped_and_unknown_kinds_get_no_namespace() {
         assert_eq!(filled("v1", "Namespace"), Value::Null);
         assert_eq!(filled("rbac.authorization.k8s.io/v1", "ClusterRole"), Value::Null);
         assert_eq!(filled("cert-manager.io/v1", "ClusterIssuer"), Value::Null);

@@ -11,9 +11,9 @@ const NO_VALUE: &str = "<no value>";
 
 /// Fills templates in, in the order of the files. A file that makes nothing counts for nothing.
 ///
-/// The templates find `values`, over the defaults `HubKubeConfigSecret` and `ManagedKubeConfigSecret` and under the facts
-/// `ClusterName`, `AddonInstallNamespace` and `InstallMode`. They have the functions of upstream's add-on
-/// framework and those of sprig.
+/// The templates find `values`, over the defaults `HubKubeConfigSecret` and `ManagedKubeConfigSecret` and under the
+/// facts `ClusterName`, `AddonInstallNamespace` and `InstallMode`. They have the functions
+/// of upstream's add-on framework and those of sprig.
 ///
 /// # Errors
 /// When a template cannot be read, prints a value that is not there, or makes no Kubernetes object.
@@ -84,7 +84,7 @@ data:
     }
 
     #[test]
-    fn a_value_that_is_not_set_is_refused_with_its_line() {
+    fn an_unset_value_is_refused_with_its_line() {
         let refused = made("apiVersion: v1\nkind: A\nspec: {{ .Image }}\n", json!({})).unwrap_err();
         assert_eq!(
             refused.message(),

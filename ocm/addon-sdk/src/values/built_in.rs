@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Values;
 use crate::{AddOnContext, Mode};
 
-/// Facts for Go templates, under names that start with a capital: `ClusterName`, `AddonInstallNamespace`, `InstallMode`.
+/// Facts for Go templates, under names that start with a capital: `ClusterName`,
+/// `AddonInstallNamespace`, `InstallMode`.
 pub fn for_templates(place: &AddOnContext) -> Values {
     Values::from_iter([
         ("ClusterName".to_owned(), place.cluster_name().into()),
@@ -40,8 +41,8 @@ pub fn for_charts(place: &AddOnContext) -> Values {
     ])
 }
 
-/// What an author's values may replace, for charts: `hubKubeConfigSecret`, `managedKubeConfigSecret` and, when the hub knows
-/// the hosting cluster, `hostingClusterCapabilities`.
+/// What an author's values may replace, for charts: `hubKubeConfigSecret`, `managedKubeConfigSecret` and, when the hub
+/// knows the hosting cluster, `hostingClusterCapabilities`.
 pub fn defaults_for_charts(place: &AddOnContext) -> Values {
     let mut values = Values::from_iter([
         ("hubKubeConfigSecret".to_owned(), place.hub_kubeconfig_secret().into()),
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_of_a_hosted_agent_knows_what_it_is_hosted_on() {
+    fn charts_of_hosted_agents_know_the_hosting_cluster() {
         let mut cluster = ManagedCluster::new("host", Default::default());
         cluster.status.get_or_insert_default().version.kubernetes = "v1.34.1".to_owned();
         let mut place = AddOnContext::new("cluster1", "hello");

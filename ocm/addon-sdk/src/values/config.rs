@@ -21,7 +21,8 @@ pub fn of(place: &AddOnContext) -> Result<AddOnDeploymentConfigSpec, UserError> 
 /// Some values of a configuration.
 pub type Converter = fn(&AddOnDeploymentConfigSpec) -> Values;
 
-/// The values that the converters make of the cluster's AddOnDeploymentConfig, later ones over earlier ones; none without one.
+/// The values that the converters make of the cluster's AddOnDeploymentConfig, later ones over earlier ones;
+/// none without one.
 ///
 /// ```
 /// use ocm_addon_sdk::{AddOnContext, values::config};
@@ -53,12 +54,12 @@ pub fn variables(config: &AddOnDeploymentConfigSpec) -> Values {
         .collect()
 }
 
-/// For Go templates: the variables, `NodeSelector`, `Tolerations`, `HTTPProxy`, `HTTPSProxy`, `NoProxy`, `ProxyCABundle`
-/// (base64) and `ResourceRequirements`, whose entries have `ContainerIDRegex`, `Resources` and `ResourcesRaw`. Only what is
-/// configured is there. Upstream: `ToAddOnDeploymentConfigValues`.
+/// For Go templates: the variables, `NodeSelector`, `Tolerations`, `HTTPProxy`, `HTTPSProxy`, `NoProxy`,
+/// `ProxyCABundle` (base64) and `ResourceRequirements`, whose entries have `ContainerIDRegex`, `Resources` and
+/// `ResourcesRaw`. Only what is configured is there. Upstream: `ToAddOnDeploymentConfigValues`.
 ///
-/// Entries of `Tolerations` have the names that Go gives them: `Key`, `Operator`, `Value`, `Effect` and, when it is set,
-/// `TolerationSeconds`. `TolerationsRaw` is the same as Kubernetes writes it, for `toJson` and `toYaml`.
+/// Entries of `Tolerations` have the names that Go gives them: `Key`, `Operator`, `Value`, `Effect` and, when it is
+/// set, `TolerationSeconds`. `TolerationsRaw` is the same as Kubernetes writes it, for `toJson` and `toYaml`.
 ///
 /// ```
 /// use ocm_addon_sdk::values::config;
@@ -110,8 +111,8 @@ pub fn node_placement(config: &AddOnDeploymentConfigSpec) -> Values {
     values
 }
 
-/// For charts: `global.proxyConfig` with `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and `PROXY_CA_BUNDLE` (base64), if there is a
-/// proxy. Upstream: `ToAddOnProxyConfigValues`.
+/// For charts: `global.proxyConfig` with `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and `PROXY_CA_BUNDLE` (base64), if
+/// there is a proxy. Upstream: `ToAddOnProxyConfigValues`.
 pub fn proxy(config: &AddOnDeploymentConfigSpec) -> Values {
     let proxy = &config.proxy_config;
     if proxy.http_proxy.is_empty() && proxy.https_proxy.is_empty() {
@@ -126,8 +127,8 @@ pub fn proxy(config: &AddOnDeploymentConfigSpec) -> Values {
     at("global.proxyConfig", values)
 }
 
-/// For charts: `global.resourceRequirements`, whose entries have `containerIDRegex`, `resources` and `resourcesRaw`; of those
-/// that fit a container the last counts. Upstream: `ToAddOnResourceRequirementsValues`.
+/// For charts: `global.resourceRequirements`, whose entries have `containerIDRegex`, `resources` and `resourcesRaw`; of
+/// those that fit a container the last counts. Upstream: `ToAddOnResourceRequirementsValues`.
 pub fn resource_requirements(config: &AddOnDeploymentConfigSpec) -> Values {
     if config.resource_requirements.is_empty() {
         return Values::new();
@@ -140,7 +141,8 @@ pub fn resource_requirements(config: &AddOnDeploymentConfigSpec) -> Values {
     at("global.resourceRequirements", entries)
 }
 
-/// An image at a path of names with dots between them, after the configuration's registries. Upstream: `ToImageOverrideValuesFunc`.
+/// An image at a path of names with dots between them, after the configuration's registries.
+/// Upstream: `ToImageOverrideValuesFunc`.
 pub fn image(config: &AddOnDeploymentConfigSpec, path: &str, image: &str) -> Values {
     at(path, images::overridden(&config.registries, image))
 }
@@ -153,7 +155,8 @@ fn toleration(it: &Toleration) -> Value {
         "Value": it.value.as_deref().unwrap_or_default(),
         "Effect": it.effect.as_deref().unwrap_or_default(),
     });
-    // A pointer in Go, so that `if` asks whether it is set: 0 is. As a number it would not be, as a text it is, and prints alike.
+    // A pointer in Go, so that `if` asks whether it is set: 0 is. As a number it would not be, as a text it is,
+    // and prints alike.
     if let Some(seconds) = it.toleration_seconds {
         fields["TolerationSeconds"] = seconds.to_string().into();
     }

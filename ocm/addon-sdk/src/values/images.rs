@@ -13,8 +13,8 @@ use crate::{AddOnContext, UserError};
 /// An image after the registries; the last one that concerns it counts.
 ///
 /// A registry concerns an image that starts with its source: whole, or up to a `/`, a `:` or an `@`. Upstream takes any
-/// beginning, so that `quay.io/ocm` also replaces part of `quay.io/ocm-extra/x`. A registry without a source concerns every
-/// image, of which only what comes after the last `/` stays.
+/// beginning, so that `quay.io/ocm` also replaces part of `quay.io/ocm-extra/x`. A registry without a source concerns
+/// every image, of which only what comes after the last `/` stays.
 ///
 /// ```
 /// use ocm_addon_sdk::values::images;
@@ -93,8 +93,8 @@ pub fn registries(config: &AddOnDeploymentConfigSpec, cluster: &ManagedCluster) 
     }
 }
 
-/// An image at a path of names with dots between them, after the registries of the cluster's AddOnDeploymentConfig; where
-/// those do not change it, after those of the cluster.
+/// An image at a path of names with dots between them, after the registries of the cluster's AddOnDeploymentConfig;
+/// where those do not change it, after those of the cluster.
 ///
 /// # Errors
 /// When the configuration or the cluster's annotation cannot be read.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registries_of_the_configuration_go_before_those_of_the_cluster() {
+    fn configured_registries_take_precedence_over_cluster_registries() {
         let mut config = AddOnDeploymentConfig::new("c", Default::default());
         config.spec.registries = vec![mirror("quay.io", "config.io")];
         let mut place = AddOnContext::new("cluster1", "a").with_config(&config);

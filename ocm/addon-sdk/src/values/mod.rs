@@ -1,8 +1,8 @@
 //! Values for manifests: what charts and templates are filled in with.
 //!
-//! Values come from several places and are laid over each other with [`merge`], later ones over earlier ones: the add-on's own
-//! defaults, the AddOnDeploymentConfig of the cluster ([`config`]), the annotation of the ManagedClusterAddOn
-//! ([`from_annotation`]), and last what is a fact ([`built_in`]).
+//! Values come from several places and are laid over each other with [`merge`], later ones over earlier ones: the
+//! add-on's own defaults, the AddOnDeploymentConfig of the cluster ([`config`]), the annotation of the
+//! ManagedClusterAddOn ([`from_annotation`]), and last what is a fact ([`built_in`]).
 //!
 //! ```
 //! use ocm_addon_sdk::{AddOnContext, values};
@@ -100,8 +100,8 @@ pub fn from_annotation(place: &AddOnContext) -> Result<Values, UserError> {
     Ok(values.unwrap_or_default())
 }
 
-/// Whether values, and the charts that they fill in, may be others than before because of the cluster: it has other image
-/// registries, or another version of Kubernetes.
+/// Whether values, and the charts that they fill in, may be others than before because of the cluster: it has other
+/// image registries, or another version of Kubernetes.
 ///
 /// ```
 /// use ocm_addon_sdk::values;

@@ -1,7 +1,7 @@
 //! Which containers a resource requirement is for.
 //!
-//! A requirement names containers as `type:workload:container`, each of which may be `*` or a regular expression. The last
-//! requirement that fits a container counts.
+//! A requirement names containers as `type:workload:container`, each of which may be `*` or a regular expression. The
+//! last requirement that fits a container counts.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use ocm_api::addon::ContainerResourceRequirements;

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_available_until_five_minutes_after_its_last_word() {
+    fn an_agent_is_available_for_five_minutes_after_a_renewal() {
         let (said, again) = told(&HERE, Some("2026-01-02T03:06:00.000000Z"));
         assert_eq!(
             said,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_lease_nothing_is_known_and_a_hosted_add_on_is_told_where_it_was_looked_for() {
+    fn a_missing_lease_means_unknown_and_names_the_hosting_cluster() {
         let (said, _) = told(&HERE, None);
         assert_eq!(
             said,

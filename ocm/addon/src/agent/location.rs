@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hubs_decision_goes_before_the_users_wish_and_that_before_the_default() {
+    fn the_hubs_namespace_precedes_the_users_and_the_default() {
         let at = |namespace: &str| (namespace.to_owned(), None);
         assert_eq!(
             location_of(json!({"metadata": {}, "spec": {"installNamespace": "wish"}, "status": {"namespace": "word"}})),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_the_hub_does_not_host_is_at_home_whatever_its_annotation_says() {
+    fn an_unhosted_add_on_is_local_despite_its_annotation() {
         let key = "addon.open-cluster-management.io/hosting-cluster-name";
         let told = |types: &[&str]| {
             let said = types.iter().map(|it| {

@@ -121,7 +121,7 @@ fn conclusion(seen: &Seen) -> String {
 }
 
 #[test]
-fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
+fn a_registration_requests_a_certificate_in_upstreams_format() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
     seen.credentials = vec![credential(&addon, KubeClientDriver::Csr)];
@@ -154,7 +154,7 @@ fn an_add_on_with_a_registration_asks_for_a_certificate_in_upstreams_shape() {
 }
 
 #[test]
-fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
+fn too_many_requests_on_the_hub_stop_further_requests() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
     seen.credentials = vec![CredentialState {
@@ -175,7 +175,7 @@ fn too_many_requests_on_the_hub_are_told_and_not_added_to() {
 }
 
 #[test]
-fn a_live_agent_is_available_and_looked_at_again_exactly_when_its_lease_ends() {
+fn a_live_agent_is_available_and_rechecked_at_lease_expiry() {
     let mut seen = seen(Some(addon(&json!({}))));
     seen.lease = lease("2026-01-02T03:04:00.000000Z");
     assert_eq!(
@@ -187,7 +187,7 @@ fn a_live_agent_is_available_and_looked_at_again_exactly_when_its_lease_ends() {
 }
 
 #[test]
-fn what_is_said_already_is_not_said_again() {
+fn an_unchanged_condition_is_not_written_again() {
     let said = json!({"status": {"conditions": [{
         "type": "Available", "status": "True", "reason": "ManagedClusterAddOnLeaseUpdated",
         "message": "helloworld add-on is available.", "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -198,7 +198,7 @@ fn what_is_said_already_is_not_said_again() {
 }
 
 #[test]
-fn the_first_word_names_the_driver() {
+fn the_first_status_names_the_driver() {
     let seen = seen(Some(addon(&json!({"status": {"kubeClientDriver": null}}))));
     assert_eq!(
         conclusion(&seen),
@@ -207,7 +207,7 @@ fn the_first_word_names_the_driver() {
 }
 
 #[test]
-fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
+fn the_default_driver_is_reported_with_the_next_status_change() {
     let fresh = addon(&json!({"status": {"kubeClientDriver": null}}));
     let mut waiting = seen(Some(fresh.clone()));
     waiting.credentials = vec![credential(&fresh, KubeClientDriver::Csr)];
@@ -229,7 +229,7 @@ fn a_driver_that_the_hub_takes_for_granted_waits_for_the_next_word() {
 }
 
 #[test]
-fn nothing_is_said_of_the_lease_of_an_add_on_that_was_made_a_moment_ago() {
+fn a_new_add_on_reports_no_missing_lease_yet() {
     let made = |at: &str| {
         let mut seen = seen(Some(addon(&json!({"metadata": {"creationTimestamp": at}}))));
         seen.lease = SeenLease::Missing;
@@ -242,7 +242,7 @@ fn nothing_is_said_of_the_lease_of_an_add_on_that_was_made_a_moment_ago() {
 }
 
 #[test]
-fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_not() {
+fn secrets_are_deleted_after_the_add_on_not_during_deletion() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
@@ -262,7 +262,7 @@ fn secrets_of_an_add_on_that_is_gone_are_deleted_and_those_of_one_that_goes_are_
 }
 
 #[test]
-fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
+fn only_a_lease_that_may_not_be_deleted_is_foreign() {
     let mut gone = seen(None);
     gone.secrets = vec![secret("home", "helloworld-hub-kubeconfig")];
     let lease = json!({"metadata": {"name": "helloworld", "namespace": "home", "uid": "l"}});
@@ -277,7 +277,7 @@ fn a_lease_that_we_may_not_delete_is_somebody_elses_and_a_secret_is_not() {
 }
 
 #[test]
-fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted() {
+fn secrets_of_another_namespace_registration_or_agent_are_deleted() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
     seen.credentials = vec![CredentialState {
@@ -301,7 +301,7 @@ fn secrets_of_another_namespace_another_registration_or_another_side_are_deleted
 }
 
 #[test]
-fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
+fn a_token_is_saved_once_account_and_namespace_exist() {
     let waiting = addon(&json!({}));
     let mut seen = seen(Some(waiting.clone()));
     seen.driver = Some(KubeClientDriver::Token);
@@ -340,7 +340,7 @@ fn a_token_waits_for_the_account_and_the_namespace_and_is_then_saved() {
 }
 
 #[test]
-fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
+fn a_request_with_an_outdated_subject_is_discarded() {
     let addon = addon(&json!({}));
     let mut it = credential(&addon, KubeClientDriver::Csr);
     it.pending = Some(RequestUnderWay {
@@ -356,7 +356,7 @@ fn a_request_for_a_subject_that_has_changed_since_is_forgotten() {
 }
 
 #[test]
-fn what_has_to_be_known_is_found_out_before_anything_is_written() {
+fn missing_facts_are_read_before_anything_is_written() {
     let addon = addon(&json!({}));
     let mut seen = seen(Some(addon.clone()));
     seen.secrets = vec![secret("before", "helloworld-hub-kubeconfig")];
@@ -384,7 +384,7 @@ fn what_has_to_be_known_is_found_out_before_anything_is_written() {
 }
 
 #[test]
-fn a_token_that_the_hub_does_not_give_is_told_and_fails_no_run() {
+fn a_token_refused_by_the_hub_is_noted_without_failing() {
     let addon = with_account();
     let mut seen = seen(Some(addon.clone()));
     seen.driver = Some(KubeClientDriver::Token);

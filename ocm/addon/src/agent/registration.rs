@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_decides_with_what_an_agent_proves_itself_else_the_add_on() {
+    fn the_clusters_driver_takes_precedence_over_the_add_ons() {
         let addon = |driver: &str, seconds: &str| -> ManagedClusterAddOn {
             let annotations = json!({
                 "addon.open-cluster-management.io/kube-client-driver": driver,

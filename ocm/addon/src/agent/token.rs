@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_renewed_when_a_fifth_of_its_life_is_left_or_its_account_is_another() {
+    fn a_token_is_renewed_near_expiry_or_for_another_account() {
         let it = token("u1", 1000, 2000);
         let at = |second| Timestamp::from_second(second).unwrap();
         assert_eq!(reason_to_ask(Some(&it), "u1", at(1799)), None);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_says_reaches_its_add_ons_and_what_a_user_says_stays() {
+    fn cluster_annotations_reach_add_ons_and_user_annotations_stay() {
         check(
             json!({HOST: "host", "other": "x"}),
             json!({VALUES: "{}"}),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_that_is_installed_by_hand_is_left_alone() {
+    fn a_manually_installed_add_on_is_left_unchanged() {
         check(json!({HOST: "host"}), json!({}), "Manual", None);
     }
 }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_add_on_has_a_label_that_says_how_it_is() {
+    fn each_add_on_has_a_label_with_its_availability() {
         let addons = vec![
             addon("a", Some("True"), false),
             addon("b", Some("False"), false),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_too_long_for_a_label_keeps_no_other_from_getting_one() {
+    fn a_name_too_long_for_a_label_blocks_no_other() {
         let long = "x".repeat(58);
         check(
             json!({}),

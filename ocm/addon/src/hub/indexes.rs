@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn works_are_found_by_cluster_and_add_on_wherever_they_are_hosted() {
+    fn works_are_found_by_managed_cluster_and_add_on() {
         let caches = Caches::unfed();
         let index = AddOnWorks::of(&caches);
         caches.of().fill([

@@ -59,7 +59,7 @@ fn cluster(name: &str) -> Value {
 }
 
 #[test]
-fn an_add_on_goes_where_any_of_its_placements_says_and_nowhere_else() {
+fn an_add_on_is_installed_exactly_on_its_placements_clusters() {
     check(
         World {
             strategy: "Placements",
@@ -72,7 +72,7 @@ fn an_add_on_goes_where_any_of_its_placements_says_and_nowhere_else() {
 }
 
 #[test]
-fn a_new_add_on_has_its_owner_and_its_clusters_annotations() {
+fn a_new_add_on_gets_owner_and_cluster_annotations() {
     let offer: ClusterManagementAddOn =
         serde_json::from_value(json!({"metadata": {"name": "a", "uid": "u1"}, "spec": {}})).unwrap();
     let cluster: ManagedCluster = serde_json::from_value(json!({"metadata": {
@@ -101,7 +101,7 @@ fn a_new_add_on_has_its_owner_and_its_clusters_annotations() {
 }
 
 #[test]
-fn an_add_on_that_is_installed_by_hand_stays_where_it_is() {
+fn a_manually_installed_add_on_stays_installed() {
     check(
         World {
             strategy: "Manual",
@@ -114,7 +114,7 @@ fn an_add_on_that_is_installed_by_hand_stays_where_it_is() {
 }
 
 #[test]
-fn a_placement_that_is_gone_chooses_nothing_and_somebody_hears_of_it() {
+fn a_missing_placement_selects_nothing_and_raises_an_event() {
     check(
         World {
             strategy: "Placements",

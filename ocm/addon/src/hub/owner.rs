@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_belongs_to_its_cluster_management_add_on_in_whatever_version() {
+    fn an_add_on_keeps_its_owner_in_any_api_version() {
         check(
             json!([]),
             None,

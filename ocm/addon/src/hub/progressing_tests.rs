@@ -45,7 +45,7 @@ fn check(addon: Value, works: Vec<Value>, expected: (bool, &str, &str)) {
 }
 
 #[test]
-fn a_configuration_that_nobody_understands_is_said_first() {
+fn an_unsupported_configuration_is_reported_first() {
     check(
         json!({"configs": [{"group": "g", "resource": "rs", "name": "x"}], "has": "Other"}),
         vec![],
@@ -80,7 +80,7 @@ fn an_add_on_waits_for_its_manifests() {
 }
 
 #[test]
-fn an_add_on_has_arrived_when_all_its_works_have_its_configuration_and_are_there() {
+fn progress_completes_when_all_works_are_configured_and_available() {
     let configured = json!({"references": [reference("h")]});
     let hashes = json!({"rs.g/n/x": "h"});
     check(

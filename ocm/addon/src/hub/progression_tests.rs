@@ -33,7 +33,7 @@ fn spec(placements: Value) -> Value {
 }
 
 #[test]
-fn each_placement_has_the_defaults_and_its_own_instead_kind_by_kind_in_order() {
+fn placements_override_the_default_configurations_kind_by_kind() {
     let own = json!([
         {"group": "g", "resource": "b", "name": "b2"}, {"group": "g", "resource": "b", "name": "b1"},
         {"group": "g", "resource": "b", "name": "b2"}, {"group": "g", "resource": "c", "name": "c1"},
@@ -54,7 +54,7 @@ fn each_placement_has_the_defaults_and_its_own_instead_kind_by_kind_in_order() {
 }
 
 #[test]
-fn what_is_known_of_a_progression_stays_while_its_configurations_do() {
+fn a_progression_keeps_its_state_while_its_configurations_stay() {
     let mut applied = reference("a", "a0", "h1");
     applied["lastAppliedConfig"] = json!({"name": "a0", "specHash": "h1"});
     let condition = json!({"type": "Progressing", "status": "False", "reason": "Completed", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -77,7 +77,7 @@ fn what_is_known_of_a_progression_stays_while_its_configurations_do() {
 }
 
 #[test]
-fn an_add_on_that_is_installed_by_hand_has_no_progressions() {
+fn a_manually_installed_add_on_has_no_progressions() {
     let mut by_hand = spec(json!([]));
     by_hand["installStrategy"] = json!({"type": "Manual"});
     let before = json!({"installProgressions": [{"namespace": "n", "name": "p1"}]});

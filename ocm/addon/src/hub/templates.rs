@@ -190,7 +190,7 @@ mod tests {
     const OF_OTHER: Option<&[&str]> = Some(&["addondeploymentconfigs"]);
 
     #[test]
-    fn a_template_add_on_runs_from_its_offer_until_the_last_cluster_is_rid_of_it() {
+    fn a_template_add_on_runs_until_no_cluster_uses_it() {
         let other = [addon(&["addondeploymentconfigs"])];
         check(OF_TEMPLATE, &[], false, "start manager of add-on a");
         check(OF_TEMPLATE, &other, true, "");
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_hub_runs_what_is_still_installed_though_nobody_offers_it() {
+    fn a_restarted_hub_runs_installed_add_ons_without_an_offer() {
         let of_template = [addon(&["addontemplates"])];
         check(None, &of_template, false, "start manager of add-on a");
         check(None, &of_template, true, "");
     }
 
     #[test]
-    fn a_template_that_names_another_add_on_is_told_where_somebody_offers_the_add_on() {
+    fn a_template_mismatch_is_reported_while_the_add_on_exists() {
         let mut seen = seen(OF_OTHER, &[], false);
         seen.mismatches = vec![("t".to_owned(), "b".to_owned())];
         let told = "hub: event Warning AddOnNameMismatch in default";

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_whose_metadata_is_no_map_is_left_for_the_work_to_refuse() {
+    fn a_namespace_with_invalid_metadata_is_left_unchanged() {
         let namespace = |metadata: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         for metadata in [json!("x"), json!([]), json!(1)] {
             let mut manifests = vec![namespace(metadata.clone())];

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_once_and_another_state_of_it_anew() {
+    fn an_object_is_parsed_once_per_state() {
         let read: Read<AddOnDeploymentConfigSpec> = Read::default();
         let of = |place: &AddOnContext| read.of::<AddOnDeploymentConfig>(place, |it| it.spec).unwrap().unwrap();
         let (first, second) = (of(&place("one")), of(&place("two")));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_not_settled_is_refused_though_it_was_read_before() {
+    fn a_missing_or_unsettled_object_is_refused_despite_the_cache() {
         let read: Read<AddOnDeploymentConfigSpec> = Read::default();
         let mut place = place("one");
         read.of::<AddOnDeploymentConfig>(&place, |it| it.spec).unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn all_stay_but_what_runs_last_when_all_are_to_stay() {
+    fn orphaning_everything_marks_all_manifests_except_hooks() {
         let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "last"}});
         job["metadata"]["annotations"] = json!({ annotations::ADDON_PRE_DELETE: "" });
         let mut annotated = object("ConfigMap", "annotated");

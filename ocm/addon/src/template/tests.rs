@@ -183,7 +183,7 @@ fn without_a_configuration_the_agent_is_where_its_deployment_is() {
 }
 
 #[test]
-fn what_the_template_leaves_behind_is_marked_wherever_it_is_moved() {
+fn orphaned_template_manifests_are_marked_in_any_namespace() {
     let mut template = read::<AddOnTemplate>(TEMPLATE);
     let rule = json!({"group": "apps", "resource": "deployments", "name": "hello-agent", "namespace": "open-cluster-management-agent-addon"});
     let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [rule]}});
@@ -222,7 +222,7 @@ fn offer(name: &str, template: &str) -> Cache<ClusterManagementAddOn> {
 }
 
 #[test]
-fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_once() {
+fn a_template_naming_another_add_on_renders_and_reports_once() {
     let mismatches = NameMismatches::default();
     let other = TemplateAddOn::new("other").offered_by(offer("other", "hello-template"), mismatches.clone());
     let place = AddOnContext::new("cluster1", "other")
@@ -238,7 +238,7 @@ fn a_template_that_names_another_add_on_is_rendered_and_the_mismatch_is_news_onc
 }
 
 #[test]
-fn a_template_of_another_add_on_that_only_the_status_names_gives_nothing() {
+fn a_foreign_template_named_only_in_status_is_refused() {
     // The status is written by the cluster's agent, too.
     let other = TemplateAddOn::new("other").offered_by(offer("other", "other-v1"), NameMismatches::default());
     let place = AddOnContext::new("cluster1", "other")
@@ -288,7 +288,7 @@ fn registrations_name_who_and_who_signs() {
 }
 
 #[test]
-fn two_permissions_of_one_kind_do_not_take_each_others_place() {
+fn permissions_of_the_same_kind_do_not_replace_each_other() {
     let permissions = hello().hub_permissions(&place()).unwrap();
     let shown: Vec<_> = permissions
         .iter()

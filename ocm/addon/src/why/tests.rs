@@ -106,12 +106,12 @@ fn say(world: &mut Value, r#type: &str, condition: Option<Value>) {
 }
 
 #[test]
-fn of_an_add_on_that_is_well_there_is_nothing_to_say() {
+fn a_healthy_add_on_needs_no_explanation() {
     check(|_| {}, "");
 }
 
 #[test]
-fn an_add_on_that_is_not_there_was_not_asked_for_or_not_chosen() {
+fn an_absent_add_on_was_not_enabled_or_not_selected() {
     let by_hand = |it: &mut Value| {
         it["addon"] = Value::Null;
         it["offer"]["spec"]["installStrategy"] = json!({"type": "Manual"});
@@ -152,7 +152,7 @@ fn an_add_on_that_is_not_there_was_not_asked_for_or_not_chosen() {
 }
 
 #[test]
-fn what_the_cluster_lacks_is_said_first() {
+fn a_missing_or_unavailable_cluster_is_explained_first() {
     check(
         |it| it["cluster"] = Value::Null,
         "There is no managed cluster cluster1, so no agent runs the add-on there.",
@@ -181,7 +181,7 @@ fn what_the_cluster_lacks_is_said_first() {
 }
 
 #[test]
-fn an_add_on_that_nobody_looks_after_says_who_is_missing() {
+fn an_add_on_without_a_manager_names_what_is_missing() {
     check(
         |it| it["offer"] = Value::Null,
         "There is no ClusterManagementAddOn a: the hub does not offer this add-on, so nobody looks after it.",
@@ -214,7 +214,7 @@ fn an_add_on_that_nobody_looks_after_says_who_is_missing() {
 }
 
 #[test]
-fn an_agent_that_is_not_let_in_says_what_its_request_waits_for() {
+fn an_unregistered_agent_names_what_its_request_waits_for() {
     let request = |user: &str, conditions: Value| {
         json!([{
             "metadata": {"name": "addon-cluster1-a-x", "labels": {
@@ -273,7 +273,7 @@ fn an_agent_that_is_not_let_in_says_what_its_request_waits_for() {
 }
 
 #[test]
-fn a_signer_without_an_authority_is_told_though_other_certificates_are_well() {
+fn a_missing_signing_authority_is_reported_beside_valid_certificates() {
     let signer = "example.com/a";
     let told = |csr: &str, at: &str, why: &str| json!({"metadata": {}, "reason": "SigningAuthorityMissing", "eventTime": at, "note": format!("CSR {csr} cannot be signed: {why}")});
     let waits = |it: &mut Value| {
@@ -320,7 +320,7 @@ fn a_signer_without_an_authority_is_told_though_other_certificates_are_well() {
 }
 
 #[test]
-fn an_add_on_that_is_annotated_to_be_hosted_and_never_is_says_so() {
+fn an_annotated_add_on_that_cannot_be_hosted_is_reported() {
     let annotated = |it: &mut Value| {
         it["addon"]["metadata"]["annotations"] =
             json!({"addon.open-cluster-management.io/hosting-cluster-name": "host"});
@@ -346,7 +346,7 @@ fn an_add_on_that_is_annotated_to_be_hosted_and_never_is_says_so() {
 }
 
 #[test]
-fn a_configuration_that_is_missing_or_waits_for_its_turn_says_so() {
+fn a_missing_or_waiting_configuration_is_reported() {
     let missing = |it: &mut Value| {
         for path in [
             "/addon/status/configReferences/0",
@@ -387,7 +387,7 @@ fn a_configuration_that_is_missing_or_waits_for_its_turn_says_so() {
 }
 
 #[test]
-fn manifests_that_fail_are_named_with_what_the_cluster_said() {
+fn failing_manifests_are_named_with_the_clusters_message() {
     let failing = |it: &mut Value| {
         it["works"][0]["status"]["resourceStatus"] = json!({"manifests": [{
             "resourceMeta": {"ordinal": 0, "kind": "ConfigMap", "namespace": "default", "name": "m"},
@@ -424,7 +424,7 @@ fn manifests_that_fail_are_named_with_what_the_cluster_said() {
 }
 
 #[test]
-fn an_agent_that_is_not_heard_of_is_looked_for_by_its_lease() {
+fn a_silent_agent_is_reported_with_its_lease() {
     let lost = condition("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound", "");
     check(
         |it| say(it, "Available", Some(lost)),
@@ -443,7 +443,7 @@ fn an_agent_that_is_not_heard_of_is_looked_for_by_its_lease() {
 }
 
 #[test]
-fn an_add_on_that_does_not_go_says_what_holds_it() {
+fn a_terminating_add_on_names_what_blocks_it() {
     let held = |finalizer: &'static str| {
         move |it: &mut Value| {
             it["addon"]["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 
 crate::kind::kind! {
-    /// Scores that an add-on gives to one cluster, for placements that ask for them. It lives in the cluster's namespace
-    /// on the hub.
+    /// Scores that an add-on gives to one cluster, for placements that ask for them.
+    /// It lives in the cluster's namespace on the hub.
     pub struct AddOnPlacementScore { status: AddOnPlacementScoreStatus }
     api "cluster.open-cluster-management.io" "v1alpha1" "addonplacementscores" Namespaced;
     short [];

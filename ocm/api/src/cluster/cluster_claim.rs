@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 crate::kind::kind! {
-    /// One fact about a cluster, such as its id or platform, kept on the cluster and shown in the ManagedCluster's status.
+    /// One fact about a cluster, such as its id or platform, kept on the cluster and shown
+    /// in the ManagedCluster's status.
     pub struct ClusterClaim { spec: ClusterClaimSpec }
     api "cluster.open-cluster-management.io" "v1alpha1" "clusterclaims" Cluster;
     short [];

@@ -1,6 +1,6 @@
 //! Which clusters are in a set.
-//! Upstream: sdk-go `pkg/apis/cluster/v1beta2/managedclusterset.go`, `BuildClusterSelector`. There, one set whose selector
-//! cannot be read hides all sets of a cluster; here it has no members, and the others keep theirs.
+//! Upstream: sdk-go `pkg/apis/cluster/v1beta2/managedclusterset.go`, `BuildClusterSelector`. There, one set whose
+//! selector cannot be read hides all sets of a cluster; here it has no members, and the others keep theirs.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_cannot_be_read_selects_nothing_and_says_why() {
+    fn an_invalid_selector_selects_nothing_and_reports_why() {
         let wrong = json!({"matchExpressions": [{"key": "env", "operator": "NotIn"}]});
         let wrong = json!({"selectorType": "LabelSelector", "labelSelector": wrong});
         let why = check(wrong.clone(), json!({})).unwrap_err();

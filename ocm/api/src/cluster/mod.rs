@@ -1,5 +1,5 @@
-//! Group `cluster.open-cluster-management.io`: clusters, the sets they form, what they say about themselves, and how they
-//! are chosen.
+//! Group `cluster.open-cluster-management.io`: clusters, the sets they form, what they say about themselves,
+//! and how they are chosen.
 
 mod add_on_placement_score;
 mod cluster_claim;

@@ -1,8 +1,8 @@
 //! Our CustomResourceDefinitions.
 //!
-//! A running program takes them ready-made from [`hub`], [`managed_cluster`] and [`operator`]; nothing is derived while a
-//! user waits. [`build()`] makes them from the Rust types, and `cargo xtask codegen` writes the result to `crds/` and into this
-//! crate.
+//! A running program takes them ready-made from [`hub`], [`managed_cluster`] and [`operator`]; nothing is derived while
+//! a user waits. [`build()`] makes them from the Rust types, and `cargo xtask codegen` writes the result
+//! to `crds/` and into this crate.
 //!
 //! ```
 //! let names: Vec<_> = ocm_api::crds::managed_cluster().iter().map(|it| it["metadata"]["name"].clone()).collect();

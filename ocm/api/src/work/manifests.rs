@@ -81,8 +81,8 @@ impl Manifests {
     }
 }
 
-/// For a cache of works: most changes of one are of its status, and then its manifests are those that it had; others are
-/// packed.
+/// For a cache of works: most changes of one are of its status, and then its manifests are those that it had;
+/// others are packed.
 pub fn pack(present: Option<&ManifestWork>, work: &mut ManifestWork) {
     match present.filter(|it| is_same_generation(it, work)) {
         Some(present) => work.spec.workload.manifests = present.spec.workload.manifests.clone(),

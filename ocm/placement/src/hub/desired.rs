@@ -107,13 +107,14 @@ pub fn status(input: &ChoiceInput, outcome: &Outcome) -> Option<Placement> {
     if outcome.succeeded() {
         return outcome.worked_out::<Desired>().map(|it| it.written(input));
     }
-    // What failed is tried again, and nothing is claimed until it has succeeded. What was refused will mostly be refused again,
-    // and somebody should know.
+    // What failed is tried again, and nothing is claimed until it has succeeded. What was refused will mostly be
+    // refused again, and somebody should know.
     let refused = refusal(outcome)?;
     Some(with(input, [select::unwritten(&refused)]))
 }
 
-/// What the API server refused for a reason that does not pass by itself: not that somebody was faster, or too many ask.
+/// What the API server refused for a reason that does not pass by itself: not that somebody was faster,
+/// or too many ask.
 fn refusal(outcome: &Outcome) -> Option<String> {
     let mut errors = outcome.errors().map(|(_, error)| error);
     let lasting = |code: u16| (400..500).contains(&code) && ![404, 408, 409, 429].contains(&code);

@@ -1,5 +1,5 @@
-//! Upstream's events about a Placement are sent a moment after its decisions were written: a decision that changes ten times in
-//! that moment is told of once, and nobody's decisions wait for them.
+//! Upstream's events about a Placement are sent a moment after its decisions were written: a decision that changes ten
+//! times in that moment is told of once, and nobody's decisions wait for them.
 //!
 //! Root: Placement. Reads: the events that the reconciler `placement` has left in memory. Writes: Events.
 //! Never: anything else.
@@ -118,7 +118,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_changes_often_is_told_once() {
+    async fn frequent_changes_raise_one_event() {
         let pending = PendingEvents::default();
         let placement = placement();
         for scores in ["c1:1 ", "c1:2 "] {

@@ -1,8 +1,9 @@
-//! Which placements a change can affect, found without asking each of them: by the labels and claims they ask for, by the scores,
-//! and by the sets they may choose from.
+//! Which placements a change can affect, found without asking each of them: by the labels and claims they ask for, by
+//! the scores, and by the sets they may choose from.
 //!
-//! A label that changes wakes the placements that ask for that label, and of those the ones that the cluster matched before or
-//! matches now; upstream wakes every placement that may choose from any of the cluster's sets, at every heartbeat.
+//! A label that changes wakes the placements that ask for that label, and of those the ones that the cluster matched
+//! before or matches now; upstream wakes every placement that may choose from any of the cluster's sets,
+//! at every heartbeat.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -144,7 +145,8 @@ impl Index {
         found.map(|(key, _)| key.clone()).collect()
     }
 
-    /// All placements of the namespaces in which a set is bound: also those that want another one say whether any is bound.
+    /// All placements of the namespaces in which a set is bound: also those that want another one say whether any is
+    /// bound.
     pub fn where_bound(&self, set: &str) -> BTreeSet<String> {
         let namespaces = self.bound.get(set).into_iter().flatten();
         namespaces.flat_map(|it| self.all_in(it)).collect()
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_wakes_whom_it_gives_or_takes_the_cluster() {
+    fn a_label_change_triggers_exactly_the_affected_placements() {
         let env = |it: &str| Some(json!({"env": it}));
         assert_eq!(woken(env("prod"), env("dev"), true), "team/cel team/dev team/prod");
         assert_eq!(
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_wakes_who_asks_for_it() {
+    fn a_score_triggers_the_placements_that_use_it() {
         let woken = |name: &str, labels: Value| {
             let keys = index().of_score(name, &cluster(labels), &["global".to_owned()]);
             keys.into_iter().collect::<Vec<_>>().join(" ")
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placement_that_changes_asks_for_what_it_asks_for_now() {
+    fn a_changed_placement_is_indexed_by_its_new_spec() {
         let mut index = index();
         let placement = |spec: Value| -> Placement {
             let it = json!({"metadata": {"namespace": "team", "name": "prod"}, "spec": spec});

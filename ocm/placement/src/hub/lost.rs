@@ -1,5 +1,5 @@
-//! What has just gone missing, and counts for a moment more: tools replace objects by deleting and making them anew, and a fleet
-//! is not emptied for that. A process that starts knows of nothing that went before.
+//! What has just gone missing, and counts for a moment more: tools replace objects by deleting and making them anew,
+//! and a fleet is not emptied for that. A process that starts knows of nothing that went before.
 
 use std::{collections::HashMap, fmt::Debug, sync::Arc};
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_counts_for_a_while_unless_it_comes_back() {
+    fn deleted_objects_count_for_a_while_unless_they_return() {
         let binding = |name: &str| -> Arc<ManagedClusterSetBinding> {
             let it = json!({"metadata": {"name": name, "namespace": "default"}, "spec": {"clusterSet": name}});
             Arc::new(serde_json::from_value(it).unwrap())

@@ -1,4 +1,5 @@
-//! What the scheduler knows between two runs: the fleet, what each placement made of it, and what has just gone missing.
+//! What the scheduler knows between two runs: the fleet, what each placement made of it,
+//! and what has just gone missing.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -36,8 +37,8 @@ use crate::select::{
     select,
 };
 
-/// How many clusters all placements together remember to match. A placement that finds no room looks at the whole fleet each
-/// time, as upstream does.
+/// How many clusters all placements together remember to match. A placement that finds no room looks at the whole fleet
+/// each time, as upstream does.
 const MATCHES_MAX: usize = 2_000_000;
 
 /// What is known.
@@ -110,7 +111,8 @@ impl ChoiceInput {
 }
 
 impl Memory {
-    /// The one of this process. It listens before anybody queues placements, so that a change is known before it is looked at.
+    /// The one of this process. It listens before anybody queues placements, so
+    /// that a change is known before it is looked at.
     pub fn beside(caches: &Caches) -> Arc<Self> {
         caches.beside(|it| Arc::new(Self::over(it)))
     }

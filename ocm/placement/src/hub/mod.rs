@@ -17,8 +17,8 @@ use ocm_reconcile::{Caches, Controller};
 use events::{PendingEvents, PlacementEvents};
 use schedule::Scheduling;
 
-/// The hub's controllers for placements. They begin when the caches have arrived: a placement that is decided before all clusters
-/// are known would lose some.
+/// The hub's controllers for placements. They begin when the caches have arrived: a placement that is decided before
+/// all clusters are known would lose some.
 pub fn controllers(caches: &Caches) -> Vec<Controller> {
     let pending = PendingEvents::default();
     vec![

@@ -1,10 +1,11 @@
 //! A Placement gets the PlacementDecisions it should have.
 //!
-//! Root: Placement. Reads: its namespace's set bindings, their sets, all ManagedClusters, the AddOnPlacementScores it asks for,
-//! all PlacementDecisions. Writes: its PlacementDecisions and their status; its own status.
-//! Never: anything of a placement that is being deleted or has scheduling switched off; the decisions of a placement that makes
-//! no sense, when it has some; a decision that somebody else owns.
-//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`; it takes a failed write for a success.
+//! Root: Placement. Reads: its namespace's set bindings, their sets, all ManagedClusters, the AddOnPlacementScores it
+//! asks for, all PlacementDecisions. Writes: its PlacementDecisions and their status; its own status.
+//! Never: anything of a placement that is being deleted or has scheduling switched off; the decisions of a placement
+//! that makes no sense, when it has some; a decision that somebody else owns.
+//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`;
+//! it takes a failed write for a success.
 
 use std::sync::Arc;
 
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placement_that_is_left_alone_says_why_and_writes_nothing() {
+    fn a_placement_with_scheduling_disabled_only_gets_a_note() {
         let notes = |metadata: Value| {
             let placement = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
             let plan = Scheduling::plan(&Seen {

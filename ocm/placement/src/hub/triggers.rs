@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_concerns_those_who_ask_for_it() {
+    fn a_change_concerns_placements_that_use_the_field() {
         let placement = |spec: Value| -> Placement {
             serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
         };

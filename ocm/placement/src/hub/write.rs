@@ -1,9 +1,9 @@
-//! From the decisions there are to the decisions there should be, without any moment in which a cluster that stays chosen is
-//! in none of them: whoever installs things on chosen clusters would take them away and bring them back.
+//! From the decisions there are to the decisions there should be, without any moment in which a cluster that stays
+//! chosen is in none of them: whoever installs things on chosen clusters would take them away and bring them back.
 //!
-//! Upstream writes page after page, and a cluster that moves from one to the next (because one with an earlier name joined) is
-//! in none for a while. Here a page that lets a cluster go is written after the page that takes it; where two pages wait for
-//! each other, one first takes more than it keeps.
+//! Upstream writes page after page, and a cluster that moves from one to the next (because one with an earlier name
+//! joined) is in none for a while. Here a page that lets a cluster go is written after the page that takes it; where
+//! two pages wait for each other, one first takes more than it keeps.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,7 +43,8 @@ enum Owner {
     Other,
 }
 
-/// Plans the decisions of a placement. `present` are the decisions of its namespace that have its label or one of the names.
+/// Plans the decisions of a placement. `present` are the decisions of its namespace that have its label or one
+/// of the names.
 pub fn decisions(
     placement: &Placement,
     desired: &[DesiredDecision],
@@ -149,8 +150,8 @@ fn bare(placement: &Placement, page: &DesiredDecision) -> PlacementDecision {
     }
 }
 
-/// The decision with the labels of its page and no others, by which programs select decisions, and our reference among its
-/// owners.
+/// The decision with the labels of its page and no others, by which programs select decisions,
+/// and our reference among its owners.
 fn put_right(head: &PlacementDecision, wanted: PlacementDecision) -> PlacementDecision {
     let mut next = head.clone();
     next.metadata.labels = wanted.metadata.labels;
@@ -172,12 +173,14 @@ struct Change<'a> {
     after: BTreeSet<&'a str>,
 }
 
-/// Plans the clusters of the pages, in an order in which none that stays is lost. Returns the names of the pages that change.
+/// Plans the clusters of the pages, in an order in which none that stays is lost.
+/// Returns the names of the pages that change.
 ///
-/// A page that lets clusters go which other pages take waits for those. One cluster that joins in front moves one from every page
-/// to the next, so that they would wait for each other in a row as long as there are pages, and the one that joined would be
-/// written last. So some take at once what is theirs beside what they are to let go: those that take a cluster which no page had,
-/// and as many others as leave nobody to wait for a page that waits itself. Whatever there is to write then takes three stages.
+/// A page that lets clusters go which other pages take waits for those. One cluster that joins in front moves one from
+/// every page to the next, so that they would wait for each other in a row as long as there are pages, and the one that
+/// joined would be written last. So some take at once what is theirs beside what they are to let go: those that take a
+/// cluster which no page had, and as many others as leave nobody to wait for a page that waits itself. Whatever there
+/// is to write then takes three stages.
 fn contents(
     placement: &Placement,
     places: &[(&DesiredDecision, Option<&PlacementDecision>)],
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_joins_in_front_of_many_pages_is_written_first_and_the_rest_in_three_stages() {
+    fn a_new_cluster_is_written_first_then_pages_in_stages() {
         let (before, after) = (cut(&names(1..=300), 10), cut(&names(0..=300), 10));
         let present: Vec<_> = before.iter().map(|it| decision(it, "u1")).collect();
         let mut plan = Plan::new();
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_is_left_alone_and_what_is_somebody_elses_too() {
+    fn correct_and_foreign_decisions_are_left_unchanged() {
         let one = page(1, &names(0..3));
         let shown = |owner: &str, kind: &str| {
             let mut present = decision(&one, owner);

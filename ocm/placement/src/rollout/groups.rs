@@ -27,8 +27,8 @@ pub struct BadGroup {
     pub index: String,
 }
 
-/// The groups of one placement's decisions, in their order. A decision without a readable index is an error, as upstream has
-/// it: nobody could tell when its clusters' turn is.
+/// The groups of one placement's decisions, in their order. A decision without a readable index is an error, as
+/// upstream has it: nobody could tell when its clusters' turn is.
 pub fn groups<'a>(decisions: impl IntoIterator<Item = &'a PlacementDecision>) -> Result<Vec<Group<'a>>, BadGroup> {
     let mut parts = Vec::new();
     for decision in decisions {

@@ -79,7 +79,8 @@ fn deadline(text: &str) -> Result<Option<SignedDuration>, Unusable> {
     if text.is_empty() || text == "None" {
         return Ok(None);
     }
-    // Upstream's pattern, `^(([0-9])+[h|m|s])|None$`, looks at the beginning only: whole numbers first, then what Go reads.
+    // Upstream's pattern, `^(([0-9])+[h|m|s])|None$`, looks at the beginning only: whole numbers first,
+    // then what Go reads.
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let begins_well = digits > 0 && matches!(text.as_bytes().get(digits), Some(b'h' | b'm' | b's'));
     let duration = duration::parse(text).filter(|_| begins_well);

@@ -1,29 +1,31 @@
 //! Which clusters may take a change now: one set of rules for add-ons, works, and whoever else rolls something out.
 //!
-//! [`admit`] is a plain function: the strategy, the decision groups of a placement ([`groups`]), what the caller knows about
-//! each cluster ([`Existing`]), and the time go in; what each cluster may do, and why, comes out ([`Rollout`]).
+//! [`admit`] is a plain function: the strategy, the decision groups of a placement ([`groups`]), what the caller knows
+//! about each cluster ([`Existing`]), and the time go in; what each cluster may do, and why, comes out ([`Rollout`]).
 //! The caller does something only for clusters whose turn is [`Turn::Start`], and looks again after
 //! [`recheck_after`](Rollout::recheck_after).
 //!
 //! Upstream: sdk-go `pkg/apis/cluster/v1alpha1/rollout.go`. It reads a global clock; here the caller passes `now`.
 //! Sizes, defaults, the meaning of the statuses and the order of clusters and groups are upstream's, its floating-point
-//! percentages included (7 % of 100 is 8). Three habits that look odd are kept: a `maxFailures` larger than the number of
-//! clusters counts as 0; with mandatory groups, `Progressive` goes in whole batches, because anything in flight anywhere
-//! holds the rest back; a cluster that succeeded nobody knows when soaks until somebody does.
+//! percentages included (7 % of 100 is 8). Three habits that look odd are kept: a `maxFailures` larger than the number
+//! of clusters counts as 0; with mandatory groups, `Progressive` goes in whole batches, because anything in flight
+//! anywhere holds the rest back; a cluster that succeeded nobody knows when soaks until somebody does.
 //!
 //! We differ where upstream lets more happen than the strategy allows:
 //!
-//! 1. **What is in flight counts first.** Upstream walks the clusters by name and stops at `maxConcurrency`, so that clusters
-//!    in flight behind that point are not counted and `maxConcurrency` is exceeded when a cluster with an early name joins.
-//! 2. **A breach starts nothing.** For the same reason upstream still starts clusters whose names come before the failure
-//!    that breaks `maxFailures`.
-//! 3. **A group with a timeout does not open the next group.** Upstream subtracts clusters that timed out from the number in
-//!    flight, which does not contain them, and so may start the next group beside what is still in flight.
+//! 1. **What is in flight counts first.** Upstream walks the clusters by name and stops at `maxConcurrency`, so that
+//!    clusters in flight behind that point are not counted and `maxConcurrency` is exceeded when a cluster
+//!    with an early name joins.
+//! 2. **A breach starts nothing.** For the same reason upstream still starts clusters whose names come before the
+//!    failure that breaks `maxFailures`.
+//! 3. **A group with a timeout does not open the next group.** Upstream subtracts clusters that timed out from the
+//!    number in flight, which does not contain them, and so may start the next group beside what is still in flight.
 //! 4. **A mandatory group with a cluster that has given up holds the rest**, also when the caller itself says so
 //!    ([`Status::TimeOut`]).
-//! 5. **Groups with gaps in their indexes are all seen**, which matters in the moment when a placement's decisions are being
-//!    rewritten; and a cluster that two decisions name in that moment belongs to the first of its groups.
-//! 6. **A soak time is never shorter than it says**: the time of a condition is cut to whole seconds, so a second is added to it.
+//! 5. **Groups with gaps in their indexes are all seen**, which matters in the moment when a placement's decisions are
+//!    being rewritten; and a cluster that two decisions name in that moment belongs to the first of its groups.
+//! 6. **A soak time is never shorter than it says**: the time of a condition is cut to whole seconds,
+//!    so a second is added to it.
 //! 7. A strategy that cannot be read is refused as a whole ([`Unusable`]), before anything is decided.
 
 mod groups;
@@ -69,8 +71,8 @@ pub struct Existing {
 
 /// Decides which clusters may take the change at `now`.
 ///
-/// `groups` come in any order; `existing` may hold clusters that are in no group, which are then [`Rollout::removed`], and
-/// need not hold clusters that are new. The last of two entries of one cluster counts.
+/// `groups` come in any order; `existing` may hold clusters that are in no group, which are then [`Rollout::removed`],
+/// and need not hold clusters that are new. The last of two entries of one cluster counts.
 pub fn admit<'a>(
     strategy: &RolloutStrategy,
     groups: &[Group<'a>],
@@ -88,8 +90,8 @@ pub fn admit<'a>(
     Ok(rollout.finish(now))
 }
 
-/// How long a cluster soaks after the second in which it is said to have succeeded. Conditions keep whole seconds, cut off, so that
-/// it may have been up to a second later; a soak time is never shorter than it says.
+/// How long a cluster soaks after the second in which it is said to have succeeded. Conditions keep whole seconds, cut
+/// off, so that it may have been up to a second later; a soak time is never shorter than it says.
 fn whole_soak(soak: SignedDuration, since: Option<Timestamp>) -> SignedDuration {
     let is_cut = since.is_some_and(|it| it.subsec_nanosecond() == 0);
     if is_cut && soak.is_positive() {

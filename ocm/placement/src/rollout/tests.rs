@@ -65,7 +65,7 @@ fn a_quarter_of_two_hundred_is_fifty() {
 }
 
 #[test]
-fn a_cluster_that_joins_with_an_early_name_does_not_exceed_the_concurrency() {
+fn a_joining_cluster_with_an_early_name_respects_the_concurrency() {
     let names = names(4);
     let two = strategy(json!({"type": "Progressive", "progressive": {"maxConcurrency": 2}}));
     let known = [
@@ -79,7 +79,7 @@ fn a_cluster_that_joins_with_an_early_name_does_not_exceed_the_concurrency() {
 }
 
 #[test]
-fn a_deadline_makes_a_failure_and_is_looked_at_in_time() {
+fn a_deadline_causes_a_failure_and_a_timely_recheck() {
     let names = names(3);
     let careful = strategy(json!({"type": "Progressive", "progressive": {
         "maxConcurrency": 1, "progressDeadline": "10m", "minSuccessTime": "1m"}}));
@@ -145,7 +145,7 @@ fn mandatory_groups_come_first_and_groups_follow_each_other() {
 }
 
 #[test]
-fn a_timeout_in_a_group_does_not_open_the_next_one() {
+fn a_timeout_in_a_group_does_not_start_the_next() {
     let groups =
         [("", 0, vec!["a", "b"]), ("", 1, vec!["c"])].map(|(name, index, clusters)| Group { name, index, clusters });
     let tolerant = strategy(json!({"type": "ProgressivePerGroup", "progressivePerGroup": {
@@ -160,7 +160,7 @@ fn a_timeout_in_a_group_does_not_open_the_next_one() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_odd_numbers_are_the_default() {
+fn invalid_durations_are_refused_and_odd_numbers_become_defaults() {
     let names = names(100);
     let progressive = |field: &str, value: serde_json::Value| {
         let strategy = strategy(json!({"type": "Progressive", "progressive": {field: value}}));

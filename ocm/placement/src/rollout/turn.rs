@@ -30,7 +30,8 @@ pub struct ClusterRollout<'a> {
     pub group_index: i32,
     /// Whether the caller does not know it.
     pub is_new: bool,
-    /// How far it is: as the caller said, [`Status::TimeOut`] when its deadline has passed, [`Status::ToApply`] when it is new.
+    /// How far it is: as the caller said, [`Status::TimeOut`] when its deadline has passed,
+    /// [`Status::ToApply`] when it is new.
     pub status: Status,
     /// Since when it has the status the caller said.
     pub since: Option<Timestamp>,

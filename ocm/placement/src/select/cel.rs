@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_ask_of_clusters_is_answered() {
+    fn common_cluster_expressions_are_evaluated() {
         for (text, answer) in [
             ("managedCluster.metadata.labels['env'] == 'prod'", true),
             ("managedCluster.metadata.labels.exists(it, it == 'env')", true),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_is_no_bool_is_not_true_and_says_why() {
+    fn failing_and_non_boolean_expressions_are_false_with_a_reason() {
         for (text, error) in [
             (
                 "managedCluster.scores('none').size() == 0",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_or_cannot_be_done_is_refused_before_it_is_tried() {
+    fn expressions_with_unknown_names_or_impossible_operations_are_refused() {
         for (text, error) in [
             ("managedCluster.", "compilation failed: "),
             ("cluster.metadata.name == 'a'", "undeclared reference to 'cluster'"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_that_nests_too_deeply_or_costs_too_much_is_stopped() {
+    fn expressions_too_deep_or_too_costly_are_stopped() {
         let said = ask(&format!("1{} > 1", "+1".repeat(7000))).unwrap_err();
         assert!(said.contains("nests deeper than"), "{said}");
         assert_eq!(ask(&format!("1{} > 1", "+1".repeat(150))), Ok(true));

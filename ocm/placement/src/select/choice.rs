@@ -51,7 +51,8 @@ pub struct Group {
     pub clusters: Vec<String>,
 }
 
-/// Expressions that cannot be asked of some clusters. Such a cluster does not match, as upstream has it; upstream does not say.
+/// Expressions that cannot be asked of some clusters. Such a cluster does not match, as upstream has it;
+/// upstream does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
     /// Of how many.

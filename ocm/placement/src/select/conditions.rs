@@ -1,5 +1,6 @@
 //! What is said about a choice: the two conditions of a Placement.
-//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`, `newSatisfiedCondition` and its neighbour.
+//! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`,
+//! `newSatisfiedCondition` and its neighbour.
 
 use ocm_api::{
     cluster::Placement,
@@ -9,8 +10,8 @@ use ocm_api::{
 
 use super::{Choice, ChoiceOutcome};
 
-/// The conditions. `keeps` says that the placement makes no sense and keeps the decisions it has: whether it is satisfied then
-/// stays as it was.
+/// The conditions. `keeps` says that the placement makes no sense and keeps the decisions it has: whether it is
+/// satisfied then stays as it was.
 pub fn conditions(placement: &Placement, choice: &Choice, keeps: bool) -> Vec<ConditionUpdate> {
     let mut conditions = vec![misconfigured(choice, keeps)];
     if !keeps {
@@ -29,7 +30,8 @@ pub fn taken(decisions: &[String]) -> ConditionUpdate {
     )
 }
 
-/// What is said instead when the decisions could not be written. Upstream forgets the error and says that all went well.
+/// What is said instead when the decisions could not be written. Upstream forgets the error and says
+/// that all went well.
 pub fn unwritten(error: &str) -> ConditionUpdate {
     wanted(
         placement::SATISFIED,

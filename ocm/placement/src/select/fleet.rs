@@ -1,5 +1,5 @@
-//! All clusters of a hub with the order in which they changed, so that whoever looked before looks at what has changed since; and
-//! by label, so that whoever has not looked looks at those that may match.
+//! All clusters of a hub with the order in which they changed, so that whoever looked before looks at what has changed
+//! since; and by label, so that whoever has not looked looks at those that may match.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -190,8 +190,8 @@ impl FleetTable {
         Delta::Changed(changed.map(|it| (it, self.slots[it as usize].clone())).collect())
     }
 
-    /// The clusters in a slot of these that may match: those that have, for one of the predicates, a label it asks for. By
-    /// name.
+    /// The clusters in a slot of these that may match: those that have, for one of the predicates,
+    /// a label it asks for. By name.
     pub(crate) fn candidates(&self, of: &Slots, predicates: &Predicates) -> Vec<(u32, Known)> {
         let mut slots = BTreeSet::new();
         let mut any = true;
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_looked_before_sees_what_has_changed_since() {
+    fn a_reader_sees_only_changes_since_its_last_position() {
         let put = |fleet: &mut FleetTable, name: &str| fleet.put(cluster(name, json!({})));
         let mut fleet = FleetTable::default();
         put(&mut fleet, "a");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_looked_looks_at_those_that_have_a_label_it_asks_for() {
+    fn only_clusters_with_a_requested_label_are_candidates() {
         let mut fleet = FleetTable::default();
         for (name, env) in [("a", "prod"), ("b", "dev"), ("c", "prod"), ("d", "dev")] {
             fleet.put(cluster(name, json!({"env": env, "all": "yes"})));

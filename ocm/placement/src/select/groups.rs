@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn named_groups_come_first_and_every_group_is_cut_to_size() {
+    fn named_groups_come_first_and_groups_have_limited_size() {
         let clusters: Vec<_> = ["a", "b", "c", "d", "e"]
             .iter()
             .map(|it| cluster(it, *it == "b" || *it == "e"))

@@ -1,9 +1,10 @@
-//! What a placement made of every cluster the last time, so that the next choice looks only at the clusters that have changed
-//! since. It is a shortcut: [`super::select`] says what is right, and a test compares the two on random changes.
+//! What a placement made of every cluster the last time, so that the next choice looks only at the clusters that have
+//! changed since. It is a shortcut: [`super::select`] says what is right, and a test compares the two on random
+//! changes.
 //!
-//! What depends on one cluster alone is kept, column by column: does it match, what has it to give, what do add-ons say of it.
-//! What depends on the time, on the other clusters and on other placements (taints, ranks, groups) is made anew of those few
-//! columns; the clusters themselves are not touched, but for those that are chosen.
+//! What depends on one cluster alone is kept, column by column: does it match, what has it to give, what do add-ons say
+//! of it. What depends on the time, on the other clusters and on other placements (taints, ranks, groups) is made anew
+//! of those few columns; the clusters themselves are not touched, but for those that are chosen.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -396,8 +397,8 @@ const STATES_MAX: usize = 25_000;
 /// More than this in one predicate could cost more together than a predicate may, which each for itself does not show.
 const APART_MAX: usize = 10;
 
-/// What expressions said of clusters, by expression and state of the cluster: placements of one fleet ask the same again and
-/// again. Engines are kept too: making one costs more than asking it.
+/// What expressions said of clusters, by expression and state of the cluster: placements of one fleet ask the same
+/// again and again. Engines are kept too: making one costs more than asking it.
 struct Answers {
     scores: FindScores,
     engines: Mutex<Vec<Engine>>,

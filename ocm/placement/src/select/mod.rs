@@ -1,5 +1,5 @@
-//! Choosing clusters: everything a placement depends on goes in as a [`SelectionInput`], and the choice comes out as a [`Selection`],
-//! with what became of every cluster. Nothing here knows a clock or an API server.
+//! Choosing clusters: everything a placement depends on goes in as a [`SelectionInput`], and the choice comes out as a
+//! [`Selection`], with what became of every cluster. Nothing here knows a clock or an API server.
 //!
 //! Upstream: ocm `pkg/placement/controllers/scheduling`, `pkg/placement/plugins`. The algorithm, its formulas and its
 //! messages are upstream's. We differ where upstream is unsafe:
@@ -7,10 +7,10 @@
 //! 1. A placement that makes no sense keeps the decisions it has; upstream empties them.
 //! 2. A negative `numberOfClusters` makes no sense; upstream panics.
 //! 3. A bound set that has just gone missing keeps its clusters for half a minute ([`scope::HOLD`]).
-//! 4. A binding, or the scores of a cluster, that were there a moment ago count for a moment more ([`scope::HOLD_BINDING`],
-//!    [`scope::HOLD`]).
-//! 5. Scores are looked at again in the moment in which they become too old, and once; upstream notices by chance and then
-//!    retries for ever.
+//! 4. A binding, or the scores of a cluster, that were there a moment ago count for a moment more
+//!    ([`scope::HOLD_BINDING`], [`scope::HOLD`]).
+//! 5. Scores are looked at again in the moment in which they become too old, and once;
+//!    upstream notices by chance and then retries for ever.
 //! 6. Of several tolerations of one taint the longest says when to look again, not the first.
 
 pub mod cel;

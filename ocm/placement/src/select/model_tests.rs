@@ -1,5 +1,6 @@
-//! Random worlds, chosen from by us and by a slow model that reads JSON and follows upstream's behaviour sentence by sentence.
-//! `PLACEMENT_WORLDS=100000 cargo test -p placement --lib select` asks for more of them, as the checks before a change do.
+//! Random worlds, chosen from by us and by a slow model that reads JSON and follows upstream's behaviour sentence by
+//! sentence. `PLACEMENT_WORLDS=100000 cargo test -p placement --lib select` asks for more of them,
+//! as the checks before a change do.
 
 use serde_json::{Value, json};
 
@@ -611,7 +612,7 @@ fn compare(seeds: impl Iterator<Item = u64>) -> (u64, u64) {
 }
 
 #[test]
-fn every_random_world_is_chosen_from_as_the_slow_model_does() {
+fn selection_matches_the_slow_model_in_every_random_world() {
     let worlds: u64 = std::env::var("PLACEMENT_WORLDS").map_or(5000, |it| it.parse().unwrap());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (refused, empty) = std::thread::scope(|scope| {

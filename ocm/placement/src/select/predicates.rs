@@ -152,7 +152,8 @@ impl Predicates {
         }
     }
 
-    /// For each of them the labels that must have one of the values; a predicate without such a label may match anything.
+    /// For each of them the labels that must have one of the values; a predicate without such a label may match
+    /// anything.
     pub(crate) fn listed(&self) -> impl Iterator<Item = Vec<(&str, &[String])>> {
         self.all.iter().map(|it| it.labels.listed().collect())
     }

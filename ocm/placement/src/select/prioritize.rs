@@ -1,5 +1,6 @@
 //! Prioritizers: which of the clusters that fit are preferred. Each gives every cluster a score from -100 to 100.
-//! Upstream: ocm `pkg/placement/plugins/{balance,steady,resource,addon}`, `pkg/placement/controllers/scheduling/schedule.go`.
+//! Upstream: ocm `pkg/placement/plugins/{balance,steady,resource,addon}`,
+//! `pkg/placement/controllers/scheduling/schedule.go`.
 
 use std::fmt;
 
@@ -184,7 +185,8 @@ fn balance(load: u32, load_max: u32) -> i64 {
     2 * (BEST as f64 * (0.5 - usage)) as i64
 }
 
-/// From -100 for the cluster with the least to give to 100 for the one with the most. A cluster that does not say gets nothing.
+/// From -100 for the cluster with the least to give to 100 for the one with the most.
+/// A cluster that does not say gets nothing.
 fn allocatable(field: &Field<'_>, resource: usize) -> Vec<i64> {
     let amounts: Vec<Option<f64>> = field.amounts.iter().map(|it| it[resource]).collect();
     let (min, max) = amounts

@@ -1,9 +1,9 @@
 //! Which clusters a placement may choose from: those of the sets that are bound to its namespace.
 //! Upstream: ocm `pkg/placement/controllers/scheduling/scheduling_controller.go`, `getEligibleClusterSets`.
 //!
-//! We differ in one thing: a bound set that has just gone missing keeps its clusters where they are for [`HOLD`]. Sets are
-//! re-created within seconds (`default` and `global` by the hub itself), and a fleet is not emptied for that. A binding that is
-//! gone counts for [`HOLD_BINDING`].
+//! We differ in one thing: a bound set that has just gone missing keeps its clusters where they are for [`HOLD`]. Sets
+//! are re-created within seconds (`default` and `global` by the hub itself), and a fleet is not emptied for that. A
+//! binding that is gone counts for [`HOLD_BINDING`].
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use ocm_api::{
 /// For how long the clusters of a missing set stay chosen, and scores that are gone count.
 pub const HOLD: SignedDuration = SignedDuration::from_secs(30);
 
-/// For how long a missing binding counts. A binding is a permission: long enough for a tool that replaces it by deleting it,
-/// not longer.
+/// For how long a missing binding counts. A binding is a permission: long enough for a tool
+/// that replaces it by deleting it, not longer.
 pub const HOLD_BINDING: SignedDuration = SignedDuration::from_secs(5);
 
 /// What the bindings of the namespace and the placement's own list come to.

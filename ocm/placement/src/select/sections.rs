@@ -1,5 +1,5 @@
-//! A cluster as expressions see it, made of those parts only that an expression reads: a whole one has thousands of values, and
-//! an expression asks for one.
+//! A cluster as expressions see it, made of those parts only that an expression reads: a whole one has thousands of
+//! values, and an expression asks for one.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -71,7 +71,8 @@ fn matches(toleration: &Toleration, taint: &Taint) -> bool {
         }
 }
 
-/// When the toleration of this taint ends; never when it does not say for how long. A taint of unknown age is as old as time.
+/// When the toleration of this taint ends; never when it does not say for how long.
+/// A taint of unknown age is as old as time.
 fn end(toleration: &Toleration, taint: &Taint) -> Option<Timestamp> {
     let seconds = SignedDuration::from_secs(toleration.toleration_seconds?);
     let since = taint.time_added.as_ref().map_or(Timestamp::MIN, |it| it.0);

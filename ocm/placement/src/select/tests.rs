@@ -74,7 +74,7 @@ fn said(world: &SelectionInput) -> String {
 }
 
 #[test]
-fn the_placement_of_the_walk_through_chooses_the_clusters_on_aws() {
+fn the_walkthrough_placement_selects_the_clusters_on_aws() {
     assert_eq!(
         said(&world(json!({"predicates": [aws()]}))),
         "c1,c3,c4 | AllDecisionsScheduled: All cluster decisions scheduled"
@@ -127,7 +127,7 @@ fn each_way_of_choosing_nothing_has_its_reason() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_and_chooses_nothing() {
+fn an_invalid_placement_reports_its_error_and_selects_nothing() {
     let by_label = |key: &str| json!({"requiredClusterSelector": {"labelSelector": {"matchExpressions": [{"key": key, "operator": "In"}]}}});
     let by_cel = |text: &str| json!({"requiredClusterSelector": {"celSelector": {"celExpressions": [text]}}});
     for (spec, text) in [
@@ -162,7 +162,7 @@ fn what_makes_no_sense_is_said_and_chooses_nothing() {
 }
 
 #[test]
-fn a_placement_stays_where_it_is_until_something_is_much_better() {
+fn a_placement_keeps_its_clusters_until_others_score_much_better() {
     let mut it = world(json!({"numberOfClusters": 1}));
     it.has = ["c3".to_owned()].into();
     assert!(said(&it).starts_with("c3 |"));
@@ -174,7 +174,7 @@ fn a_placement_stays_where_it_is_until_something_is_much_better() {
 }
 
 #[test]
-fn a_set_that_has_just_gone_missing_keeps_its_clusters_for_a_while() {
+fn a_recently_missing_set_keeps_its_clusters_for_a_while() {
     let mut it = world(json!({"predicates": [aws()]}));
     it.has = ["c1".to_owned(), "c3".to_owned(), "c2".to_owned()].into();
     it.sets.remove(0);
@@ -279,7 +279,7 @@ fn a_placement_says_what_it_looks_at() {
 }
 
 #[test]
-fn a_binding_that_has_just_gone_missing_counts_for_a_moment() {
+fn a_recently_missing_binding_counts_for_a_moment() {
     let mut it = world(json!({}));
     it.has = ["c1", "c4"].map(str::to_owned).into();
     let lost = it.bindings.remove(0);
@@ -321,7 +321,7 @@ fn scores_that_have_just_gone_missing_count_for_a_while() {
 }
 
 #[test]
-fn expressions_that_cannot_be_asked_are_told_of() {
+fn failing_expressions_are_reported() {
     let asks = json!({"celSelector": {"celExpressions": ["managedCluster.metadata.labels.zone == 'a'"]}});
     let it = world(json!({"predicates": [{"requiredClusterSelector": asks}, aws()]}));
     let selection = select(&it);

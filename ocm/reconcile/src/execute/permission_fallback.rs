@@ -1,10 +1,10 @@
 //! What is written another way because the right to write it the usual way is missing.
 //!
-//! OCM's own ClusterRoles let a controller `update` many kinds that they do not let it `patch`, because upstream's code puts whole
-//! objects; and some name `events` of the core group alone. A part of ours that runs under such a role does as upstream does:
-//! it reads the object, lays the patch over it and puts it back, and it sends the older kind of Event. What was found out
-//! is remembered, so that not every write begins with a refusal. The usual way comes first wherever it is allowed: it is one
-//! request instead of two.
+//! OCM's own ClusterRoles let a controller `update` many kinds that they do not let it `patch`, because upstream's code
+//! puts whole objects; and some name `events` of the core group alone. A part of ours that runs under such a role does
+//! as upstream does: it reads the object, lays the patch over it and puts it back, and it sends the older kind of
+//! Event. What was found out is remembered, so that not every write begins with a refusal. The usual way comes first
+//! wherever it is allowed: it is one request instead of two.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -22,8 +22,8 @@ use crate::{
     plan::{Site, Target},
 };
 
-/// Whether the API server says no because this verb is not among the rights, rather than for what is written: a webhook's or a
-/// quota's refusal has the same code.
+/// Whether the API server says no because this verb is not among the rights, rather than for what is written: a
+/// webhook's or a quota's refusal has the same code.
 pub fn is_right(code: Option<u16>, message: &str, verb: &str) -> bool {
     code == Some(403) && message.contains(&format!("cannot {verb} resource"))
 }
@@ -124,8 +124,8 @@ fn lacks(error: &StepError, verb: &str) -> bool {
     }
 }
 
-/// The object as it is with the patch laid over it. A patch from a look at the object carries its resourceVersion and uid, which so
-/// come to be those of what is put: whoever was faster makes a conflict, as with the patch.
+/// The object as it is with the patch laid over it. A patch from a look at the object carries its resourceVersion and
+/// uid, which so come to be those of what is put: whoever was faster makes a conflict, as with the patch.
 async fn put(
     api: &Api<DynamicObject>,
     name: &str,
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_right_is_told_from_other_refusals() {
+    fn a_missing_permission_differs_from_other_refusals() {
         let lacking = r#"namespaces "a" is forbidden: User "u" cannot patch resource "namespaces" in API group "" at the cluster scope"#;
         assert!(is_right(Some(403), lacking, "patch"));
         assert!(!is_right(Some(403), lacking, "update"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_older_words_for_the_same() {
+    fn an_event_converts_to_the_core_group() {
         let event = json!({
             "metadata": {"name": "a", "namespace": "n"}, "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
             "reason": "R", "action": "A", "note": "a sentence", "regarding": {"name": "o"}, "related": null,

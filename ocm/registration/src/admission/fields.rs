@@ -1,8 +1,8 @@
 //! Which fields of a ManagedCluster its agents may change, and what it takes to say where an add-on runs.
 //!
-//! An agent may `update` its ManagedCluster, and what else stands in it counts on the hub: its labels choose what comes to it,
-//! and its annotations become those of its add-ons, one of which names the cluster that hosts their agents. So agents have a list
-//! of what is theirs, and everything else, known today or not, is not.
+//! An agent may `update` its ManagedCluster, and what else stands in it counts on the hub: its labels choose what comes
+//! to it, and its annotations become those of its add-ons, one of which names the cluster that hosts their agents. So
+//! agents have a list of what is theirs, and everything else, known today or not, is not.
 //!
 //! The rules read the objects as they came, so that a field that no type here knows is a change like any other.
 

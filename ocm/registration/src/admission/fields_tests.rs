@@ -84,7 +84,7 @@ fn schema() -> Value {
 }
 
 #[test]
-fn an_agent_changes_what_is_listed_as_its_own_and_no_other_field() {
+fn an_agent_changes_only_fields_listed_as_its_own() {
     let (old, groups) = (cluster(), groups());
     let may = |new: &Value| check_cluster(agent(&groups), new, Some(&old), &ALL).is_ok();
     let schema = schema();
@@ -136,7 +136,7 @@ fn an_agent_changes_what_is_listed_as_its_own_and_no_other_field() {
 }
 
 #[test]
-fn an_agent_reports_what_is_listed_as_its_own_and_nothing_else() {
+fn an_agent_reports_only_status_listed_as_its_own() {
     let (old, groups) = (cluster(), groups());
     let may = |new: &Value| check_status(agent(&groups), new, &old).is_ok();
     let schema = schema();
@@ -194,7 +194,7 @@ fn a_refusal_names_the_field() {
 }
 
 #[test]
-fn what_an_agent_of_upstream_sends_back_unchanged_is_no_change() {
+fn a_resend_by_an_upstream_agent_counts_as_unchanged() {
     let (old, groups) = (cluster(), groups());
     // A typed client in Go drops what is empty, adds what it does not leave out, and knows no managed fields.
     let mut sent = old.clone();
@@ -239,7 +239,7 @@ fn the_agents_of_add_ons_are_agents() {
 }
 
 #[test]
-fn whoever_may_only_create_a_cluster_says_of_it_what_an_agent_would() {
+fn creating_a_cluster_allows_only_fields_that_agents_set() {
     let create = |part: Value, context: &Rights| {
         let mut new = json!({"metadata": {"name": "cluster1"}, "spec": {}});
         for (key, value) in part.as_object().unwrap() {
@@ -269,7 +269,7 @@ fn whoever_may_only_create_a_cluster_says_of_it_what_an_agent_would() {
 }
 
 #[test]
-fn where_an_add_on_runs_takes_a_right_on_the_hosting_cluster_whoever_says_it() {
+fn setting_the_hosting_cluster_requires_a_permission_there() {
     let hosted = |host: &str| {
         json!({"metadata": {"name": "greeter", "namespace": "cluster1",
             "annotations": {"addon.open-cluster-management.io/hosting-cluster-name": host}}})

@@ -1,4 +1,5 @@
-//! Telling the hub how the cluster's API server is reached, when our ManagedCluster was deleted and made anew while we run.
+//! Telling the hub how the cluster's API server is reached, when our ManagedCluster was deleted
+//! and made anew while we run.
 //!
 //! Root: our ManagedCluster. Reads: it. Writes: client configs that it lacks.
 //! Never: those of a cluster that had joined when we first saw it, where an administrator may have taken them away.

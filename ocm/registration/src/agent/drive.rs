@@ -37,7 +37,8 @@ const JOIN_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::
 /// Runs an agent until it is cancelled.
 ///
 /// # Errors
-/// When it cannot begin: the name is none, the bootstrap kubeconfig cannot be read, or, with `fail_fast`, does not work.
+/// When it cannot begin: the name is none, the bootstrap kubeconfig cannot be read, or, with `fail_fast`,
+/// does not work.
 pub async fn run(options: AgentOptions, cancel: CancellationToken) -> Result<(), AgentError> {
     let agent = RegistrationAgent::prepare(options, &cancel).await?;
     let result = agent.drive(&cancel).await;

@@ -2,8 +2,8 @@
 //!
 //! Root: the Secret. Reads: the cluster's certificate signing requests on the hub, and when there are too many its age.
 //! Writes: requests; the Secret. Condition `ClusterCertificateRotated` goes into the one status patch of `state.rs`.
-//! Never: a second request while one is under way, also after a restart: the key of a request stands in the Secret before
-//! the hub is asked, and the request is known by it.
+//! Never: a second request while one is under way, also after a restart: the key of a request stands in the Secret
+//! before the hub is asked, and the request is known by it.
 
 mod obtain;
 mod report;

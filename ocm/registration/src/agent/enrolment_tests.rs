@@ -22,7 +22,7 @@ fn seen(made: Option<KeyAndRequest>, requests: usize) -> Seen {
 }
 
 #[test]
-fn a_key_is_made_then_kept_and_only_then_is_the_hub_asked() {
+fn a_key_is_saved_before_a_certificate_is_requested() {
     let first = Enrolment::plan(&seen(None, 0));
     assert_eq!(
         first.to_string(),
@@ -39,7 +39,7 @@ fn a_key_is_made_then_kept_and_only_then_is_the_hub_asked() {
 }
 
 #[test]
-fn with_too_many_requests_on_the_hub_no_key_is_made() {
+fn too_many_requests_on_the_hub_make_no_key() {
     let plan = Enrolment::plan(&seen(None, enrol::REQUESTS_MAX));
     assert_eq!(
         plan.to_string(),

@@ -107,8 +107,8 @@ impl Reconciler for Joining {
                 plan.create(Site::Hub, &seen.desired);
                 plan
             }
-            // A cluster that has joined has an agent. Until the hub has taken us for it, we may be another with the same
-            // name.
+            // A cluster that has joined has an agent. Until the hub has taken us for it,
+            // we may be another with the same name.
             OnHub::Present(cluster) if own_cluster::has_joined(cluster) => Plan::only(Note::Remark(
                 "the cluster has joined before: its client configs are left alone".to_owned(),
             )),

@@ -1,7 +1,7 @@
 //! The heartbeat.
 //!
-//! Root: our ManagedCluster. Reads: its lease on the hub. Writes: the lease's renewTime. Never: creates the lease, which is
-//! the hub's; renews while the cluster is not accepted.
+//! Root: our ManagedCluster. Reads: its lease on the hub. Writes: the lease's renewTime. Never: creates the lease,
+//! which is the hub's; renews while the cluster is not accepted.
 //! Upstream: ocm `pkg/registration/spoke/lease/lease_controller.go`.
 
 use std::{sync::Arc, time::Duration};
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_cluster_renews_and_comes_back_after_its_period_and_a_bit() {
+    fn an_accepted_cluster_renews_its_lease_once_per_period() {
         check(
             Some(60),
             true,

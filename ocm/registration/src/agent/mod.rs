@@ -1,8 +1,8 @@
 //! The agent's half: joining a hub, keeping the right to speak to it, and telling it how the cluster is.
 //!
-//! [`run`] drives one cluster through its [`Phase`]s, again and again, in one process: a lost credential is a phase, not an
-//! exit. Whoever else speaks to the hub for this cluster (the work agent) takes its client from [`HubSession`], so that all
-//! of it is one HTTP/2 connection.
+//! [`run`] drives one cluster through its [`Phase`]s, again and again, in one process: a lost credential is a phase,
+//! not an exit. Whoever else speaks to the hub for this cluster (the work agent) takes its client from [`HubSession`],
+//! so that all of it is one HTTP/2 connection.
 
 mod availability;
 mod capacity;
@@ -73,12 +73,13 @@ pub struct AgentOptions {
     pub addon_token_seconds: Option<i64>,
     /// How long after its last word the agent of an add-on counts as alive; `None` for upstream's five minutes.
     pub addon_lease_grace: Option<Duration>,
-    /// Whether [`run`] gives up when the bootstrap kubeconfig does not work at the first try. A command line wants that; a
-    /// Deployment wants to go on trying.
+    /// Whether [`run`] gives up when the bootstrap kubeconfig does not work at the first try. A command line wants
+    /// that; a Deployment wants to go on trying.
     pub fail_fast: bool,
     /// Whether the hub is told the cluster's claims (gate ClusterClaim).
     pub tells_claims: bool,
-    /// Whether the cluster's properties (`about.k8s.io`) are told as claims, too (gate ClusterProperty, off by default).
+    /// Whether the cluster's properties (`about.k8s.io`) are told as claims, too (gate ClusterProperty,
+    /// off by default).
     pub tells_properties: bool,
     /// How often to look again though nothing has happened.
     pub intervals: Intervals,
@@ -160,8 +161,8 @@ pub struct HubSession {
     pub kubeconfig: Arc<Loaded>,
     /// The cluster's ManagedCluster as the hub has it.
     pub clusters: Cache<ManagedCluster>,
-    /// Cancelled when the hub has said that it deletes the cluster. The session goes on: it is over for good when the hub refuses
-    /// what it granted, and then what it asked for is to be removed without it.
+    /// Cancelled when the hub has said that it deletes the cluster. The session goes on: it is over for good when the
+    /// hub refuses what it granted, and then what it asked for is to be removed without it.
     pub leaving: CancellationToken,
     /// Cancelled when the session is over.
     pub ended: CancellationToken,

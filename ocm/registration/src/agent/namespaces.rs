@@ -72,8 +72,8 @@ pub(super) async fn present(client: &Client, label: &str, wanted: &[String]) -> 
     all
 }
 
-/// Watches those that carry the label for this cache, so that one that is deleted or changed by another hand is put right
-/// at once.
+/// Watches those that carry the label for this cache, so that one that is deleted or changed
+/// by another hand is put right at once.
 pub(super) fn feed(cache: &Cache<Namespace>, client: &Client, label: &str, stop: &CancellationToken) {
     let watching = Watching {
         selection: watcher::Config::default().labels(label),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_that_goes_or_loses_its_label_is_looked_at_and_one_that_appears_is_not() {
+    fn only_deleting_or_unlabelling_a_namespace_causes_a_reconcile() {
         let namespace = |labels| -> Namespace {
             serde_json::from_value(json!({"metadata": {"name": "team", "labels": labels}})).unwrap()
         };

@@ -1,5 +1,6 @@
-//! What the reconcilers of an agent have to be allowed besides looking at what they watch, as far as several of them need
-//! the same. On the hub a cluster's roles say so ([`crate::hub::rbac`]), on its own cluster the role of its deployment.
+//! What the reconcilers of an agent have to be allowed besides looking at what they watch, as far as several of them
+//! need the same. On the hub a cluster's roles say so ([`crate::hub::rbac`]), on its own cluster the role
+//! of its deployment.
 
 use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::rbac::Right;

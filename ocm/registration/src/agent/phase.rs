@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_can_be_lost_by_time_and_by_the_hub() {
+    fn a_credential_is_lost_by_expiry_or_by_the_hub() {
         check(
             Seen {
                 invalid: some("the client certificate expired"),

@@ -112,7 +112,8 @@ async fn follow_hub(
 ) -> Ended {
     let mut changes = clusters.changes();
     let mut published: Option<CancellationToken> = None;
-    // The hub takes our rights at once when it deletes the cluster: its last word may be followed by others before we look.
+    // The hub takes our rights at once when it deletes the cluster: its last word may be followed
+    // by others before we look.
     let leaving = Arc::new(Mutex::new(CancellationToken::new()));
     let of_session = leaving.clone();
     clusters.listen(move |_, new| {

@@ -2,8 +2,8 @@
 //!
 //! Root: our ManagedCluster. Reads: the cluster's health, version, nodes, claims and namespaces. Writes: conditions
 //! Joined and Available (True and False; Unknown is the hub's word), ClusterCertificateRotated, version, capacity,
-//! allocatable, clusterClaims, and the conditions of managedNamespaces; those namespaces on the cluster. Never: anything
-//! while the hub says that our clock is off; anything before it has accepted us.
+//! allocatable, clusterClaims, and the conditions of managedNamespaces; those namespaces on the cluster. Never:
+//! anything while the hub says that our clock is off; anything before it has accepted us.
 
 mod announcement;
 mod cluster;

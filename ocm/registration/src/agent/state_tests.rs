@@ -48,7 +48,7 @@ fn concluded(seen: &Seen) -> String {
 }
 
 #[test]
-fn an_accepted_cluster_says_that_it_joined_and_is_available_with_one_patch_and_one_event() {
+fn an_accepted_cluster_reports_availability_with_one_patch_and_event() {
     let seen = seen(cluster(&[ACCEPTED]));
     assert_eq!(
         concluded(&seen),
@@ -65,7 +65,7 @@ fn an_accepted_cluster_says_that_it_joined_and_is_available_with_one_patch_and_o
 }
 
 #[test]
-fn what_was_said_is_not_said_again() {
+fn an_unchanged_status_is_not_written_again() {
     let first = seen(cluster(&[ACCEPTED]));
     let mut told = (**first.cluster.as_ref().unwrap()).clone();
     for (type_, reason, message) in [
@@ -106,7 +106,7 @@ fn a_clock_that_is_off_silences_the_agent() {
 }
 
 #[test]
-fn a_failure_is_told_only_when_it_lasts() {
+fn only_a_lasting_failure_is_reported() {
     let said = [
         ACCEPTED,
         ("ManagedClusterJoined", "True"),
@@ -231,7 +231,7 @@ async fn answering(code: u16) -> Cache<ClusterClaim> {
 }
 
 #[tokio::test]
-async fn claims_that_cannot_be_listed_stay_as_they_were_told() {
+async fn claims_that_cannot_be_listed_stay_unchanged() {
     assert_eq!(arrived(&answering(500).await).map(|it| it.len()), None);
     assert_eq!(arrived(&answering(403).await).map(|it| it.len()), None);
     // Where the kind is not served, there are none.

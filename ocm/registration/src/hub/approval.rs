@@ -2,8 +2,8 @@
 //!
 //! Root: CertificateSigningRequest. Reads: who asks, for whom, and whether they may renew; the ManagedCluster.
 //! Writes: the condition Approved; on the ManagedCluster, which agent serves it.
-//! Never: denies; approves by prefix (a request for `cluster1` is one for `cluster1` exactly); lets a second agent take over
-//! a cluster whose agent is alive, which upstream does for whoever holds a bootstrap credential.
+//! Never: denies; approves by prefix (a request for `cluster1` is one for `cluster1` exactly); lets a second agent take
+//! over a cluster whose agent is alive, which upstream does for whoever holds a bootstrap credential.
 
 mod request;
 mod serving;

@@ -54,7 +54,7 @@ fn an_agent_that_may_renew_gets_its_certificate() {
 }
 
 #[test]
-fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
+fn a_first_request_needs_an_administrator_or_a_trusted_user() {
     let subject = CertificateSubject::agent("cluster1", "a1");
     check(
         &seen(request("cluster1", &subject, "someone"), false),
@@ -71,7 +71,7 @@ fn a_first_request_waits_for_an_administrator_unless_its_user_is_trusted() {
 }
 
 #[test]
-fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
+fn one_agent_cannot_renew_the_certificate_of_another() {
     let second = request(
         "cluster1",
         &CertificateSubject::agent("cluster1", "b2"),
@@ -84,7 +84,7 @@ fn another_agent_of_the_cluster_does_not_renew_for_this_one() {
 }
 
 #[test]
-fn a_second_agent_does_not_take_over_while_the_first_is_alive() {
+fn a_second_agent_does_not_replace_a_live_agent() {
     let served = |by: &str, available: &str| {
         let request = request("cluster1", &CertificateSubject::agent("cluster1", "b2"), "bootstrap");
         Seen {
@@ -136,7 +136,7 @@ fn only_the_exact_subject_is_recognised() {
 }
 
 #[test]
-fn alternative_names_foreign_usages_and_a_broken_signature_are_not_recognised() {
+fn requests_with_other_names_usages_or_signatures_are_not_recognised() {
     let exact = CertificateSubject::agent("cluster1", "a1");
     let named = CertificateSubject {
         dns_names: vec!["kubernetes.default.svc".to_owned()],
@@ -221,7 +221,7 @@ fn what_is_decided_stays_decided() {
 }
 
 #[test]
-fn whom_an_administrator_approves_is_known_to_serve_the_cluster() {
+fn an_agent_approved_by_an_administrator_serves_the_cluster() {
     let mut approved = request("cluster1", &CertificateSubject::agent("cluster1", "b2"), "someone");
     approved.status =
         serde_json::from_value(serde_json::json!({"conditions": [{"type": "Approved", "status": "True"}]})).unwrap();

@@ -1,7 +1,7 @@
 //! Noticing that an agent has fallen silent. Upstream: ocm `pkg/registration/hub/lease/controller.go`.
 //!
-//! Root: ManagedCluster. Reads: its lease. Writes: the lease, once; condition `ManagedClusterConditionAvailable`, and of its
-//! three answers only Unknown (the agent says True and False). Never: looks before the lease can have run out.
+//! Root: ManagedCluster. Reads: its lease. Writes: the lease, once; condition `ManagedClusterConditionAvailable`, and
+//! of its three answers only Unknown (the agent says True and False). Never: looks before the lease can have run out.
 
 mod unknown;
 
@@ -69,8 +69,8 @@ impl Reconciler for Availability {
     const RIGHTS: &'static [Right] = &[permissions::LEASES, permissions::CLUSTER_STATUS, permissions::EVENTS];
     type Seen = Seen;
 
-    /// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one that
-    /// is due when the old lease would have run out finds the new one.
+    /// Clusters, their namespaces when they come, and leases that appear or vanish. A renewal needs no look: the one
+    /// that is due when the old lease would have run out finds the new one.
     fn watches(&self, watches: &mut Watches) {
         watches
             .root(&self.clusters)

@@ -34,14 +34,14 @@ fn check(seen: &Seen, printed: &str) {
 }
 
 #[test]
-fn a_cluster_without_a_namespace_waits_for_it_and_not_for_a_retry() {
+fn a_cluster_without_a_namespace_waits_without_retrying() {
     let mut seen = seen(None, cluster(None));
     seen.has_namespace = false;
     check(&seen, "nothing to do\nwaits: its namespace is not there yet");
 }
 
 #[test]
-fn a_fresh_lease_is_looked_at_exactly_when_it_would_run_out() {
+fn a_fresh_lease_is_rechecked_when_it_would_expire() {
     check(
         &seen(Some("2026-01-01T00:59:00.000000Z"), cluster(Some("True"))),
         "nothing to do\nagain in 240s",
@@ -49,7 +49,7 @@ fn a_fresh_lease_is_looked_at_exactly_when_it_would_run_out() {
 }
 
 #[test]
-fn a_lease_of_the_last_time_there_is_has_not_run_out() {
+fn a_lease_at_the_maximum_time_has_not_expired() {
     check(
         &seen(Some("9999-12-30T21:59:59.000000Z"), cluster(Some("True"))),
         "nothing to do\nagain in 251634978000.999999999s",

@@ -92,8 +92,8 @@ impl Reconciler for Clock {
     const RIGHTS: &'static [Right] = &[permissions::CLUSTER_STATUS];
     type Seen = Seen;
 
-    /// Leases whose renewal we have seen happen, and tells something that is not said of their cluster yet: most of them tell
-    /// nothing, and a large fleet has a hundred each second.
+    /// Leases whose renewal we have seen happen, and tells something that is not said of their cluster yet: most of
+    /// them tell nothing, and a large fleet has a hundred each second.
     fn watches(&self, watches: &mut Watches) {
         let clusters = self.clusters.clone();
         watches
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_that_tells_what_is_said_already_wakes_nobody() {
+    fn a_renewal_without_news_triggers_no_reconcile() {
         let said = |status: &str| {
             json!([{"type": managed_cluster::CLOCK_SYNCED, "status": status, "reason": "r", "message": "m",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}])

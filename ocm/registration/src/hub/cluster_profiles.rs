@@ -1,5 +1,5 @@
-//! A cluster for programs that speak the multicluster SIG's API: a ClusterProfile wherever a set of the cluster is bound.
-//! Upstream: ocm `pkg/registration/hub/clusterprofile`, which moves profiles at its next resync only.
+//! A cluster for programs that speak the multicluster SIG's API: a ClusterProfile wherever a set of the cluster is
+//! bound. Upstream: ocm `pkg/registration/hub/clusterprofile`, which moves profiles at its next resync only.
 //!
 //! Root: ClusterProfile, by `namespace/cluster`. Reads: its ManagedCluster, the namespace, the bindings there and their
 //! ManagedClusterSets. Writes: the profile, its three labels, its `status.version` and `status.properties`, conditions

@@ -87,7 +87,7 @@ fn plan(world: World) -> String {
 }
 
 #[test]
-fn a_cluster_of_a_bound_set_gets_a_profile_with_upstreams_labels() {
+fn a_cluster_of_a_bound_set_gets_a_labelled_profile() {
     assert_eq!(
         plan(World::default()),
         r#"hub: create ClusterProfile kueue/cluster1 {"metadata":{"labels":{"multicluster.x-k8s.io/clusterset":"prod","open-cluster-management.io/cluster-name":"cluster1","x-k8s.io/cluster-manager":"open-cluster-management"}},"spec":{"clusterManager":{"name":"open-cluster-management"},"displayName":"cluster1"}}"#
@@ -95,7 +95,7 @@ fn a_cluster_of_a_bound_set_gets_a_profile_with_upstreams_labels() {
 }
 
 #[test]
-fn a_profile_tells_what_its_cluster_does_and_leaves_the_access_providers_alone() {
+fn a_profile_mirrors_its_cluster_and_keeps_access_providers() {
     let mut it = profile(our_labels());
     it["status"] =
         json!({"accessProviders": [{"name": "open-cluster-management", "cluster": {"server": "https://a"}}]});
@@ -125,7 +125,7 @@ fn a_profile_whose_labels_are_wrong_gets_them_first() {
 }
 
 #[test]
-fn a_cluster_that_leaves_the_set_or_the_hub_loses_its_profile() {
+fn a_cluster_leaving_the_set_or_hub_loses_its_profile() {
     let there = || Some(profile(our_labels()));
     let removed = "hub: delete ClusterProfile kueue/cluster1";
     let mut elsewhere = cluster();
@@ -162,7 +162,7 @@ fn a_cluster_that_leaves_the_set_or_the_hub_loses_its_profile() {
 }
 
 #[test]
-fn the_profiles_of_a_set_that_the_hub_makes_anew_stay_for_half_a_minute() {
+fn profiles_of_a_recreated_set_stay_for_half_a_minute() {
     let with = |bound: &str, since: &str| {
         let mut cluster = cluster();
         cluster["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/clusterset": "default"});
@@ -215,7 +215,7 @@ fn what_others_manage_is_left_alone() {
 }
 
 #[test]
-fn nothing_is_made_before_the_binding_holds_nor_in_a_namespace_on_its_way_out() {
+fn no_profile_is_created_without_binding_or_in_terminating_namespaces() {
     let unbound = World {
         bindings: vec![binding("prod", "False", NOW)],
         ..World::default()

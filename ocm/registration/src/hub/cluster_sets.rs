@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_members_are_counted_in_the_words_of_upstream() {
+    fn members_are_counted_with_upstreams_message() {
         check(
             prod(),
             Ok(0),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_cannot_be_read_is_told() {
+    fn an_invalid_selector_is_reported() {
         check(
             prod(),
             Err("no values".into()),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_counted_right_or_on_its_way_out_is_left_alone() {
+    fn a_correctly_counted_or_terminating_set_is_left_unchanged() {
         let mut set = prod();
         set["status"] = json!({"conditions": [{
             "type": "ClusterSetEmpty", "status": "False", "reason": "ClustersSelected",

@@ -1,8 +1,8 @@
 //! The two sets that are always there: `default` for clusters that name no set, `global` for all.
 //!
-//! Root: the two ManagedClusterSets. Writes: creates them, and reverts their selector. Never: touches one that carries the
-//! annotation `cluster.open-cluster-management.io/autoupdate: "false"`, nor any field but the selector.
-//! Upstream: ocm `pkg/registration/hub/managedclusterset/{default,global}_managedclusterset_controller.go`.
+//! Root: the two ManagedClusterSets. Writes: creates them, and reverts their selector. Never: touches one that carries
+//! the annotation `cluster.open-cluster-management.io/autoupdate: "false"`, nor any field but the selector. Upstream:
+//! ocm `pkg/registration/hub/managedclusterset/{default,global}_managedclusterset_controller.go`.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_selector_is_reverted_unless_the_owner_said_no() {
+    fn an_edited_selector_is_reverted_unless_autoupdate_is_off() {
         let edited = json!({"metadata": {"name": "global"},
             "spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"a": "b"}}}}});
         check(

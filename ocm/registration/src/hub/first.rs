@@ -10,8 +10,8 @@ use super::{
     taints,
 };
 
-/// Whether [`lifecycle`](super::lifecycle) is about to write to a cluster for the first time: until then others leave it
-/// alone.
+/// Whether [`lifecycle`](super::lifecycle) is about to write to a cluster for the first time:
+/// until then others leave it alone.
 pub fn is_to_come(cluster: &ManagedCluster, options: &HubOptions) -> bool {
     match acceptance(Some(cluster), options.auto_accept) {
         Acceptance::ToAutoAccept => true,

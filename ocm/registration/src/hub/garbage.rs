@@ -2,8 +2,8 @@
 //! `pkg/registration/hub/gc/controller.go`, which waits for the agent. Here the agent has no rights any more.
 //!
 //! Root: ManagedCluster. Reads: the listed kinds in its namespace, when it has to go. Writes: deletes them, lowest
-//! `cleanup-priority` first, kind after kind; the finalizers in them that the cluster's agent would remove; the finalizer
-//! `resource-cleanup`; condition `Deleting`. Never: the namespace, its Secrets or its lease.
+//! `cleanup-priority` first, kind after kind; the finalizers in them that the cluster's agent would remove; the
+//! finalizer `resource-cleanup`; condition `Deleting`. Never: the namespace, its Secrets or its lease.
 
 mod kind;
 mod remaining;

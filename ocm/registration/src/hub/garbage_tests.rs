@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn a_list_that_fails_is_told_and_nothing_goes_before_it_is_known_what_is_left() {
+fn a_failed_list_is_reported_and_blocks_the_deletion() {
     let cluster = json!({
         "metadata": {
             "name": "cluster1", "deletionTimestamp": "2026-01-01T00:00:00Z",
@@ -35,7 +35,7 @@ fn a_list_that_fails_is_told_and_nothing_goes_before_it_is_known_what_is_left() 
 }
 
 #[test]
-fn the_hub_lets_go_of_the_works_of_a_cluster_that_is_deleted_whatever_its_agent_has_put_there() {
+fn the_hub_removes_all_work_finalizers_of_a_deleted_cluster() {
     let mut cluster = json!({
         "metadata": {
             "name": "cluster1", "deletionTimestamp": "2026-01-01T00:00:00Z",

@@ -1,5 +1,5 @@
-//! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has turned
-//! its gate on has to know.
+//! Clusters that wait for an import are told that nothing imports them: the importer is not there yet, and who has
+//! turned its gate on has to know.
 //!
 //! Root: ManagedCluster. Reads: the Cluster of Cluster API that stands for it. Writes: an Event about it, once. Never:
 //! the cluster. Upstream: ocm `pkg/registration/hub/importer`, of which this knows who waits.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_an_import_is_told_and_who_was_imported_is_not() {
+    fn only_clusters_waiting_for_an_import_are_reported() {
         let named = told(json!({"name": "c1", "annotations": {OWNER: "capi/one"}}), json!([]));
         assert!(
             named[0].starts_with("The Cluster capi/one is not imported: "),

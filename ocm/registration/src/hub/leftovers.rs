@@ -1,5 +1,5 @@
-//! What a cluster that is gone has left behind in its namespace, and would hold by finalizers that nobody removes any more: its
-//! agents have no rights from the moment in which it is deleted.
+//! What a cluster that is gone has left behind in its namespace, and would hold by finalizers that nobody removes any
+//! more: its agents have no rights from the moment in which it is deleted.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,8 +21,9 @@ pub fn are_works_collected(options: &HubOptions) -> bool {
         .any(|it| it.resource == "manifestworks" && it.api_version.starts_with(work::GROUP))
 }
 
-/// The finalizers that stay on an object of this kind when its cluster is gone: an add-on's on another cluster, whose agent is
-/// there, and those of strangers. Nothing holds a work any more, whoever has put a finalizer there: agents may once have.
+/// The finalizers that stay on an object of this kind when its cluster is gone: an add-on's on another cluster, whose
+/// agent is there, and those of strangers. Nothing holds a work any more, whoever has put a finalizer there:
+/// agents may once have.
 fn staying(kind: &ApiResource, object: &ObjectMeta) -> Vec<String> {
     let goes = |it: &String| match (kind.group.as_str(), kind.plural.as_str()) {
         (work::GROUP, "manifestworks") => true,
@@ -57,8 +58,8 @@ pub fn release<'a>(
             namespace: Some(cluster.to_owned()),
             name: name.clone(),
         };
-        // Without its version, which its deletion has moved on; to what is being deleted nobody can add a finalizer that this
-        // would take away.
+        // Without its version, which its deletion has moved on; to what is being deleted nobody can add a finalizer
+        // that this would take away.
         plan.push(Step::MergePatch {
             target,
             subresource: None,

@@ -1,9 +1,10 @@
 //! A cluster's way through the hub: accepted, denied, deleted.
 //!
-//! Root: ManagedCluster. Reads: its Namespace and RBAC objects; its ManifestWorks, when it has to go. Writes: Namespace,
-//! RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`; with the finalizer, for the
-//! controllers that own them, what else a cluster is given when it comes ([`super::first`]); finalizers of works
-//! ([`departure`]). Never: anything else inside the namespace but two RoleBindings; the namespace itself is not deleted.
+//! Root: ManagedCluster. Reads: its Namespace and RBAC objects; its ManifestWorks, when it has to go. Writes:
+//! Namespace, RBAC objects, the finalizer `api-resource-cleanup`, condition `HubAcceptedManagedCluster`; with the
+//! finalizer, for the controllers that own them, what else a cluster is given when it comes ([`super::first`]);
+//! finalizers of works ([`departure`]). Never: anything else inside the namespace but two RoleBindings;
+//! the namespace itself is not deleted.
 
 pub mod acceptance;
 mod departure;

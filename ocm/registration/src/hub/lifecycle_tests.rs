@@ -52,7 +52,7 @@ fn check(seen: &Seen, printed: &str) {
 }
 
 #[test]
-fn objects_that_somebody_makes_meanwhile_are_looked_at_again() {
+fn objects_created_meanwhile_are_checked_again() {
     let mut met = Outcome::default();
     met.stages.push(vec![Ok(Done::AlreadyExists)]);
     assert_eq!(
@@ -62,7 +62,7 @@ fn objects_that_somebody_makes_meanwhile_are_looked_at_again() {
 }
 
 #[test]
-fn an_accepted_cluster_gets_its_namespace_first_and_then_its_rights() {
+fn an_accepted_cluster_gets_its_namespace_before_its_permissions() {
     check(
         &seen(Some(
             json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": true}}),
@@ -136,7 +136,7 @@ fn a_cluster_that_was_never_accepted_only_waits() {
 }
 
 #[test]
-fn a_cluster_that_is_denied_keeps_only_a_look_at_itself() {
+fn a_denied_cluster_can_only_read_itself() {
     let mut denied = with_condition(accepted(), "True");
     denied["spec"]["hubAcceptsClient"] = json!(false);
     let seen = complete(denied);
@@ -155,7 +155,7 @@ hub: delete RoleBinding cluster1/open-cluster-management:managedcluster:cluster1
 }
 
 #[test]
-fn a_cluster_that_is_denied_before_it_was_said_to_be_accepted_keeps_no_right_either() {
+fn a_cluster_denied_before_its_acceptance_keeps_no_permission() {
     let mut denied = accepted();
     denied["spec"]["hubAcceptsClient"] = json!(false);
     check(
@@ -177,7 +177,7 @@ fn held(binding: &RoleBinding) -> Arc<RoleBinding> {
 }
 
 #[test]
-fn a_finalizer_on_the_binding_prolongs_no_right() {
+fn a_finalizer_on_the_binding_does_not_extend_permissions() {
     let mut denied = with_condition(accepted(), "True");
     denied["spec"]["hubAcceptsClient"] = json!(false);
     let mut seen = complete(denied);
@@ -217,7 +217,7 @@ fn leaving() -> Value {
 }
 
 #[test]
-fn a_cluster_that_is_deleted_waits_for_its_works_without_a_right() {
+fn a_deleted_cluster_loses_permissions_and_waits_for_its_works() {
     let with_works = |seen: Seen| Seen {
         works: vec![work("a", false), work("b", true)],
         ..seen
@@ -245,7 +245,7 @@ again in 1s",
 }
 
 #[test]
-fn where_works_are_deleted_by_hand_the_hub_lets_go_of_those_that_are() {
+fn with_manual_deletion_only_deleted_works_lose_their_finalizers() {
     let by_hand = HubOptions {
         garbage: None,
         ..HubOptions::default()
@@ -267,7 +267,7 @@ fn where_works_are_deleted_by_hand_the_hub_lets_go_of_those_that_are() {
 }
 
 #[test]
-fn a_cluster_without_works_goes_when_its_rights_are_gone() {
+fn a_cluster_without_works_is_deleted_after_its_permissions() {
     let mut leaving = accepted();
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     check(&seen(Some(leaving)), "hub: patch ManagedCluster cluster1");
@@ -275,7 +275,7 @@ fn a_cluster_without_works_goes_when_its_rights_are_gone() {
 }
 
 #[test]
-fn acceptance_is_said_once() {
+fn acceptance_is_reported_once() {
     let said = Lifecycle::conclude(&complete(accepted()), &Outcome::default());
     assert!(
         format!("{said:#}").contains("Accepted by hub cluster admin"),

@@ -1,9 +1,9 @@
 //! Which namespaces a cluster's sets want on it.
 //!
-//! Root: ManagedCluster. Reads: all ManagedClusterSets. Writes: `status.managedNamespaces`, the list and not its conditions,
-//! which the agent writes. Never: a namespace.
-//! Upstream: ocm `pkg/registration/hub/managedcluster/managednamespace_controller.go`, which drops the agent's conditions
-//! with each write; we keep those of the entries that stay.
+//! Root: ManagedCluster. Reads: all ManagedClusterSets. Writes: `status.managedNamespaces`, the list and not its
+//! conditions, which the agent writes. Never: a namespace.
+//! Upstream: ocm `pkg/registration/hub/managedcluster/managednamespace_controller.go`, which drops the agent's
+//! conditions with each write; we keep those of the entries that stay.
 
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_told_the_namespaces_of_all_its_sets_by_set_and_name() {
+    fn managed_namespaces_are_listed_by_set_and_name() {
         check(
             json!([]),
             &[set("b", &["z", "a"]), set("a", &["m"]), set("c", &[])],
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_said_of_a_namespace_stays_with_it() {
+    fn the_agents_conditions_of_a_namespace_are_kept() {
         let said = json!([{
             "type": "NamespaceAvailable", "status": "True", "reason": "NamespaceApplied", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_left_or_on_its_way_out_asks_for_nothing_more() {
+    fn a_left_or_terminating_set_requests_no_namespaces() {
         let present = json!([{"name": "m", "clusterSet": "a"}]);
         let removed = r#"hub: patch ManagedCluster cluster1 status {"status":{"managedNamespaces":null}}"#;
         check(present.clone(), &[], removed);

@@ -39,12 +39,13 @@ pub struct HubOptions {
     pub auto_accept: bool,
     /// Whether the sets `default` and `global` are kept (gate DefaultClusterSet).
     pub default_sets: bool,
-    /// Whether what is in a cluster's namespace is deleted with the cluster (gate ResourceCleanup), and what that is, in
-    /// this order (`--gc-resource-list`).
+    /// Whether what is in a cluster's namespace is deleted with the cluster (gate ResourceCleanup), and what that is,
+    /// in this order (`--gc-resource-list`).
     pub garbage: Option<Vec<GarbageKind>>,
     /// Whether clusters are shown as ClusterProfiles where their sets are bound (gate ClusterProfile, off by default).
     pub cluster_profiles: bool,
-    /// Whether clusters that wait for an import are told that there is no importer (gate ClusterImporter, off by default).
+    /// Whether clusters that wait for an import are told that there is no importer (gate ClusterImporter,
+    /// off by default).
     pub cluster_importer: bool,
 }
 
@@ -62,8 +63,8 @@ impl Default for HubOptions {
     }
 }
 
-/// How many keys one controller works on at a time. Upstream has 1; ours share nothing between keys, and most of a run is
-/// waiting for the API server.
+/// How many keys one controller works on at a time. Upstream has 1; ours share nothing between keys, and most of a run
+/// is waiting for the API server.
 const WORKERS: usize = 16;
 
 /// The controllers of registration on a hub, over the caches of its process.

@@ -1,4 +1,5 @@
-//! What the hub's reconcilers have to be allowed besides looking at what they watch, as far as several of them need the same.
+//! What the hub's reconcilers have to be allowed besides looking at what they watch,
+//! as far as several of them need the same.
 
 use ocm_api::{addon, cluster::ManagedCluster, identity, multicluster::ClusterProfile, work};
 use ocm_reconcile::rbac::Right;

@@ -65,8 +65,9 @@ pub fn registration_binding(cluster: &str, extra: &BTreeMap<String, String>) -> 
     }
 }
 
-/// What the work agent may do in the cluster's namespace. Upstream puts a finalizer on it, with which a right that was taken back
-/// goes on until the agent has cleaned up after the last work, and so for as long as the agent likes. Ours has none.
+/// What the work agent may do in the cluster's namespace. Upstream puts a finalizer on it, with which a right that was
+/// taken back goes on until the agent has cleaned up after the last work, and so for as long as the agent likes.
+/// Ours has none.
 pub fn work_binding(cluster: &str, extra: &BTreeMap<String, String>) -> RoleBinding {
     RoleBinding {
         metadata: metadata(&identity::work_role_binding(cluster), Some(cluster), cluster, extra),
@@ -122,8 +123,8 @@ pub fn shared_cluster_roles(extra: &BTreeMap<String, String>) -> [ClusterRole; 2
     ]
 }
 
-/// Keeps a role as it should be. Rules are compared whole: a rule that grants one thing more is a repair, not an addition
-/// to be left alone.
+/// Keeps a role as it should be. Rules are compared whole: a rule that grants one thing more is a repair,
+/// not an addition to be left alone.
 pub fn keep_role(plan: &mut Plan, current: Option<&ClusterRole>, desired: &ClusterRole) {
     keep(plan, current, desired, |current, desired| {
         current.rules = desired.rules.clone()

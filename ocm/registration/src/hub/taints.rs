@@ -1,7 +1,7 @@
 //! Keeping placements away from clusters that are not well.
 //!
-//! Root: ManagedCluster. Reads: its condition Available. Writes: two of its taints. Never: any other taint; nothing while the
-//! cluster is being deleted.
+//! Root: ManagedCluster. Reads: its condition Available. Writes: two of its taints. Never: any other taint; nothing
+//! while the cluster is being deleted.
 //! Upstream: ocm `pkg/registration/hub/taint/controller.go`.
 
 use std::sync::Arc;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_is_unknown_is_unreachable_and_no_longer_unavailable() {
+    fn an_unknown_cluster_is_tainted_unreachable_instead_of_unavailable() {
         let unavailable = json!({"key": Taint::UNAVAILABLE, "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
         let mine = json!({"key": "mine", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"});
         check(

@@ -1,6 +1,6 @@
-//! What is not in a cache is mostly not there, and is made without asking: for a cluster that comes that is a handful of
-//! requests less. Where something was there after all, because it lacks our label or the watch has not brought it yet,
-//! the API is asked from then on: at once, in the same run, and in each later one.
+//! What is not in a cache is mostly not there, and is made without asking: for a cluster that comes that is a handful
+//! of requests less. Where something was there after all, because it lacks our label or the watch has not brought it
+//! yet, the API is asked from then on: at once, in the same run, and in each later one.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_looks_again_only_when_it_learns_that_something_exists() {
+    fn a_run_is_repeated_only_after_it_finds_existing_objects() {
         assert!(is_found_out(false, &met()));
         assert!(!is_found_out(true, &met()));
         assert!(!is_found_out(false, &Outcome::default()));

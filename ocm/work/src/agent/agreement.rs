@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_leaves_its_protocol_to_the_default_is_found_by_its_key() {
+    fn a_port_with_default_protocol_is_found_by_its_key() {
         let live = json!({"metadata": {"managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {
             "f:spec": {"f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}}}
         }}]}});
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_still_ask_for_is_kept_and_the_rest_is_not() {
+    fn only_fields_that_other_works_still_apply_are_kept() {
         let live = json!({
             "metadata": {
                 "labels": {"a": "1", "b": "1", "hand": "1"},

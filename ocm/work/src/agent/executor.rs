@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_is_the_user_and_the_groups_of_its_account() {
+    fn an_executor_has_the_user_and_groups_of_its_account() {
         let account = ManifestWorkSubjectServiceAccount {
             namespace: "ns".into(),
             name: "sa".into(),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_told_in_upstreams_words() {
+    fn a_denial_has_upstreams_message() {
         assert_eq!(
             not_allowed(&key("apps", "deployments"), None).message(),
             "not allowed to apply the resource apps deployments, default a, will try again in 1m0s"

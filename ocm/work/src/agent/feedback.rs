@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_hits_the_first_may_be_null_where_all_are_reported() {
+    fn a_first_null_result_is_allowed_when_all_are_reported() {
         let object = json!({"items": [{"a": null}, {"a": 1}]});
         let several = |raw| {
             let (values, _) = read(&paths(&[("a", ".items[*].a")]), &Gvk::default(), &object, raw);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_followed_is_told_apart_from_one_that_cannot_be_read() {
+    fn a_path_without_a_value_differs_from_an_invalid_path() {
         let said = |path| show(&paths(&[("n", path)]), RawJson::Refused);
         assert!(
             said(".status.conditions[7].type").contains("failed to find value for n with error: "),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_object_that_is_found_many_times_is_not_written_as_often() {
+    fn a_large_object_found_often_is_not_serialized_each_time() {
         let object = json!({"apiVersion": "v1", "list": vec![0; 10_000], "text": "x".repeat(1_000_000)});
         let again = JsonPath {
             name: "all".into(),

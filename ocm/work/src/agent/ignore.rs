@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_are_no_map_are_told() {
+    fn annotations_that_are_no_map_are_refused() {
         let with = |annotations: Value| ignoring(&json!({"metadata": {"annotations": annotations}}), &[]);
         assert!(with(Value::Null).is_ok());
         for annotations in [json!("x"), json!([1]), json!(1)] {

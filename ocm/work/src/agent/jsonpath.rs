@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_finds_the_same_again_and_again_is_given_up() {
+    fn a_path_that_visits_too_many_values_is_abandoned() {
         let nested = (0..100).fold(json!([]), |inner, _| json!([inner, 1]));
         let list = json!({"l": vec![json!({"n": 1}); 100]});
         let everywhere = (0..5).fold("$.l[?(@.n)]".to_owned(), |inner, _| format!("$.l[?({inner})]"));

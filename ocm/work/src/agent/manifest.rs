@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_that_is_not_an_object_says_so() {
+    fn a_manifest_that_is_not_an_object_is_refused() {
         assert_eq!(
             parse(0, &json!("x")).unwrap_err().why,
             "the manifest is not an object but a string"

@@ -5,7 +5,7 @@
 //! Writes: the work's finalizer and status; the trace; the objects. Never: an object that does not carry the trace as
 //! its owner is not deleted. Rounds follow until nothing is left to do, and then both statuses are written.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use kube::ResourceExt;
 use ocm_reconcile::{

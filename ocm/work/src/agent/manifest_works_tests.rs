@@ -197,7 +197,7 @@ fn a_trace_of_an_earlier_agent_is_taken_over() {
 }
 
 #[test]
-fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
+fn kinds_are_applied_in_upstream_order_each_kind_concurrently() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     let mut namespace = item(2, "default", Live::Unknown);
     let gvk = Gvk {
@@ -233,7 +233,7 @@ fn kinds_are_applied_in_upstreams_order_and_one_kind_side_by_side() {
 }
 
 #[test]
-fn what_agrees_is_left_alone_and_the_status_says_so_once() {
+fn a_matching_object_is_left_unchanged_and_reported_once() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     it.items = vec![item(0, "a", live("a", "t"))];
     check(&it, "nothing to do");
@@ -270,7 +270,7 @@ fn the_status_names_each_manifest_as_upstream_does() {
 }
 
 #[test]
-fn a_manifest_that_left_the_work_is_pruned_after_the_rest_is_applied() {
+fn a_removed_manifest_is_pruned_after_the_others_are_applied() {
     let recorded = json!({"status": {"appliedResources": [record("a", "uid-a"), record("old", "uid-old")]}});
     let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
     it.items = vec![item(0, "a", Live::Absent)];
@@ -283,7 +283,7 @@ fn a_manifest_that_left_the_work_is_pruned_after_the_rest_is_applied() {
 }
 
 #[test]
-fn a_manifest_of_unknown_kind_stops_neither_the_others_nor_pruning() {
+fn an_unknown_kind_stops_neither_other_manifests_nor_pruning() {
     let trace = trace(json!({"status": {"appliedResources": [record("x", "uid-x"), record("old", "uid-old")]}}));
     let items = vec![item(0, "a", live("a", "t")), unknown_kind(1, "x")];
     let names: Vec<_> = unwanted(&trace, &items).map(|it| it.name.as_str()).collect();
@@ -313,7 +313,7 @@ fn a_manifest_of_unknown_kind_stops_neither_the_others_nor_pruning() {
 }
 
 #[test]
-fn what_the_executor_may_not_do_is_not_done_and_asked_again_in_a_minute() {
+fn a_manifest_forbidden_to_the_executor_is_rechecked_every_minute() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     let refusal = ExecutorRefusal::NotAllowed("not allowed".into());
     it.items = vec![
@@ -347,7 +347,7 @@ fn a_complete_work_is_left_as_it_is() {
 }
 
 #[test]
-fn of_a_complete_work_only_what_was_applied_is_told_whatever_its_spec_says_now() {
+fn a_complete_work_reports_only_what_was_applied() {
     let said = |type_: &str, reason: &str| {
         json!({
             "type": type_, "status": "True", "reason": reason, "message": "m",
@@ -397,7 +397,7 @@ fn of_a_complete_work_only_what_was_applied_is_told_whatever_its_spec_says_now()
 }
 
 #[test]
-fn the_status_of_a_work_that_goes_is_kept_current_as_long_as_its_trace_holds_it() {
+fn a_terminating_work_updates_its_status_while_its_trace_exists() {
     let meta = json!({
         "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
         "name": "a", "namespace": "default"
@@ -430,7 +430,7 @@ fn the_status_of_a_work_that_goes_is_kept_current_as_long_as_its_trace_holds_it(
 }
 
 #[test]
-fn a_work_that_goes_takes_its_objects_its_trace_and_then_its_finalizer() {
+fn a_deleted_work_removes_objects_then_trace_then_finalizer() {
     let going = || Some(work(json!({"metadata": {"deletionTimestamp": NOON}})));
     let recorded = json!({"appliedResources": [record("a", "uid-a")]});
     let mut it = seen(going(), Some(trace(json!({"status": recorded}))));
@@ -466,7 +466,7 @@ fn an_object_with_finalizers_holds_the_work() {
 }
 
 #[test]
-fn an_object_that_another_work_owns_too_is_only_let_go() {
+fn an_object_owned_by_another_work_is_not_deleted() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     let Live::Present(object) = live("a", "t") else {
         panic!("live makes a present object")
@@ -483,7 +483,7 @@ fn an_object_that_another_work_owns_too_is_only_let_go() {
 }
 
 #[test]
-fn a_trace_that_was_deleted_by_hand_takes_its_objects_and_is_made_anew() {
+fn a_deleted_trace_removes_its_objects_and_is_recreated() {
     let mut it = seen(
         Some(work(json!({}))),
         Some(trace(json!({"metadata": {"deletionTimestamp": NOON}}))),
@@ -497,7 +497,7 @@ fn a_trace_that_was_deleted_by_hand_takes_its_objects_and_is_made_anew() {
 }
 
 #[test]
-fn a_work_gone_from_the_hub_is_evicted_after_its_grace_period() {
+fn an_orphaned_trace_is_evicted_after_the_grace_period() {
     let mut it = seen(None, Some(trace(json!({}))));
     check(&it, "cluster: patch AppliedManifestWork hub-web status");
     let since = |at: &str| Some(trace(json!({"status": {"evictionStartTime": at}})));
@@ -536,7 +536,7 @@ fn a_work_that_came_back_is_no_longer_evicted() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_made_is_told_on_every_manifest() {
+fn a_trace_that_cannot_be_created_fails_every_manifest() {
     let mut it = seen(Some(work(json!({}))), None);
     it.items = vec![item(0, "a", Live::Unknown)];
     it.attempts.blocked = Some("metadata.name: must be no more than 253 characters".into());
@@ -554,7 +554,7 @@ fn a_trace_that_cannot_be_made_is_told_on_every_manifest() {
 }
 
 #[test]
-fn a_fight_with_another_writer_is_slowed_down_and_said() {
+fn a_conflict_with_another_writer_slows_down_and_is_reported() {
     let mut it = seen(
         Some(work(json!({}))),
         Some(trace(json!({"status": {"appliedResources": [record("a", "uid-a")]}}))),
@@ -589,7 +589,7 @@ fn names_of_traces_belong_to_one_hub() {
 }
 
 #[test]
-fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
+fn objects_are_recorded_before_they_are_created() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     it.items = vec![item(0, "a", live("a", "t")), item(1, "b", Live::Unknown)];
     let Step::MergePatch { patch, .. } = &writes(&it).stages[0][0] else {
@@ -620,7 +620,7 @@ fn what_is_about_to_be_made_is_on_record_before_it_is_made() {
 }
 
 #[test]
-fn a_trace_that_cannot_keep_its_agent_is_written_once_and_is_ours_by_its_hub() {
+fn a_trace_without_agent_id_is_ours_by_hub_hash() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({"spec": {"agentID": ""}}))));
     check(&it, "cluster: patch AppliedManifestWork hub-web");
     // The answer to this told that the field is not kept.
@@ -634,7 +634,7 @@ fn a_trace_that_cannot_keep_its_agent_is_written_once_and_is_ours_by_its_hub() {
 }
 
 #[test]
-fn a_round_waits_for_its_turn_before_it_writes_into_objects() {
+fn a_round_waits_before_it_writes_to_shared_objects() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     it.items = vec![item(0, "a", Live::Absent)];
     assert_eq!(

@@ -19,7 +19,7 @@ use ocm_api::{
     namespaces::WORK_FIELD_MANAGER,
     work::{AppliedManifestWork, ManifestWork, manifests},
 };
-use ocm_reconcile::{Cache, Caches, Clients, Controller, Queue, Reconciler, cache::Watching};
+use ocm_reconcile::{Cache, Caches, Clients, Controller, Queue, cache::Watching};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;

@@ -37,7 +37,7 @@ fn follow(objects: &WatchedObjects, work: &str, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_a_list_does_not_show_is_absent_and_what_was_followed_later_is_unknown() {
+async fn an_unlisted_object_is_absent_and_a_later_one_unknown() {
     let objects = objects();
     let start = Instant::now();
     follow(&objects, "w", &["a", "b"]);
@@ -52,7 +52,7 @@ async fn what_a_list_does_not_show_is_absent_and_what_was_followed_later_is_unkn
 }
 
 #[tokio::test]
-async fn our_own_write_is_no_news_and_the_list_from_before_it_proves_nothing() {
+async fn own_writes_cause_no_event_and_older_lists_are_ignored() {
     let objects = objects();
     let start = Instant::now();
     follow(&objects, "w", &["a"]);
@@ -72,7 +72,7 @@ async fn our_own_write_is_no_news_and_the_list_from_before_it_proves_nothing() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_earlier_object_does_not_touch_its_successor() {
+async fn the_deletion_of_an_earlier_object_keeps_its_successor() {
     let objects = objects();
     let start = Instant::now();
     follow(&objects, "w", &["a"]);
@@ -86,7 +86,7 @@ async fn the_end_of_an_earlier_object_does_not_touch_its_successor() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_after_the_end_of_an_object_does_not_bring_it_back() {
+async fn a_response_after_an_objects_deletion_does_not_restore_it() {
     let objects = objects();
     let start = Instant::now();
     follow(&objects, "w", &["a"]);
@@ -133,7 +133,7 @@ async fn what_is_not_served_any_more_is_not_there() {
 }
 
 #[tokio::test]
-async fn an_object_is_kept_as_long_as_a_work_follows_it() {
+async fn an_object_is_kept_while_a_work_follows_it() {
     let objects = objects();
     follow(&objects, "w", &["a"]);
     follow(&objects, "v", &["a"]);
@@ -146,7 +146,7 @@ async fn an_object_is_kept_as_long_as_a_work_follows_it() {
 }
 
 #[tokio::test]
-async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
+async fn a_writer_that_keeps_reverting_us_is_answered_more_slowly() {
     let objects = objects();
     follow(&objects, "w", &["a"]);
     let write_as = |hash: &str, version: u32| {
@@ -175,7 +175,7 @@ async fn a_writer_that_keeps_undoing_us_is_answered_ever_more_slowly() {
 }
 
 #[tokio::test]
-async fn a_work_is_told_what_another_has_written_into_an_object_of_both() {
+async fn a_work_is_reconciled_when_another_writes_a_shared_object() {
     let objects = objects();
     follow(&objects, "w", &["a"]);
     follow(&objects, "v", &["a"]);

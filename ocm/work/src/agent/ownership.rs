@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_goes_only_when_it_is_ours_alone_and_the_one_we_made() {
+    fn only_an_object_we_created_and_own_alone_is_deleted() {
         let (ours, theirs) = (reference("hub-a", "1"), reference("hub-b", "2"));
         let foreign = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "3"});
         assert_eq!(let_go("object", None, "hub-a", "1"), LettingGo::Forget);

@@ -50,7 +50,7 @@ fn status(old: &ManifestWorkStatus, looked: &[ObservedManifest], generation: i64
 }
 
 #[test]
-fn a_work_that_went_well_says_so_in_upstreams_words() {
+fn a_successful_work_has_upstreams_conditions() {
     let new = status(&Default::default(), &[looked(0, "a", Applied::Yes, present())], 1, 12);
     assert_eq!(
         show(&new.conditions),
@@ -126,7 +126,7 @@ fn a_manifest_that_moved_keeps_its_conditions() {
 }
 
 #[test]
-fn an_object_that_cannot_be_looked_for_is_unknown() {
+fn an_object_that_cannot_be_read_is_unknown() {
     let table = [
         (
             ObservedObject::Unknowable,

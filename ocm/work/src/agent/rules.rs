@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_expression_says_the_condition_tells() {
+    fn expression_errors_appear_in_the_condition() {
         let deep = format!("{}1{}", "[".repeat(3000), "]".repeat(3000));
         let list = "[1,2,3,4,5,6,7,8,9]";
         let mut slow = "true".to_owned();

@@ -175,7 +175,7 @@ fn update_applies_again_when_the_manifest_dropped_a_field() {
 }
 
 #[test]
-fn update_does_not_write_twice_what_the_api_server_writes_differently() {
+fn update_does_not_rewrite_what_the_api_server_normalises() {
     let mut live = applied();
     live["data"]["k"] = json!("normalised");
     let written = |version: &str| {
@@ -246,7 +246,7 @@ fn marked_labels_are_removed_and_never_applied() {
 }
 
 #[test]
-fn kinds_that_cannot_be_changed_are_made_anew() {
+fn immutable_objects_are_recreated() {
     let secret = |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": "s", "namespace": "default"}});
     let live = |kind: &str| {
         let mut live = secret(kind);
@@ -289,7 +289,7 @@ fn kinds_that_cannot_be_changed_are_made_anew() {
 }
 
 #[test]
-fn a_storage_class_loses_parameters_by_being_made_anew_and_stays_the_default_that_the_cluster_chose() {
+fn a_recreated_storage_class_stays_the_clusters_default() {
     const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
     let class = |parameters: Value, default: &str| {
         json!({
@@ -370,7 +370,7 @@ fn an_aggregated_role_keeps_the_rules_the_server_wrote() {
 }
 
 #[test]
-fn what_cannot_be_read_as_typed_fields_is_written_the_plain_way() {
+fn without_typed_fields_an_object_is_created_or_replaced() {
     let plain = Attempt {
         plain: true,
         ..Default::default()
@@ -459,7 +459,7 @@ fn server_side_apply_puts_the_owner_on_afterwards() {
 }
 
 #[test]
-fn a_conflict_is_told_and_not_tried_again() {
+fn a_conflict_is_reported_and_not_retried() {
     let tried = Attempt {
         failure: Some(WriteFailure {
             code: Some(409),
@@ -539,7 +539,7 @@ fn the_managers_of_earlier_releases_are_known_by_their_names() {
 }
 
 #[test]
-fn what_other_works_ask_of_an_object_is_applied_along_with_it() {
+fn an_apply_includes_the_fields_of_other_works() {
     let mut live = applied();
     live["data"]["other"] = json!("1");
     live["data"]["dropped"] = json!("1");
@@ -573,7 +573,7 @@ fn what_other_works_ask_of_an_object_is_applied_along_with_it() {
 }
 
 #[test]
-fn a_finalizer_is_written_when_the_object_is_made_and_kept_as_long_as_it_is_there() {
+fn a_finalizer_is_set_at_creation_and_kept_while_present() {
     let mut manifest = config_map();
     manifest["metadata"]["finalizers"] = json!(["a/b"]);
     let with = |live: Live| {

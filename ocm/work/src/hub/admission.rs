@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn naming_an_executor_needs_the_right_to_execute_as_it() {
+    fn naming_an_executor_requires_permission_to_execute_as_it() {
         let executor =
             json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "sa"}}});
         let object = work(&[config_map("a")], executor.clone());

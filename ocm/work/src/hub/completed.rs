@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_that_did_not_ask_stays() {
+    fn a_work_without_a_ttl_stays() {
         assert_eq!(show(Value::Null, true, 13, json!({})), "nothing to do\n");
         let of_a_set = json!({"work.open-cluster-management.io/manifestworkreplicaset": "ns.name"});
         assert_eq!(show(json!(0), true, 13, of_a_set), "nothing to do\n");

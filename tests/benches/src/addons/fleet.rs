@@ -1,4 +1,5 @@
-//! Many add-ons on many clusters: from nothing to all available, what that weighs, and what it costs when nothing happens.
+//! Many add-ons on many clusters: from nothing to all available, what that weighs,
+//! and what it costs when nothing happens.
 
 use std::{
     collections::HashSet,
@@ -91,8 +92,8 @@ async fn create(client: &Client, object: DynamicObject) -> Result<()> {
     Ok(())
 }
 
-/// Waits until so many add-ons are available. It watches: thousands of objects listed over and over would be a good part of
-/// the load.
+/// Waits until so many add-ons are available. It watches: thousands of objects listed over
+/// and over would be a good part of the load.
 async fn available(client: &Client, wanted: usize) -> Result<()> {
     let events = watcher(objects::of_clusters(client, None), watcher::Config::default()).applied_objects();
     let mut events = std::pin::pin!(events);

@@ -1,5 +1,5 @@
-//! A changed configuration that goes to a quarter of the clusters at a time: how many are ever under way, and how long a
-//! cluster whose turn it is waits for its work.
+//! A changed configuration that goes to a quarter of the clusters at a time: how many are ever under way, and how long
+//! a cluster whose turn it is waits for its work.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,5 +1,5 @@
-//! A cluster that begins to match a placement that has all the others, and ceases to, on an API server whose writes take as long as
-//! those of one that keeps them on a disk beside others.
+//! A cluster that begins to match a placement that has all the others, and ceases to, on an API server whose writes
+//! take as long as those of one that keeps them on a disk beside others.
 
 use std::{
     future::Future,

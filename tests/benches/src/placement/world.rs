@@ -1,5 +1,5 @@
-//! A fleet as there are some: regions and environments, three clouds, a few clusters out of order; and placements of which most
-//! pick the clusters of one region and environment.
+//! A fleet as there are some: regions and environments, three clouds, a few clusters out of order; and placements of
+//! which most pick the clusters of one region and environment.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! What stands in for `drover up` where the hub or the clusters are a real Kubernetes: the same fleet of separate
-//! processes, as an administrator would start them, in the same folder and with the same words. Where both are, it stands in
-//! for `drover kube up` as well, with a control plane and nothing else.
+//! processes, as an administrator would start them, in the same folder and with the same words. Where both are, it
+//! stands in for `drover kube up` as well, with a control plane and nothing else.
 
 mod options;
 mod server;
@@ -309,15 +309,16 @@ impl Ground {
                 sleep(LOOK_AGAIN).await;
             }
         }
-        // On what an earlier run has left nothing of this is awaited, and the API server asks the hub about the first write.
+        // On what an earlier run has left nothing of this is awaited, and the API server asks the hub about the first
+        // write.
         until(|| TcpStream::connect(&webhooks).is_ok()).await?;
         self.node(&hub, HUB).await?;
         println!("hub ready   {}", self.took());
         Ok(hub)
     }
 
-    /// Where the hub answers webhooks: the same port when everything is started again, because the API server asks there before
-    /// it can be told anything.
+    /// Where the hub answers webhooks: the same port when everything is started again, because the API server asks
+    /// there before it can be told anything.
     fn webhooks(&self) -> Result<String> {
         let file = self.options.data.join("webhooks.port");
         let before = fs::read_to_string(&file).ok().and_then(|it| it.parse::<u16>().ok());

@@ -1,4 +1,5 @@
-//! A hub that is led and a cluster with an agent, both with the rights of their deployments and no others, and both listened to.
+//! A hub that is led and a cluster with an agent, both with the rights of their deployments and no others,
+//! and both listened to.
 
 use std::{
     sync::{
@@ -270,8 +271,8 @@ fn overtaken(client: Client, admin: Client) -> Client {
     Client::new(service.boxed_clone(), "default")
 }
 
-/// A client to an API server that takes its time to serve the first kind that was defined: the list does not show it served,
-/// what comes after the list does.
+/// A client to an API server that takes its time to serve the first kind that was defined: the list does not show it
+/// served, what comes after the list does.
 fn slow(client: Client) -> Client {
     let first = Arc::new(AtomicBool::new(true));
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -1,10 +1,10 @@
 //! The rights of a deployed hub and agent (`hub::rbac`, `agent::rbac`) are sufficient and minimal.
 //!
-//! One run does all that hub and agent do, with these rights alone, and both are listened to. At its end nothing was refused, so
-//! the rights suffice; and each of them was asked for, so none can go: an API server refuses the request for which the removed
-//! right was the only one. That says for each right what a run without it would, with a run for all of them. For some it is
-//! tried all the same, and for those that are no requests (`escalate`, `bind`, `approve`, `sign`, `impersonate`) it is the only
-//! proof.
+//! One run does all that hub and agent do, with these rights alone, and both are listened to. At its end nothing was
+//! refused, so the rights suffice; and each of them was asked for, so none can go: an API server refuses the request
+//! for which the removed right was the only one. That says for each right what a run without it would, with a run for
+//! all of them. For some it is tried all the same, and for those that are no requests (`escalate`, `bind`, `approve`,
+//! `sign`, `impersonate`) it is the only proof.
 
 mod ground;
 mod rich;
@@ -41,7 +41,7 @@ fn verdict(program: &str, rights: &[Right], asked: &Asked) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployed_hub_and_agent_ask_for_all_that_they_may_and_for_nothing_else() {
+async fn deployed_hub_and_agent_use_exactly_their_permissions() {
     let world = World::new(None, None).await;
     world.age().await;
     let leading = world.lead().await;
@@ -149,7 +149,7 @@ async fn wait_for_clusters(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_without_one_of_its_rights_is_refused_something() {
+async fn every_hub_permission_is_necessary() {
     let right = |[group, resource, verb]: [&str; 3]| Ask::new(group, resource, verb);
     for (lacks, refused, then) in HUB {
         let (lacks, refused) = (right(*lacks), right(*refused));
@@ -166,7 +166,7 @@ async fn a_hub_without_one_of_its_rights_is_refused_something() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_without_one_of_its_rights_is_refused_something() {
+async fn every_agent_permission_is_necessary() {
     let secrets = |verb| Ask::new("", "secrets", verb);
     let traces = Ask::new("work.open-cluster-management.io", "appliedmanifestworks", "create");
     let tried: [(Ask, Ask); 4] = [

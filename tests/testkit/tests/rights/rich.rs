@@ -1,4 +1,5 @@
-//! An add-on that wants something of everything: credentials of two kinds, rights of every shape, configurations, a hook.
+//! An add-on that wants something of everything: credentials of two kinds, rights of every shape, configurations,
+//! a hook.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_api::pki::certificate;

@@ -1,4 +1,5 @@
-//! OCM's rules for who writes clusters, as a webhook has them on a real Kubernetes: they ask what the writer may do beside.
+//! OCM's rules for who writes clusters, as a webhook has them on a real Kubernetes:
+//! they ask what the writer may do beside.
 
 use std::sync::{
     Arc,

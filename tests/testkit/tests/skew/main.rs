@@ -1,11 +1,11 @@
-//! What passes between a hub and the agents of a cluster, as recorded by each version in `fixtures/wire`: today's agent works
-//! with the recorded hubs, and today's hub with the recorded agents.
+//! What passes between a hub and the agents of a cluster, as recorded by each version in `fixtures/wire`: today's agent
+//! works with the recorded hubs, and today's hub with the recorded agents.
 //!
-//! `WIRE_WRITE=1 cargo test -p testkit --test skew` records this version anew. What the agent begins to need of a hub, or to
-//! tell it, is in the way of whoever upgrades the agents first, and is listed with its reason in [`EXPECTED`].
+//! `WIRE_WRITE=1 cargo test -p testkit --test skew` records this version anew. What the agent begins to need of a hub,
+//! or to tell it, is in the way of whoever upgrades the agents first, and is listed with its reason in [`EXPECTED`].
 //!
-//! `DROVER_TEST_HUB` and `DROVER_TEST_CLUSTER` name kubeconfigs of other API servers for hub and cluster, such as those of a real
-//! Kubernetes. The session that is written down is always between two in memory.
+//! `DROVER_TEST_HUB` and `DROVER_TEST_CLUSTER` name kubeconfigs of other API servers for hub and cluster, such as those
+//! of a real Kubernetes. The session that is written down is always between two in memory.
 
 mod replay;
 mod session;
@@ -22,7 +22,7 @@ use transcript::By;
 const EXPECTED: &[(&str, &str)] = &[];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn todays_agents_need_nothing_that_a_recorded_hub_did_not_answer() {
+async fn current_agents_need_only_what_a_recorded_hub_answered() {
     let today = session::record().await;
     if std::env::var_os("WIRE_WRITE").is_some() {
         let mut sessions = vec![today];

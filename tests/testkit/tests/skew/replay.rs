@@ -246,8 +246,8 @@ impl<'a> Replay<'a> {
         let mut line = line.clone();
         self.name(&mut line).await;
         let place = Place::of(&self.admin, &line.path);
-        // A cluster that is deleted has no rights any more, and the hub has let go of its works: what the recorded agent says and
-        // does then comes too late.
+        // A cluster that is deleted has no rights any more, and the hub has let go of its works: what the recorded
+        // agent says and does then comes too late.
         let is_gone =
             self.deleted.iter().any(|it| it.ends_with("/managedclusters/cluster1")) && line.by.is_of_cluster();
         let was_deleted = is_gone || self.deleted.contains(&place.path());

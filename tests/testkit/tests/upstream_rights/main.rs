@@ -1,5 +1,5 @@
-//! Each of our parts in the place of upstream's, alone, and with the rights that upstream's has there: what it cannot do in the usual
-//! way it does in another, and what it cannot do at all hinders nothing else.
+//! Each of our parts in the place of upstream's, alone, and with the rights that upstream's has there: what it cannot
+//! do in the usual way it does in another, and what it cannot do at all hinders nothing else.
 //! Whoever swaps an image in upstream's Deployments leaves their ServiceAccounts as they are.
 
 mod roles;
@@ -113,7 +113,7 @@ const JOINING: &str = "
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registration_accepts_a_cluster_whose_namespace_is_there_and_looks_after_what_its_add_ons_say() {
+async fn registration_accepts_a_cluster_and_maintains_add_on_status() {
     let world = World::new(0).await;
     world.hub.apply(JOINING).await;
     let account = "registration-controller-sa";
@@ -160,7 +160,7 @@ async fn registration_accepts_a_cluster_whose_namespace_is_there_and_looks_after
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_without_the_kinds_of_add_ons_has_clusters_all_the_same() {
+async fn a_hub_without_add_on_kinds_still_accepts_clusters() {
     let site = Site::start().await.unwrap();
     let mut kinds = ocm_api::crds::hub();
     kinds.retain(|it| {
@@ -200,7 +200,7 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn placements_choose_and_sets_of_works_spread_though_no_template_can_be_kept() {
+async fn placements_and_replica_sets_work_without_controller_revisions() {
     let world = World::new(0).await;
     world.hub.apply(PLACED).await;
     let placing = Part::of_hub(
@@ -277,7 +277,7 @@ spec: {installStrategy: {type: Placements, placements: [{name: nowhere, namespac
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_add_on_that_was_enabled_by_hand_gets_its_owner_its_registration_its_hook_and_its_token() {
+async fn a_manual_add_on_gets_owner_registration_hook_and_token() {
     let world = World::new(0).await;
     world.hub.apply(OFFERED).await;
     let account = "addon-manager-controller-sa";
@@ -373,7 +373,7 @@ async fn work_agent(world: &World) -> Part {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_work_with_a_definition_is_applied_changed_shared_and_removed() {
+async fn a_work_with_a_definition_is_applied_shared_and_removed() {
     let world = World::new(1).await;
     let cluster = &world.clusters[0];
     let part = work_agent(&world).await;
@@ -421,7 +421,7 @@ async fn a_work_with_a_definition_is_applied_changed_shared_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_strategy_that_is_a_patch_says_that_it_may_not_and_a_refusal_of_both_ways_names_the_first() {
+async fn a_forbidden_patch_or_create_is_named_in_the_status() {
     let world = World::new(1).await;
     let _part = work_agent(&world).await;
     let mut applying: Value = serde_json::from_str(&work("applying", "First")).unwrap();
@@ -457,7 +457,7 @@ async fn a_strategy_that_is_a_patch_says_that_it_may_not_and_a_refusal_of_both_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_put_with_the_version_that_was_seen_and_told_as_a_patch_when_neither_is_allowed() {
+async fn a_change_falls_back_to_update_with_the_seen_version() {
     let site = Site::start().await.unwrap();
     let admin: Api<ConfigMap> = Api::namespaced(site.client(), "default");
     let map = |value: &str| -> ConfigMap {
@@ -553,7 +553,7 @@ async fn registered(hub: &Site, cluster: &Site) -> (Part, Agent) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_joins_and_the_lease_of_an_add_on_that_has_moved_is_left() {
+async fn a_cluster_joins_and_a_moved_add_ons_lease_stays() {
     let world = World::new(1).await;
     let (hub, cluster) = (&world.hub, &world.clusters[0]);
     let stop = CancellationToken::new();

@@ -1,5 +1,6 @@
 //! What upstream's operators let each of their programs do, verb by verb, as far as it concerns ours in their place.
-//! Upstream: ocm `manifests/cluster-manager/hub/*/clusterrole.yaml` and `manifests/klusterlet/{managed,management}`, of v1.3.
+//! Upstream: ocm `manifests/cluster-manager/hub/*/clusterrole.yaml` and `manifests/klusterlet/{managed,management}`,
+//! of v1.3.
 
 use ocm_reconcile::rbac::Right;
 
@@ -187,8 +188,8 @@ pub const AGENTS_AT_HOME: &[Right] = &[
     may(EVENTS, "events", "create patch update"),
 ];
 
-/// Of `work agent`, on the whole cluster: for itself, and what works may contain. Of Kubernetes' role `admin`, which it has as well,
-/// there are only ConfigMaps here.
+/// Of `work agent`, on the whole cluster: for itself, and what works may contain. Of Kubernetes' role `admin`, which it
+/// has as well, there are only ConfigMaps here.
 pub const WORK_AGENT: &[Right] = &[
     may(
         WORK,

@@ -162,8 +162,9 @@ impl Create {
     }
 }
 
-/// The patch that makes the object there is say what this one does. What can be there or not is in lists, which a merge patch
-/// replaces whole, but for the placements of a strategy that has none. Labels that somebody else has put on it stay.
+/// The patch that makes the object there is say what this one does. What can be there or not is in lists, which a merge
+/// patch replaces whole, but for the placements of a strategy that has none. Labels
+/// that somebody else has put on it stay.
 fn overwriting(object: &DynamicObject) -> Result<Value> {
     let mut patch = serde_json::to_value(object)?;
     if let Some(strategy) = patch.pointer_mut("/spec/installStrategy")
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_that_is_overwritten_without_a_placement_has_none() {
+    fn overwriting_an_add_on_without_a_placement_removes_its_placements() {
         let patch = |flags: &[&str]| {
             let (add_on, template) = objects(flags).unwrap();
             [add_on, template].map(|it| overwriting(&serde_json::from_value(it).unwrap()).unwrap())
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_get_into_the_hub_only_when_asked_for() {
+    fn agents_are_registered_only_on_request() {
         let (_, template) = objects(&["--hub-registration", "--cluster-role-bind", "reader"]).unwrap();
         assert_eq!(
             template["spec"]["registration"],

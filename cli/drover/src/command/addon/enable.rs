@@ -1,7 +1,7 @@
 //! `drover addon enable --names A --clusters C`
-//! Upstream: clusteradm `addon enable`, whose flags and lines these are. We differ in three things: everything is checked
-//! before anything is written, `--dry-run` writes nothing, and without `--namespace` the add-on's own configuration chooses
-//! the namespace; the line names the default, as upstream's.
+//! Upstream: clusteradm `addon enable`, whose flags and lines these are. We differ in three things: everything is
+//! checked before anything is written, `--dry-run` writes nothing, and without `--namespace` the add-on's own
+//! configuration chooses the namespace; the line names the default, as upstream's.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -43,7 +43,8 @@ pub struct Enable {
         value_name = "CLUSTERS"
     )]
     clusters: Vec<String>,
-    /// The namespace on the clusters [default: what the add-on's configuration says, or open-cluster-management-agent-addon]
+    /// The namespace on the clusters [default: what the add-on's configuration says, or
+    /// open-cluster-management-agent-addon]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Annotations for the ManagedClusterAddOns

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_on_has_a_line_per_cluster_and_one_that_no_cluster_has_is_shown_too() {
+    fn each_cluster_gets_a_row_and_uninstalled_add_ons_appear() {
         let offered = ["a", "b"].map(|name| object(json!({"metadata": {"name": name}})));
         let installed = [object(json!({
             "metadata": {"name": "b", "namespace": "cluster1", "creationTimestamp": "2026-01-01T00:00:00Z"},

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sdk_may_be_named_by_the_sources_it_is_part_of() {
+    fn the_sdk_path_may_be_the_root_of_its_sources() {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sdk = in_sources(&sources).expect("the sources of this test");
         assert_eq!(sdk, in_sources(&sdk).expect("the SDK itself"));

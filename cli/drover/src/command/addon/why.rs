@@ -1,4 +1,5 @@
-//! `drover addon why NAME --cluster C`: `drover why managedclusteraddon/C/NAME`, for those who think of the add-on first.
+//! `drover addon why NAME --cluster C`: `drover why managedclusteraddon/C/NAME`,
+//! for those who think of the add-on first.
 
 use ::why::object::ObjectRef;
 use anyhow::Result;

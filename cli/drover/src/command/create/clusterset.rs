@@ -17,8 +17,8 @@ use crate::selector_text;
 pub struct CreateClusterSet {
     /// The name of the set
     name: String,
-    /// Take every cluster with these labels, as for kubectl: `env=prod`, `zone in (a,b)`, `!old` [default: the clusters that
-    /// `drover clusterset set` puts into it]
+    /// Take every cluster with these labels, as for kubectl: `env=prod`, `zone in (a,b)`, `!old` [default: the clusters
+    /// that `drover clusterset set` puts into it]
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     label_selector: Option<String>,
     /// Let the hub check everything and write nothing

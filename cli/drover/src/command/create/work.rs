@@ -48,14 +48,15 @@ pub struct CreateWork {
         value_name = "CLUSTERS"
     )]
     clusters: Vec<String>,
-    /// The placement that chooses the clusters: those it has chosen by now, or with --replicaset whichever it will choose
+    /// The placement that chooses the clusters: those it has chosen by now, or with --replicaset whichever it will
+    /// choose
     #[arg(long, value_name = "NAMESPACE/NAME")]
     placement: Option<String>,
     /// Create a ManifestWorkReplicaSet, which keeps a work on every cluster that the placement chooses
     #[arg(short, long, requires = "placement")]
     replicaset: bool,
-    /// Replace the manifests of a work that exists; with --placement also delete the works of this name on clusters that it
-    /// does not choose
+    /// Replace the manifests of a work that exists; with --placement also delete the works
+    /// of this name on clusters that it does not choose
     #[arg(long)]
     overwrite: bool,
     /// Let the hub check everything and write nothing
@@ -331,8 +332,8 @@ fn sorted(mut clusters: Vec<String>) -> Vec<String> {
     clusters
 }
 
-/// What becomes of the works of this name on clusters that the placement does not choose. Those that something else looks
-/// after, a ManifestWorkReplicaSet or an add-on, are not ours to delete.
+/// What becomes of the works of this name on clusters that the placement does not choose. Those that something else
+/// looks after, a ManifestWorkReplicaSet or an add-on, are not ours to delete.
 fn left(works: &[DynamicObject], chosen: &[String], overwrite: bool) -> Vec<(String, Step)> {
     let is_kept = |it: &DynamicObject| {
         let labels = it.metadata.labels.iter().flatten();
@@ -388,8 +389,8 @@ fn replica_set(name: &str, namespace: &str, placement: &str, manifests: &[Value]
     })
 }
 
-/// What of such a set's specification is written anew. A placement that it has keeps its rollout strategy, and the others that
-/// were added to it stay; another one takes their place.
+/// What of such a set's specification is written anew. A placement that it has keeps its rollout strategy, and the
+/// others that were added to it stay; another one takes their place.
 fn overwritten(set: &DynamicObject, placement: &str, manifests: &[Value]) -> Value {
     let mut spec = json!({ "manifestWorkTemplate": { "workload": { "manifests": manifests } } });
     let before = set.data["spec"]["placementRefs"].as_array();
@@ -404,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_work_on_a_cluster_that_the_placement_has_left_goes_unless_something_else_looks_after_it() {
+    fn works_of_deselected_clusters_are_deleted_unless_managed_elsewhere() {
         let work = |cluster: &str, more: Value| -> DynamicObject {
             let mut metadata = json!({"name": "w", "namespace": cluster, "uid": cluster});
             metadata
@@ -435,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_overwritten_follows_the_placement_that_was_named() {
+    fn overwriting_a_replica_set_switches_it_to_the_named_placement() {
         let set: DynamicObject = serde_json::from_value(json!({
             "metadata": {"name": "w"},
             "spec": {"placementRefs": [{"name": "a", "rolloutStrategy": {"type": "Progressive"}}, {"name": "b"}]},

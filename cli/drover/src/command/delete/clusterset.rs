@@ -1,6 +1,6 @@
 //! `drover delete clusterset NAME`
-//! Upstream: clusteradm `delete clusterset`, whose lines we print where something was done; where nothing could be, it is an
-//! error.
+//! Upstream: clusteradm `delete clusterset`, whose lines we print where something was done; where nothing could be,
+//! it is an error.
 
 use anyhow::{Result, bail};
 use clap::Args;

@@ -34,7 +34,8 @@ pub struct DeleteWork {
     /// How long to wait, in seconds [default: 60, with --force 10]
     #[arg(long, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
     timeout: Option<u64>,
-    /// Delete it although its cluster does not let go of it in time, or at once with --no-wait; what it made stays there
+    /// Delete it although its cluster does not let go of it in time, or at once with --no-wait;
+    /// what it made stays there
     #[arg(long)]
     force: bool,
     /// Let the hub check everything and delete nothing

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_add_on_is_listed_with_how_many_clusters_have_it_and_if_wanted_which() {
+    fn the_list_counts_and_optionally_names_clusters_per_add_on() {
         let object = |value| serde_json::from_value::<DynamicObject>(value).expect("an object");
         let offered = ["b", "a"].map(|name| object(json!({"metadata": {"name": name}})));
         let installed = ["cluster2", "cluster1"].map(|it| object(json!({"metadata": {"name": "a", "namespace": it}})));

@@ -1,7 +1,8 @@
-//! `drover get hub-info` and `drover get klusterlet-info`: what is installed on a hub and on a managed cluster, by us or by
-//! upstream's operators.
-//! Upstream: clusteradm `get hub-info` and `get klusterlet-info`, whose lines we print. We differ in that all numbers of pods
-//! are (available/wanted), that a Deployment which is not there is told and no error, and that ours are told as well.
+//! `drover get hub-info` and `drover get klusterlet-info`: what is installed on a hub and on a managed cluster,
+//! by us or by upstream's operators.
+//! Upstream: clusteradm `get hub-info` and `get klusterlet-info`, whose lines we print. We differ in that all numbers
+//! of pods are (available/wanted), that a Deployment which is not there is told and no error,
+//! and that ours are told as well.
 
 use anyhow::Result;
 use clap::Args;
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_is_told_in_the_lines_of_clusteradm() {
+    fn a_hub_is_printed_in_clusteradms_format() {
         assert_eq!(
             page().text(),
             "Registration Operator:\t<none>\nComponents:\n  Hub:\n    Controller:\t(1/2) drover:1\n  Registration:\n    \

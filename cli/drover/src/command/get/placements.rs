@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_placement_is_a_row_and_what_makes_no_sense_is_its_reason() {
+    fn a_misconfigured_placement_is_listed_with_that_reason() {
         let placement = |name: &str, wrong: &str| -> DynamicObject {
             serde_json::from_value(json!({
                 "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",

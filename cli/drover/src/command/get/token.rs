@@ -51,8 +51,8 @@ impl Token {
     }
 }
 
-/// What the command ends with. Who has the hub run as a Deployment wants agents that run so, too; of a hub in a terminal the
-/// agents are in terminals.
+/// What the command ends with. Who has the hub run as a Deployment wants agents that run so, too; of a hub in a
+/// terminal the agents are in terminals.
 async fn deploy(hub: &ApiServer) -> Result<&'static str> {
     let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), namespaces::HUB);
     match deployments.get_opt(charts::HUB).await {

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_work_is_told_resource_by_resource() {
+    fn a_named_work_is_shown_with_its_resources() {
         let now = "2026-01-01T00:02:59Z".parse().unwrap();
         assert_eq!(
             encode(&[work()], RequestedObjects::Any, true, Format::Table, now).unwrap(),

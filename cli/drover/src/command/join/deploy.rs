@@ -51,7 +51,8 @@ pub struct Deploy {
 }
 
 impl Deploy {
-    /// The flags that mean nothing without `--deploy` and were given, for those that clap cannot check in a shared struct.
+    /// The flags that mean nothing without `--deploy` and were given, for those that clap cannot check
+    /// in a shared struct.
     pub fn stray(&self) -> Option<&'static str> {
         let common = &self.values.common;
         let given = [
@@ -149,7 +150,8 @@ pub fn cluster_name_of(agent: &Deployment) -> Option<String> {
 /// How often the hub is asked for a cluster that is awaited.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Waits until the hub has the cluster, whether accepted or not. A bootstrap token watches no clusters: it gets this one.
+/// Waits until the hub has the cluster, whether accepted or not. A bootstrap token watches no clusters:
+/// it gets this one.
 async fn known(bootstrap: &Kubeconfig, name: &str, namespace: &str, timeout: Duration) -> Result<()> {
     let hub = ApiServer::of(bootstrap.clone(), "the bootstrap kubeconfig").await?;
     let clusters = hub.all(&kinds::managed_cluster());
@@ -180,7 +182,7 @@ mod tests {
     use crate::cli::Cli;
 
     #[test]
-    fn what_only_an_agent_of_this_process_is_told_is_refused() {
+    fn flags_for_an_in_process_agent_conflict_with_deploy() {
         for flag in [
             "--embedded",
             "--addon-kubeclient-registration-auth=token",

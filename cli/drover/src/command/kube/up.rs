@@ -39,8 +39,8 @@ pub struct Up {
     /// Also write the administrator's kubeconfig to FILE
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
-    /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole command
-    /// when its last word is *
+    /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole
+    /// command when its last word is *
     #[arg(long, value_name = "IMAGE=COMMAND", value_parser = nodes::parse_mapping)]
     node_image_map: Vec<String>,
     /// Start no node: pods stay Pending, and Deployments make none
@@ -49,8 +49,8 @@ pub struct Up {
     /// How long Events are kept after they were last written [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = fleet::embedded::event_ttl)]
     event_ttl: Option<Duration>,
-    /// Believe proxies in front about who asks, in X-Remote-User, X-Remote-Group and X-Remote-Extra-..., when they show a
-    /// certificate of an authority in FILE
+    /// Believe proxies in front about who asks, in X-Remote-User, X-Remote-Group and X-Remote-Extra-..., when they show
+    /// a certificate of an authority in FILE
     #[arg(long, value_name = "FILE")]
     requestheader_client_ca_file: Option<PathBuf>,
     /// The names of such certificates that are believed [default: every name]

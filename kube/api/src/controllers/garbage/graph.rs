@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_owner_is_found_by_the_uid_its_dependents_name() {
+    fn a_dependent_finds_its_waiting_owner_by_uid() {
         let mut graph = Graph::default();
         let owner = Key::cluster("widgets", "owner");
         graph.wait("u", &owner);

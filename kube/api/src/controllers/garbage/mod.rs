@@ -1,10 +1,10 @@
 //! Deletes what nobody owns any more.
 //!
-//! root: any object with owners, or being deleted with `foregroundDeletion` or `orphan`; reads: its owners and dependents;
-//! writes: deletes the object, its `ownerReferences`, the two finalizers; never: an object without owners.
+//! root: any object with owners, or being deleted with `foregroundDeletion` or `orphan`; reads: its owners and
+//! dependents; writes: deletes the object, its `ownerReferences`, the two finalizers; never: an object without owners.
 //!
-//! Upstream keeps a graph of every object of the cluster; here the store is in the same process, so that the graph holds
-//! only the edges and every question about an object is answered live.
+//! Upstream keeps a graph of every object of the cluster; here the store is in the same process, so that the graph
+//! holds only the edges and every question about an object is answered live.
 
 mod graph;
 mod verdict;

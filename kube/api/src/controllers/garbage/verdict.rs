@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_a_living_owner_only_loses_the_references_to_the_others() {
+    fn an_object_with_a_living_owner_loses_only_other_references() {
         let owners = [
             owner("a", Owner::Absent),
             owner("b", Owner::Alive),
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn an_object_whose_owner_is_of_unknown_kind_is_left_alone() {
+    fn an_object_with_an_owner_of_unknown_kind_is_kept() {
         let owners = [owner("a", Owner::Absent), owner("b", Owner::Unknown)];
         assert_eq!(judge(&json!({}), &owners, &[]), GarbageVerdict::Keep);
     }
 
     #[test]
-    fn foreground_deletion_goes_down_the_tree_and_a_circle_is_cut() {
+    fn foreground_deletion_follows_the_tree_and_breaks_cycles() {
         let owners = [owner("a", Owner::Waiting)];
         assert_eq!(
             judge(&json!({}), &owners, &[]),

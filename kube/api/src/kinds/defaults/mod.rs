@@ -1,5 +1,5 @@
-//! What defaults of several kinds are made of. Clients compare what they sent with what they read, so the same members must
-//! appear. What needs the rest of the store (addresses, ports) is allocated elsewhere.
+//! What defaults of several kinds are made of. Clients compare what they sent with what they read, so the same members
+//! must appear. What needs the rest of the store (addresses, ports) is allocated elsewhere.
 
 pub mod pods;
 pub mod volumes;

@@ -83,8 +83,8 @@ fn tolerations(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Which pods go first when there is not enough: who asked for nothing, and who is never given more than they asked for.
-/// Nothing of a resource is the same as not naming it.
+/// Which pods go first when there is not enough: who asked for nothing, and who is never given more than they asked
+/// for. Nothing of a resource is the same as not naming it.
 fn quality(spec: &Map<String, Value>) -> &'static str {
     let asked = |resources: &Value, kind: &str| -> Amounts {
         let mut asked = amounts(resources, kind);

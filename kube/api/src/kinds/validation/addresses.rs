@@ -21,8 +21,8 @@ pub fn reachable(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     reachable_here(text, field, errors);
 }
 
-/// Errors of an address of what is behind a Service. Upstream refuses the loopback range here too, for there each pod has its own.
-/// Ours are those of one machine, where the servers that Services lead to run, this one first.
+/// Errors of an address of what is behind a Service. Upstream refuses the loopback range here too, for there each pod
+/// has its own. Ours are those of one machine, where the servers that Services lead to run, this one first.
 pub fn reachable_here(text: &str, field: &str, errors: &mut Vec<FieldError>) {
     let Ok(address) = text.parse::<IpAddr>() else { return };
     let detail = match address.to_canonical() {

@@ -28,7 +28,8 @@ pub fn narrowed(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether a term of a selector has what it had, and perhaps more behind it. One without anything selects nothing, and stays so.
+/// Whether a term of a selector has what it had, and perhaps more behind it. One without anything selects nothing,
+/// and stays so.
 fn has_only_more(before: &Value, now: &Value) -> bool {
     let members = ["/matchExpressions", "/matchFields"];
     let was_empty = members.iter().all(|it| list(before, it).is_empty());

@@ -18,8 +18,8 @@ use kube_store::{
 };
 use serde_json::{Value, json};
 
-/// The value at a JSON pointer of plain names. Unlike [`Value::pointer`] it has nothing to unescape, and so no text to make for
-/// each step: a Deployment is asked some hundred times.
+/// The value at a JSON pointer of plain names. Unlike [`Value::pointer`] it has nothing to unescape, and so no text to
+/// make for each step: a Deployment is asked some hundred times.
 pub fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(value, |it, key| it.get(key))
 }
@@ -49,7 +49,8 @@ pub fn immutable(new: &Value, old: Option<&Value>, pointer: &str, field: &str, e
     }
 }
 
-/// Whether something has still to be checked. What was stored once may stay: its status, and how many there are, is still to be written.
+/// Whether something has still to be checked. What was stored once may stay: its status, and how many there are,
+/// is still to be written.
 pub fn changed(new: &Value, old: Option<&Value>, pointer: &str) -> bool {
     old.is_none_or(|it| it.pointer(pointer) != new.pointer(pointer))
 }

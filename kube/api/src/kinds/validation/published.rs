@@ -1,5 +1,6 @@
-//! What the published schema of a kind says, and nothing more: the members that have to be there, and the words that are known.
-//! It is all that is asked of kinds on which nothing here acts, and of parts of pods that nothing here can give them.
+//! What the published schema of a kind says, and nothing more: the members that have to be there, and the words that
+//! are known. It is all that is asked of kinds on which nothing here acts, and of parts of pods
+//! that nothing here can give them.
 
 use super::text;
 use crate::builtin_schemas;
@@ -95,7 +96,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_required_text_may_be_empty_where_kubernetes_takes_it_so() {
+    fn a_required_string_may_be_empty_where_kubernetes_allows_it() {
         let driver = json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d"},
             "spec": {"tokenRequests": [{"audience": ""}, {}]},

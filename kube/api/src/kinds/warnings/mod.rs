@@ -1,5 +1,5 @@
-//! What clients are warned of when they write pods and what makes them: what is taken, but does not do what its writer may
-//! think. The words are those of kube-apiserver.
+//! What clients are warned of when they write pods and what makes them: what is taken, but does not do what its writer
+//! may think. The words are those of kube-apiserver.
 
 mod paths;
 pub mod pods;
@@ -68,8 +68,8 @@ pub fn fraction_of_bytes(amount: &Value, field: &str, warnings: &mut Vec<String>
     }
 }
 
-/// Of the template of a kind that makes pods, when it has changed: its name becomes a part of theirs where they are named after
-/// it (`names_pods`).
+/// Of the template of a kind that makes pods, when it has changed: its name becomes a part of theirs where they are
+/// named after it (`names_pods`).
 pub fn template(names_pods: bool, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     if !changed(new, old, "/spec") {
         return;

@@ -264,8 +264,8 @@ async fn finalizers(c: Cx) {
     c.get(&kind.at("a")).await.is(404);
 }
 
-/// Whether an object that is written back as it was read stays as it is. A controller may write to it in between, which is
-/// another change.
+/// Whether an object that is written back as it was read stays as it is. A controller may write to it in between,
+/// which is another change.
 async fn is_stable(c: &Cx, at: &str) -> bool {
     for _ in 0..50 {
         let read = c.get(at).await.is(200);

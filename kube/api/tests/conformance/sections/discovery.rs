@@ -376,8 +376,9 @@ const CATEGORIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Group version, subresource, kind, its group version if it is another, verbs if not `get,patch,update`. Without those that
-/// reach into running pods (exec, attach, port-forward, proxy, resize, ephemeral containers), which not every server has.
+/// Group version, subresource, kind, its group version if it is another, verbs if not `get,patch,update`. Without those
+/// that reach into running pods (exec, attach, port-forward, proxy, resize, ephemeral containers),
+/// which not every server has.
 const SUBRESOURCES: &str = "\
 v1 namespaces/finalize Namespace - update
 v1 namespaces/status Namespace -

@@ -193,7 +193,8 @@ async fn differences(it: &Shell) {
 async fn watching(it: &Shell) {
     let home = tempfile::TempDir::new().unwrap();
     let format = "jsonpath={.data.a}{\"\\n\"}";
-    // A watch of one name loses what comes between its first line and its start, which is kubectl's doing; a list's does not.
+    // A watch of one name loses what comes between its first line and its start, which is kubectl's doing;
+    // a list's does not.
     let only = "metadata.name=fruit";
     let mut arguments = vec!["-n", &it.namespace, "get", "configmaps", "--field-selector", only];
     arguments.extend(["-w", "-o", format]);

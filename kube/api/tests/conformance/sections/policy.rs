@@ -18,7 +18,8 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// Name, and rules: `verbs @ groups @ resources [@ names]` or `verbs @ paths`, with `core` for the group without a name.
+/// Name, and rules: `verbs @ groups @ resources [@ names]` or `verbs @ paths`, with `core`
+/// for the group without a name.
 type Row = (&'static str, &'static [&'static str]);
 
 const READ: &str = "get list watch";

@@ -1,7 +1,7 @@
 //! What a server makes of small objects, compared as a whole with what a real kube-apiserver answered.
 //!
-//! The answers are in `defaulted.json`. A run of check 196 with `DROVER_WRITE_CONFORMANCE=1` and `DROVER_TEST_CLUSTER` writes
-//! them anew; every other run compares.
+//! The answers are in `defaulted.json`. A run of check 196 with `DROVER_WRITE_CONFORMANCE=1` and `DROVER_TEST_CLUSTER`
+//! writes them anew; every other run compares.
 
 use crate::{client::Reply, cx::Cx, run};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,8 @@ fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/defaulted.json")
 }
 
-/// Where the embedded server answers otherwise still. What is listed has to differ, so that no line outlives its reason.
+/// Where the embedded server answers otherwise still. What is listed has to differ,
+/// so that no line outlives its reason.
 const NOT_YET: &[&str] = &[];
 
 const MADE_BY: &str =

@@ -1,4 +1,5 @@
-//! Rules of built-in kinds, a table each: what is refused, and what may not change. They belong to checks of the other sections.
+//! Rules of built-in kinds, a table each: what is refused, and what may not change.
+//! They belong to checks of the other sections.
 
 use crate::cx::Cx;
 use serde_json::{Value, json};

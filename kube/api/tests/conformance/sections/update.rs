@@ -382,7 +382,8 @@ async fn status(c: Cx) {
     let namespace = c.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let mut object = deployment("a");
-    // Without pods a controller has no number to write, and without a version it is in nobody's way when it writes others.
+    // Without pods a controller has no number to write, and without a version it is in nobody's way
+    // when it writes others.
     object["spec"]["replicas"] = 0.into();
     object["status"] = json!({"replicas": 9});
     let made = c.make(&path, object).await.lacks("/status/replicas");

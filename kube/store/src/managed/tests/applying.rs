@@ -247,7 +247,7 @@ fn shared_items_follow_the_order_of_the_configuration() {
 }
 
 #[test]
-fn status_is_dropped_from_an_apply_to_the_object_and_spec_from_one_to_status() {
+fn an_apply_drops_status_and_a_status_apply_drops_spec() {
     let mut story = Story::custom();
     let both =
         || json!({"metadata": {"name": "a", "labels": {"x": "1"}}, "spec": {"d": "1"}, "status": {"phase": "Up"}});

@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_never_leaves_a_field_owned_that_is_not_there(first in config(), second in config()) {
+    fn an_update_leaves_no_ownership_of_absent_fields(first in config(), second in config()) {
         let schema = kinds::custom();
         let live = apply_as("m", None, &first, false).unwrap();
         let mut new = second.clone();

@@ -54,7 +54,7 @@ fn malformed_fields_are_not_read() {
 }
 
 #[test]
-fn set_operations_tell_a_path_from_what_is_below_it() {
+fn set_operations_distinguish_a_path_from_its_children() {
     let left = set(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
     let right = set(json!({"f:a": {}, "f:d": {}}));
     assert_eq!(
@@ -70,7 +70,7 @@ fn set_operations_tell_a_path_from_what_is_below_it() {
 }
 
 #[test]
-fn an_applied_configuration_owns_its_leaves_and_nothing_the_server_sets() {
+fn an_applied_configuration_owns_its_leaves_but_no_server_fields() {
     let table = [
         (
             kinds::config_map(),

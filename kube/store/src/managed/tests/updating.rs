@@ -6,7 +6,7 @@ fn created(schema: &Schema, api_version: &str, built_in: bool, mut object: Value
 }
 
 #[test]
-fn a_created_config_map_names_its_data_and_the_container_of_it() {
+fn a_created_config_map_owns_its_data_map_and_keys() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "u", "labels": {"x": "1"}}, "data": {"k": "v"}});
     let object = created(&kinds::config_map(), "v1", true, object);
     assert_eq!(
@@ -18,7 +18,7 @@ fn a_created_config_map_names_its_data_and_the_container_of_it() {
 }
 
 #[test]
-fn a_created_deployment_has_no_dot_for_structs_that_go_always_has() {
+fn a_created_deployment_has_no_dot_entry_for_structs() {
     let object = json!({"metadata": {"name": "a"}, "spec": {
         "replicas": 1,
         "selector": {"matchLabels": {"app": "a"}},
@@ -89,7 +89,7 @@ fn an_update_gains_what_it_changes_and_others_lose_it() {
 }
 
 #[test]
-fn a_status_update_is_its_own_entry_and_nothing_of_spec_counts() {
+fn a_status_update_has_its_own_entry_without_spec() {
     let schema = kinds::deployment();
     let live = created(
         &schema,
@@ -117,7 +117,7 @@ fn a_status_update_is_its_own_entry_and_nothing_of_spec_counts() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_keeps_the_entries_and_their_times() {
+fn a_write_without_changes_keeps_entries_and_their_times() {
     let schema = kinds::deployment();
     let containers = json!([{"name": "a", "args": ["x"]}, {"name": "b"}]);
     let live = created(
@@ -148,7 +148,7 @@ fn a_write_that_changes_nothing_keeps_the_entries_and_their_times() {
 }
 
 #[test]
-fn managed_fields_sent_by_a_client_are_used_kept_or_cleared() {
+fn managed_fields_from_a_client_are_used_kept_or_cleared() {
     let schema = kinds::config_map();
     let live = created(
         &schema,
@@ -249,7 +249,7 @@ fn more_than_ten_updaters_are_merged_into_ancient_changes() {
 }
 
 #[test]
-fn entries_of_a_version_that_is_no_longer_served_are_dropped() {
+fn entries_of_a_version_no_longer_served_are_dropped() {
     let schema = kinds::config_map();
     let mut live = created(
         &schema,
@@ -271,7 +271,7 @@ fn entries_of_a_version_that_is_no_longer_served_are_dropped() {
 }
 
 #[test]
-fn as_many_entries_as_fit_into_a_request_are_merged_soon() {
+fn many_managed_fields_entries_are_merged_quickly() {
     let entries: Vec<_> = (0..20_000)
         .map(|at| {
             json!({

@@ -38,7 +38,7 @@ fn properties_beside_which_everything_is_taken_are_structural() {
 }
 
 #[test]
-fn schemas_that_are_not_structural_are_refused_in_the_words_of_kubernetes() {
+fn non_structural_schemas_are_refused_with_the_kubernetes_message() {
     const A: &str = "spec.validation.openAPIV3Schema.properties[spec].properties[a]";
     let table = [
         (json!({"properties": {}}), "spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root".to_owned()),

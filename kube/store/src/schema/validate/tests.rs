@@ -10,7 +10,7 @@ fn check(node: Value, value: Value) -> Vec<String> {
 }
 
 #[test]
-fn values_are_judged_in_the_words_of_kubernetes() {
+fn invalid_values_are_refused_with_kubernetes_message() {
     let table = [
         (
             json!({"type": "integer"}),
@@ -205,7 +205,7 @@ fn what_was_wrong_before_may_stay_but_not_change() {
 }
 
 #[test]
-fn rules_are_not_checked_on_a_broken_object_and_the_user_is_told() {
+fn skipped_rules_of_an_invalid_object_are_reported() {
     let schema = Schema::from_openapi(&json!({
         "type": "object",
         "x-kubernetes-validations": [{"rule": "self.a == 'x'"}],
@@ -223,7 +223,7 @@ fn rules_are_not_checked_on_a_broken_object_and_the_user_is_told() {
 }
 
 #[test]
-fn what_is_wrong_with_a_large_object_is_told_in_a_few_words() {
+fn validation_errors_of_a_large_object_stay_short() {
     let node = json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}});
     let said = |value| check(node.clone(), value).iter().map(String::len).sum::<usize>();
     let long = "k".repeat(1 << 20);
@@ -234,7 +234,7 @@ fn what_is_wrong_with_a_large_object_is_told_in_a_few_words() {
 }
 
 #[test]
-fn the_items_of_a_long_list_find_their_old_selves_soon() {
+fn items_of_a_long_list_are_correlated_quickly() {
     let schema = json!({"type": "object", "properties": {"list": {
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer", "maximum": 1}},

@@ -7,7 +7,8 @@ use regex::Regex;
 
 type Check = Result<(), String>;
 
-/// Formats that Helm's library checks and we do not: nobody writes them into charts, and passing them by would be a lie.
+/// Formats that Helm's library checks and we do not: nobody writes them into charts,
+/// and passing them by would be a lie.
 pub(super) const NOT_CHECKED: [&str; 3] = ["period", "relative-json-pointer", "uri-template"];
 
 /// Why a text does not have a format. A format that nobody knows is had by every text.

@@ -1,7 +1,8 @@
 //! `values.schema.json`: whether a chart's values are what its author allows. Refusals are in Helm's words.
 //!
-//! Upstream: helm pkg/chartutil/jsonschema.go, over santhosh-tekuri/jsonschema. Drafts 4 to 2020-12 without what needs the
-//! network and without `unevaluated…` and `$dynamicRef`: a schema that asks for those is refused rather than half checked.
+//! Upstream: helm pkg/chartutil/jsonschema.go, over santhosh-tekuri/jsonschema. Drafts 4 to 2020-12 without what needs
+//! the network and without `unevaluated…` and `$dynamicRef`: a schema that asks for those is refused rather
+//! than half checked.
 
 mod failure;
 mod formats;

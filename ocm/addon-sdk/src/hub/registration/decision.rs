@@ -1,4 +1,5 @@
-//! What an add-on's answers come to: how its agent is let in, with what it proves itself, and which RBAC objects it needs.
+//! What an add-on's answers come to: how its agent is let in, with what it proves itself,
+//! and which RBAC objects it needs.
 
 use ocm_api::{
     addon::{
@@ -141,9 +142,9 @@ fn written(subject: &AgentSubject) -> StatusSubject {
     }
 }
 
-/// Whom permissions are bound to: the first client of the hub's API server. With tokens it is the ServiceAccount of exactly
-/// this add-on on exactly this cluster, whatever an agent may have written into the status: otherwise it could hand its
-/// rights to anybody.
+/// Whom permissions are bound to: the first client of the hub's API server. With tokens it is the ServiceAccount of
+/// exactly this add-on on exactly this cluster, whatever an agent may have written into the status:
+/// otherwise it could hand its rights to anybody.
 fn subject(place: &AddOnContext, published: &[RegistrationConfig]) -> Option<AgentSubject> {
     let client = published.iter().find(|it| it.signer_name == identity::CLIENT_SIGNER)?;
     let driver = place.addon.status.as_ref().and_then(|it| it.kube_client_driver);

@@ -1,14 +1,14 @@
 //! Lets the agents of add-ons in: says who they are and binds what they may do.
 //!
-//! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the ClusterManagementAddOn that owns it; the
-//! RBAC objects they come to.
+//! Root: ManagedClusterAddOn. Reads: the add-on's registrations and permissions; the ClusterManagementAddOn that owns
+//! it; the RBAC objects they come to.
 //! Writes: those RBAC objects; of the ManagedClusterAddOn `status.supportedConfigs`, `registrations`, `namespace`,
-//! `healthCheck` and the condition RegistrationApplied, and the annotations with the proof that the add-on's author has chosen.
-//! Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC objects of others
-//! that happen to have none of the names; a right for the agent on a cluster that is not accepted, or is deleted: what it had
-//! goes at once, whatever else is to be said of the add-on.
-//! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second run to bind permissions to the
-//! subjects that it wrote in the first; here one run does both.
+//! `healthCheck` and the condition RegistrationApplied, and the annotations with the proof that the add-on's author has
+//! chosen. Never: what an agent that proves itself with a token wrote about itself, unless it cannot be true; RBAC
+//! objects of others that happen to have none of the names; a right for the agent on a cluster that is not accepted, or
+//! is deleted: what it had goes at once, whatever else is to be said of the add-on.
+//! Upstream: addon-framework `pkg/addonmanager/controllers/registration`. It needs a second run to bind permissions to
+//! the subjects that it wrote in the first; here one run does both.
 
 mod decision;
 mod objects;

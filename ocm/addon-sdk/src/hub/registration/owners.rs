@@ -1,5 +1,5 @@
-//! Who owns what belongs to an add-on: its ManagedClusterAddOn what is in its cluster's namespace, its ClusterManagementAddOn the
-//! rest.
+//! Who owns what belongs to an add-on: its ManagedClusterAddOn what is in its cluster's namespace, its
+//! ClusterManagementAddOn the rest.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -7,8 +7,9 @@ use ocm_api::addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn};
 
 use crate::hub::rbac::Owners;
 
-/// Whether a ManagedClusterAddOn belongs to the ClusterManagementAddOn of its name, in whatever version it says so. Anybody who
-/// may write a ManagedClusterAddOn can name an owner that was never there: to garbage collection it is one that is gone.
+/// Whether a ManagedClusterAddOn belongs to the ClusterManagementAddOn of its name, in whatever version it says so.
+/// Anybody who may write a ManagedClusterAddOn can name an owner that was never there:
+/// to garbage collection it is one that is gone.
 pub fn is_owned_by(addon: &ManagedClusterAddOn, management: &ClusterManagementAddOn) -> bool {
     let (name, uid) = (addon.name_any(), management.uid().unwrap_or_default());
     addon.owner_references().iter().any(|it| {

@@ -68,8 +68,8 @@ impl Seen {
         }
     }
 
-    /// Whether it has to be looked what there is of the names that it asks for, before they are kept; or deleted, where bindings
-    /// may not be listed.
+    /// Whether it has to be looked what there is of the names that it asks for, before they are kept; or deleted,
+    /// where bindings may not be listed.
     pub(super) fn lacks_named(&self) -> bool {
         let matters = self.revoked().is_none() || !self.present.is_complete;
         matters && self.named.is_none() && self.granted().is_some()
@@ -151,8 +151,8 @@ fn of_addon(addon: &ManagedClusterAddOn, present: &PresentObjects) -> Stale {
     stale
 }
 
-/// The bindings that give the agent of the add-on something, also one that somebody else has made under a name that the add-on
-/// asks for; those of people in the cluster's namespace stay.
+/// The bindings that give the agent of the add-on something, also one that somebody else has made under a name that the
+/// add-on asks for; those of people in the cluster's namespace stay.
 fn bindings_of_agent(seen: &Seen, named: &NamedObjects) -> Stale {
     let (cluster, name) = split_key(&seen.key);
     let said = seen.addon.iter().filter_map(|it| it.status.as_ref());

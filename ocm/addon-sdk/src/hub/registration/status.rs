@@ -1,4 +1,5 @@
-//! What is said on a ManagedClusterAddOn about its registration: its status, and the annotations with its author's choice of proof.
+//! What is said on a ManagedClusterAddOn about its registration: its status, and the annotations
+//! with its author's choice of proof.
 
 use ocm_api::{
     addon::{ConfigGroupResource, v1alpha1::ManagedClusterAddOn},
@@ -75,8 +76,9 @@ pub(super) fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     plan
 }
 
-/// The add-on with its author's choice for the cluster's agent to read. An author who has no opinion leaves it to whoever
-/// annotates the add-on; and what a cluster has all its add-ons annotated with goes before what an author prefers.
+/// The add-on with its author's choice for the cluster's agent to read. An author who has no opinion leaves it to
+/// whoever annotates the add-on; and what a cluster has all its add-ons annotated
+/// with goes before what an author prefers.
 pub(super) fn annotated(addon: &ManagedClusterAddOn, proof: Proof) -> ManagedClusterAddOn {
     let (driver, seconds) = match proof {
         Proof::Certificate => ("csr", None),

@@ -82,7 +82,8 @@ fn place() -> AddOnContext {
     place
 }
 
-/// What there is of an add-on of a hub that has it: objects of the names that it asks for, and others that are kept for it.
+/// What there is of an add-on of a hub that has it: objects of the names that it asks for,
+/// and others that are kept for it.
 #[derive(Clone, Default)]
 struct Current {
     named: NamedObjects,
@@ -151,7 +152,7 @@ fn after(seen: &Seen) -> (AddOnContext, Current) {
 }
 
 #[test]
-fn one_turn_says_who_the_agent_is_and_binds_what_it_may_do() {
+fn one_reconcile_reports_the_registration_and_binds_its_permissions() {
     let seen = seen(FULL, place(), Current::default());
     assert_eq!(
         Registrations::plan(&seen).to_string(),
@@ -191,7 +192,7 @@ fn one_turn_says_who_the_agent_is_and_binds_what_it_may_do() {
 }
 
 #[test]
-fn a_second_turn_has_nothing_to_do() {
+fn a_second_reconcile_has_nothing_to_do() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     let seen = seen(FULL, place, current);
     assert_eq!(Registrations::plan(&seen).to_string(), "nothing to do\n");
@@ -199,7 +200,7 @@ fn a_second_turn_has_nothing_to_do() {
 }
 
 #[test]
-fn a_rule_too_many_and_a_binding_to_another_role_are_repaired() {
+fn extra_rules_and_a_wrong_role_reference_are_repaired() {
     let (place, mut current) = after(&seen(FULL, place(), Current::default()));
     let mut role = (*current.named.roles[0]).clone();
     role.rules.as_mut().unwrap()[0].verbs.push("delete".to_owned());
@@ -236,7 +237,7 @@ fn a_permission_that_is_no_longer_wanted_is_taken_away() {
 }
 
 #[test]
-fn what_an_agent_had_elsewhere_with_a_token_goes_when_it_has_a_certificate() {
+fn switching_from_token_to_certificate_deletes_stale_bindings() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     let mut elsewhere = ClusterRoleBinding::default();
     elsewhere.metadata.name = Some("view:cluster1".to_owned());
@@ -249,7 +250,7 @@ fn what_an_agent_had_elsewhere_with_a_token_goes_when_it_has_a_certificate() {
 }
 
 #[test]
-fn an_add_on_that_registers_nobody_says_so() {
+fn an_add_on_without_registrations_reports_it() {
     let seen = seen(Greeter::default(), place(), Current::default());
     assert_eq!(Registrations::plan(&seen).to_string(), "nothing to do\n");
     assert_eq!(condition_of(&concluded(&seen))["reason"], "NilRegistration");
@@ -300,7 +301,7 @@ fn an_add_on_without_its_owner_waits() {
 }
 
 #[tokio::test]
-async fn an_add_on_that_is_seen_before_its_owner_is_looked_at_when_its_owner_is_seen() {
+async fn an_add_on_is_reconciled_once_its_owner_is_seen() {
     let context = Context::holding([], [(*place().addon).clone()]);
     let (owners, queue) = (context.caches.of::<ClusterManagementAddOn>(), Queue::new());
     owners.subscribe(&queue, waking::keys_of_owned(&context));
@@ -328,7 +329,7 @@ impl AddOn for Judged {
 }
 
 #[test]
-fn who_judges_the_health_is_said_at_once_and_even_without_an_owner() {
+fn the_health_check_mode_is_reported_even_without_an_owner() {
     for owned in [true, false] {
         let mut place = place();
         let mut addon = (*place.addon).clone();
@@ -363,7 +364,7 @@ fn with_token(user: &str) -> AddOnContext {
 }
 
 #[test]
-fn an_agent_with_a_token_is_bound_by_its_account_and_nothing_else_it_says() {
+fn a_token_agent_is_bound_only_by_its_service_account() {
     let seen = seen(
         FULL,
         with_token("system:serviceaccount:cluster1:greeter-agent"),
@@ -380,7 +381,7 @@ fn an_agent_with_a_token_is_bound_by_its_account_and_nothing_else_it_says() {
 }
 
 #[test]
-fn an_agent_with_a_token_that_claims_to_be_another_waits() {
+fn a_token_agent_claiming_another_identity_waits() {
     for user in ["", "system:serviceaccount:cluster10:greeter-agent", "admin"] {
         let seen = seen(FULL, with_token(user), Current::default());
         assert_eq!(
@@ -407,7 +408,7 @@ fn bound(name: &str, to: &str, is_ours: bool) -> RoleBinding {
 }
 
 #[tokio::test]
-async fn the_agents_of_a_cluster_that_is_denied_or_deleted_have_no_rights_any_more() {
+async fn agents_of_a_denied_or_deleted_cluster_lose_their_permissions() {
     let cluster = |accepted: bool, deleted: Value| {
         let it = json!({
             "metadata": {"name": "cluster1", "deletionTimestamp": deleted}, "spec": {"hubAcceptsClient": accepted},
@@ -441,7 +442,7 @@ async fn the_agents_of_a_cluster_that_is_denied_or_deleted_have_no_rights_any_mo
 }
 
 #[test]
-fn what_a_gone_add_on_had_outside_of_its_namespace_is_removed() {
+fn a_deleted_add_on_loses_bindings_outside_its_namespace() {
     let mut binding = RoleBinding::default();
     binding.metadata.name = Some("view:cluster1".to_owned());
     binding.metadata.namespace = Some("settings".to_owned());
@@ -469,7 +470,7 @@ fn held(mut place: AddOnContext) -> AddOnContext {
 }
 
 #[test]
-fn while_a_change_is_held_the_agent_keeps_what_it_was_told_and_given() {
+fn an_agent_keeps_its_permissions_while_a_change_is_held() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     // What the author says now is for clusters whose turn has come.
     let less = Greeter {
@@ -490,7 +491,7 @@ fn while_a_change_is_held_the_agent_keeps_what_it_was_told_and_given() {
 }
 
 #[test]
-fn nothing_is_said_by_a_configuration_that_was_named_a_moment_ago_and_has_no_state_yet() {
+fn a_configuration_without_a_hash_changes_nothing_yet() {
     let (place, current) = after(&seen(FULL, place(), Current::default()));
     let mut place = held(place);
     place.configs[0].spec_hash.clear();
@@ -503,7 +504,7 @@ fn nothing_is_said_by_a_configuration_that_was_named_a_moment_ago_and_has_no_sta
 }
 
 #[test]
-fn the_authors_choice_of_tokens_is_written_where_the_clusters_agent_reads_it() {
+fn the_chosen_token_driver_is_annotated_for_the_agent() {
     struct Hourly;
     impl AddOn for Hourly {
         fn name(&self) -> &str {
@@ -570,7 +571,7 @@ fn elsewhere(permission: Permission) -> Seen {
 }
 
 #[test]
-fn rights_for_an_agent_that_is_no_client_of_the_hub_are_refused_and_not_waited_for() {
+fn permissions_for_an_agent_without_hub_registration_are_refused() {
     let seen = elsewhere(Permission::existing_cluster_role("view"));
     assert_eq!(
         condition_of(&concluded(&seen))["message"],
@@ -580,7 +581,7 @@ fn rights_for_an_agent_that_is_no_client_of_the_hub_are_refused_and_not_waited_f
 }
 
 #[test]
-fn rights_for_others_need_no_registration() {
+fn permissions_for_others_need_no_registration() {
     let seen = elsewhere(Permission::existing_cluster_role("view").for_group("operators"));
     assert_eq!(
         Registrations::plan(&seen).to_string(),
@@ -590,7 +591,7 @@ fn rights_for_others_need_no_registration() {
 }
 
 #[tokio::test]
-async fn what_is_granted_is_looked_up_by_its_names_before_any_of_it_is_made() {
+async fn granted_objects_are_read_by_name_before_they_are_created() {
     let first = Seen {
         named: None,
         ..seen(FULL, place(), Current::default())

@@ -1,4 +1,5 @@
-//! Whom a change wakes: of a ClusterManagementAddOn the add-ons that it owns, of an RBAC object the add-on whose agent has it.
+//! Whom a change wakes: of a ClusterManagementAddOn the add-ons that it owns, of an RBAC object the add-on whose agent
+//! has it.
 
 use kube::ResourceExt;
 use ocm_api::{addon::v1alpha1::ClusterManagementAddOn, labels};
@@ -24,8 +25,8 @@ pub(super) fn keys_of_owned(
     }
 }
 
-/// An RBAC object that somebody changes or removes has its add-on looked at. We need not be allowed to list them: then they are
-/// looked at one by one.
+/// An RBAC object that somebody changes or removes has its add-on looked at. We need not be allowed to list them: then
+/// they are looked at one by one.
 pub(super) fn watch_rbac(context: &Context, rbac: &RbacCaches, watches: &mut Watches) {
     watch(context, &rbac.roles, watches);
     watch(context, &rbac.role_bindings, watches);

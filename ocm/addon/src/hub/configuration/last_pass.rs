@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_sees_what_the_one_before_wrote_until_the_watch_has_told() {
+    fn a_reconcile_sees_earlier_writes_before_the_watch_does() {
         let mine = addon("c1", "5");
         let written: WrittenAddOns = [("c1".to_owned(), mine.clone()), ("c9".to_owned(), addon("c9", "5"))].into();
         let last = LastPass(Mutex::new([("a".to_owned(), written)].into()));

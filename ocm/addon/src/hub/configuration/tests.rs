@@ -194,7 +194,7 @@ fn check(world: &World, outcome: &str) {
 }
 
 #[test]
-fn an_add_ons_own_configuration_comes_before_its_placements_and_that_before_the_default() {
+fn own_configurations_precede_those_of_placements_and_defaults() {
     let kinds = |name: &str, hash: &str, resource: &str| json!({"group": "g", "resource": resource, "desiredConfig": config(name, hash)});
     let mut own = fresh("c3");
     own["spec"]["configs"] = json!([
@@ -285,7 +285,7 @@ fn no_more_clusters_are_under_way_than_the_strategy_allows() {
 }
 
 #[test]
-fn a_progressive_strategy_without_a_number_takes_as_many_as_the_placements_groups_have() {
+fn the_default_concurrency_is_the_placements_decision_group_size() {
     let clusters = ["c1", "c2", "c3"];
     let old = clusters.iter().map(|it| done(it, "x", "h1")).collect();
     check(
@@ -296,7 +296,7 @@ fn a_progressive_strategy_without_a_number_takes_as_many_as_the_placements_group
 }
 
 #[test]
-fn a_cluster_that_takes_too_long_counts_and_stops_the_rollout() {
+fn a_timed_out_cluster_counts_and_stops_the_rollout() {
     let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "progressDeadline": "5m"}});
     let world = one_placement(
         strategy,
@@ -324,7 +324,7 @@ fn a_cluster_that_takes_too_long_counts_and_stops_the_rollout() {
 }
 
 #[test]
-fn a_placement_that_does_not_exist_or_cannot_be_read_stops_no_other() {
+fn a_missing_or_invalid_placement_does_not_stop_others() {
     let mut world = one_placement(json!({"type": "All"}), "h2", &["c1"], vec![fresh("c1"), fresh("c2")]);
     world.chosen = vec![None];
     check(
@@ -343,7 +343,7 @@ fn a_placement_that_does_not_exist_or_cannot_be_read_stops_no_other() {
 }
 
 #[test]
-fn nothing_is_told_before_the_placements_configurations_are_known() {
+fn nothing_is_reported_before_the_placements_configurations_are_known() {
     let mut world = one_placement(json!({"type": "All"}), "h2", &["c1"], vec![fresh("c1")]);
     world.status = json!({});
     check(
@@ -353,7 +353,7 @@ fn nothing_is_told_before_the_placements_configurations_are_known() {
 }
 
 #[test]
-fn what_is_told_is_told_once() {
+fn a_completed_rollout_is_reported_once() {
     let mut world = one_placement(
         json!({"type": "All"}),
         "h2",

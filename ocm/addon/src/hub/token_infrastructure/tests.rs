@@ -57,7 +57,7 @@ fn ready() -> Value {
 }
 
 #[test]
-fn an_agent_with_a_token_gets_an_account_and_its_cluster_the_right_to_ask_for_tokens() {
+fn a_token_agent_gets_a_service_account_and_token_role() {
     let addon = addon(Some("token"), json!([]));
     assert_eq!(
         printed(&seen(Some(addon.clone()))),
@@ -101,7 +101,7 @@ fn the_agent_reads_the_accounts_uid_in_the_condition() {
 }
 
 #[test]
-fn a_right_too_many_is_taken_away() {
+fn an_extra_permission_is_removed() {
     let addon = addon(Some("token"), ready());
     let mut seen = with_objects(&addon);
     let mut wide = role(&addon);
@@ -114,7 +114,7 @@ fn a_right_too_many_is_taken_away() {
 }
 
 #[test]
-fn everything_goes_when_the_agent_comes_with_a_certificate_or_not_at_all() {
+fn token_infrastructure_is_deleted_when_no_token_is_used() {
     let all = "hub: delete RoleBinding cluster1/a-token-role\nhub: delete Role cluster1/a-token-role\nhub: delete ServiceAccount cluster1/a-agent";
     let gone = Seen {
         addon: None,
@@ -131,7 +131,7 @@ fn everything_goes_when_the_agent_comes_with_a_certificate_or_not_at_all() {
 }
 
 #[test]
-fn an_account_that_is_somebody_elses_is_told_and_not_taken() {
+fn a_foreign_service_account_is_reported_and_not_taken_over() {
     let addon = addon(Some("token"), json!([]));
     let mut seen = seen(Some(addon));
     let plan = TokenInfrastructure::plan(&seen);
@@ -152,7 +152,7 @@ fn an_account_that_is_somebody_elses_is_told_and_not_taken() {
 }
 
 #[test]
-fn a_cluster_that_is_denied_or_deleted_takes_account_and_tokens_along() {
+fn a_denied_or_deleted_cluster_loses_its_accounts_and_tokens() {
     let addon = addon(Some("token"), ready());
     let denied = Seen {
         is_let_in: false,

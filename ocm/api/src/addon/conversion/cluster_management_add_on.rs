@@ -1,7 +1,7 @@
 //! ClusterManagementAddOn in its other version.
 //!
-//! A kind of configuration without a default has no place in `v1beta1`, so it becomes a default of a reserved name, which
-//! controllers leave alone. `spec.addOnConfiguration` exists in `v1alpha1` only.
+//! A kind of configuration without a default has no place in `v1beta1`, so it becomes a default of a reserved name,
+//! which controllers leave alone. `spec.addOnConfiguration` exists in `v1alpha1` only.
 
 use serde_json::{Map, Value};
 

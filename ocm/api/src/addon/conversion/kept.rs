@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::Version;
 
 /// On an object read as `v1beta1`: what only `v1alpha1` can say, as JSON. No controller reads it.
-/// The prefix is not the add-ons' own: add-on annotations are made equal to those of the cluster, this one is not theirs.
+/// The prefix is not the add-ons' own: add-on annotations are made equal to those of the cluster,
+/// this one is not theirs.
 pub const KEPT_OF_V1ALPHA1: &str = "conversion.open-cluster-management.io/v1alpha1";
 /// On an object read as `v1alpha1`: what only `v1beta1` can say, as JSON. No controller reads it.
 pub const KEPT_OF_V1BETA1: &str = "conversion.open-cluster-management.io/v1beta1";
@@ -58,8 +59,8 @@ impl PreservedFields {
 }
 
 /// Turns the entries of a list with `forward`. An entry that `theirs` keeps and that still says the same is taken from
-/// there instead; an entry that `back` does not give back goes to `ours`. Entries are kept by index, and found again when
-/// others were put before them or taken out.
+/// there instead; an entry that `back` does not give back goes to `ours`. Entries are kept by index, and found again
+/// when others were put before them or taken out.
 pub(super) fn entries(
     list: &mut Value,
     place: &str,

@@ -1,12 +1,12 @@
 //! The add-on kinds in their other version: `v1alpha1`, which is stored, and `v1beta1`, which is served beside it.
 //!
-//! ClusterManagementAddOn and ManagedClusterAddOn say the same with other words in each version, and each version can say
-//! something that the other cannot. A conversion loses none of it: what the target has no word for travels in one
-//! annotation of the target, [`KEPT_OF_V1ALPHA1`] or [`KEPT_OF_V1BETA1`], and the conversion back takes it off again. So an
-//! object that nobody changed comes back as it was, whichever version it started from.
-//! The annotation is there only when there is something to keep, which for objects of today's tools is never; an entry of
-//! a list is taken from it only while it still says what the entry beside it says, so an edit always wins.
-//! Upstream (ocm pkg/addon/webhook) loses these things instead.
+//! ClusterManagementAddOn and ManagedClusterAddOn say the same with other words in each version, and each version can
+//! say something that the other cannot. A conversion loses none of it: what the target has no word for travels in one
+//! annotation of the target, [`KEPT_OF_V1ALPHA1`] or [`KEPT_OF_V1BETA1`], and the conversion back takes it off again.
+//! So an object that nobody changed comes back as it was, whichever version it started from.
+//! The annotation is there only when there is something to keep, which for objects of today's tools is never; an entry
+//! of a list is taken from it only while it still says what the entry beside it says, so an edit always wins. Upstream
+//! (ocm pkg/addon/webhook) loses these things instead.
 //!
 //! AddOnDeploymentConfig and AddOnTemplate are the same in both versions.
 

@@ -183,7 +183,7 @@ fn beta_managed_cluster() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn an_object_of_v1alpha1_comes_back_from_v1beta1_as_it_was(
+    fn an_object_of_v1alpha1_survives_conversion_to_v1beta1_and_back(
         object in prop_oneof![alpha_cluster_management(), alpha_managed_cluster()]
     ) {
         let other = converted(&object, BETA);
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn an_object_of_v1beta1_comes_back_from_v1alpha1_as_it_was(
+    fn an_object_of_v1beta1_survives_conversion_to_v1alpha1_and_back(
         object in prop_oneof![beta_cluster_management(), beta_managed_cluster()]
     ) {
         let other = converted(&object, ALPHA);
@@ -212,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn defaults_get_other_names_and_a_kind_without_one_a_reserved_name() {
+fn default_configurations_are_renamed_or_get_a_reserved_name() {
     let alpha = json!({
         "apiVersion": ALPHA, "kind": "ClusterManagementAddOn", "metadata": {"name": "a"},
         "spec": {
@@ -352,7 +352,7 @@ fn kinds_that_do_not_differ_get_the_other_version_only() {
 }
 
 #[test]
-fn a_review_answers_in_its_own_version_with_all_objects_or_none() {
+fn a_review_answers_in_its_version_with_all_or_nothing() {
     let (alpha, beta) = registered();
     for version in ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"] {
         let asked = |objects: Value| {

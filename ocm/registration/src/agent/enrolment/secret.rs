@@ -7,8 +7,8 @@ use ocm_reconcile::{Plan, Site};
 
 use super::{REQUEST, Seen};
 
-/// Asks for a certificate. First the key goes into the Secret, with the name that it was made for: whatever becomes of us
-/// then, the request is not lost.
+/// Asks for a certificate. First the key goes into the Secret, with the name that it was made for: whatever becomes of
+/// us then, the request is not lost.
 pub(super) fn ask(plan: &mut Plan, seen: &Seen, made: &KeyAndRequest) {
     let mut kept: hub_secret::Data = seen.rules.additional.clone();
     kept.remove(hub_secret::KUBECONFIG);

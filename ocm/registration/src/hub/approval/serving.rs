@@ -1,4 +1,5 @@
-//! Which agent serves a cluster. It is written on the cluster, so that a second one does not take over while it is alive.
+//! Which agent serves a cluster. It is written on the cluster, so that a second one does not take over while it is
+//! alive.
 
 use kube::ResourceExt;
 use ocm_api::{annotations, cluster::ManagedCluster, condition, conditions::managed_cluster};

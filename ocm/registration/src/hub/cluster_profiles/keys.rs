@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_that_there_is_a_profile_wakes_it_and_every_one_that_is_there() {
+    fn changes_that_affect_profiles_reconcile_new_and_existing_ones() {
         let caches = Caches::unfed();
         let keys = ProfileKeys::new(&caches);
         let set = |name: &str| -> ManagedClusterSet {

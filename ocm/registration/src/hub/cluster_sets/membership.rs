@@ -6,8 +6,8 @@ use kube::ResourceExt;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, Membership};
 use ocm_reconcile::{Cache, Queue};
 
-/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would have
-/// all of them counted, and the number written, a thousand times.
+/// How long clusters that come and go are gathered before a set is counted anew: a thousand that come at once would
+/// have all of them counted, and the number written, a thousand times.
 const GATHER: Duration = Duration::from_millis(200);
 /// And for each cluster there is, because counting looks at all of them: the share of the time that it takes stays the
 /// same, a second for ten thousand.
@@ -24,8 +24,8 @@ pub(super) fn wake(queue: &Queue, sets: &Cache<ManagedClusterSet>, clusters: &Ca
     });
 }
 
-/// The sets that a cluster enters or leaves. Who was and stays a member changes no number: the set of all clusters is not
-/// counted anew for a label.
+/// The sets that a cluster enters or leaves. Who was and stays a member changes no number:
+/// the set of all clusters is not counted anew for a label.
 fn sets_with_other_members(
     sets: &Cache<ManagedClusterSet>,
     old: Option<&ManagedCluster>,

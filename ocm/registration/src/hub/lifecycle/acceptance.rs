@@ -1,6 +1,6 @@
-//! Whether a cluster is accepted, and what is said of that. Once it is not, all its rights end.
-//! Upstream: ocm `pkg/registration/hub/managedcluster/controller.go`, which leaves a cluster that is denied or deleted the
-//! right to its works until it has cleaned up after the last.
+//! Whether a cluster is accepted, and what is said of that. Once it is not, all its rights end. Upstream: ocm
+//! `pkg/registration/hub/managedcluster/controller.go`, which leaves a cluster that is denied or deleted the right to
+//! its works until it has cleaned up after the last.
 
 use kube::ResourceExt;
 use ocm_api::{

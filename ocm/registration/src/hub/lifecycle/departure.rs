@@ -1,6 +1,6 @@
 //! What becomes of a cluster that is deleted: its rights go at once, and it goes when its works have gone. Where nobody
-//! else deletes works, the finalizers of those that somebody has deleted go, too: the agent that would remove them has no
-//! right any more.
+//! else deletes works, the finalizers of those that somebody has deleted go, too:
+//! the agent that would remove them has no right any more.
 
 use std::time::Duration;
 

@@ -83,8 +83,8 @@ fn roles(plan: &mut Plan, seen: &Seen, is_accepted: bool) {
     rbac::keep_cluster_binding(plan, objects.cluster_role_binding.as_deref(), &binding);
 }
 
-/// Takes the bindings away. The ones that earlier hubs and upstream's have made hold a finalizer, with which they would go on
-/// granting what they grant.
+/// Takes the bindings away. The ones that earlier hubs and upstream's have made hold a finalizer, with which they would
+/// go on granting what they grant.
 pub fn unbind(seen: &Seen, plan: &mut Plan) {
     let bindings = [&seen.objects.registration_binding, &seen.objects.work_binding];
     for binding in bindings.iter().filter_map(|it| it.as_deref()) {
@@ -92,8 +92,8 @@ pub fn unbind(seen: &Seen, plan: &mut Plan) {
     }
     plan.stage();
     for binding in bindings.iter().filter_map(|it| it.as_deref()) {
-        // The deletion before moves the version on, so this patch carries none: nobody else adds finalizers here, and what
-        // a race could lose is a finalizer on an object that nothing holds any more.
+        // The deletion before moves the version on, so this patch carries none: nobody else adds finalizers here, and
+        // what a race could lose is a finalizer on an object that nothing holds any more.
         drop_finalizer(plan, binding);
     }
 }

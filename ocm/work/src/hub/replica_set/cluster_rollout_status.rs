@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_an_older_generation_is_not_counted() {
+    fn conditions_of_an_older_generation_are_not_counted() {
         let it = flags(&work(
             &[("Applied", "True", 1, "12:00"), ("Available", "True", 2, "12:00")],
             false,

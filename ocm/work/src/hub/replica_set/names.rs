@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_label_is_refused_in_upstreams_words() {
+    fn a_name_invalid_as_label_is_refused_like_upstream() {
         assert_eq!(refusal(&set(&"a".repeat(55), Value::Null)), None);
         let name = "a".repeat(56);
         assert_eq!(
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_set_come_and_go_and_those_of_others_stay() {
+    fn labels_of_the_set_follow_it_and_other_labels_stay() {
         let mut work = ManifestWork::default();
         let before = set("web", json!({"tier": "a", "old": "x"}));
         let marks = Marks::of(&before, "p");

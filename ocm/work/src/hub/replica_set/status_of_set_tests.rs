@@ -111,7 +111,7 @@ fn conditions_and_counts_are_those_of_upstream() {
 }
 
 #[test]
-fn what_upstream_has_no_word_for_is_said_in_a_message() {
+fn states_without_an_upstream_reason_appear_in_a_message() {
     let mut it = Model::progressive(1);
     it.choose("p", &["c1", "c2"]);
     it.annotate(annotations::ROLLOUT_PAUSED, Some("true"));

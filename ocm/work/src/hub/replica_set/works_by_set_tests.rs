@@ -44,7 +44,7 @@ fn said(told: &Told) -> Vec<WorkChange> {
 }
 
 #[test]
-fn a_change_of_one_work_is_told_for_what_it_is() {
+fn each_change_of_a_work_is_classified_correctly() {
     let (works, by_set, told) = counted();
     works.put(work("c1", 1, "a", 1, &[]));
     works.put(work("c2", 2, "a", 1, &[]));

@@ -10,7 +10,7 @@ use super::super::{model::Model, names, writes::ROUND};
 use super::*;
 
 #[test]
-fn every_chosen_cluster_gets_its_work_and_nothing_is_left_to_do() {
+fn every_selected_cluster_gets_its_work_and_nothing_remains() {
     let mut it = Model::new(json!([{"name": "p"}]), "1");
     it.choose("p", &["c1", "c2"]);
     let name = names::work_name(&it.set);
@@ -46,7 +46,7 @@ fn a_name_that_is_no_label_makes_no_work() {
 }
 
 #[test]
-fn a_change_reaches_as_many_clusters_at_once_as_the_strategy_says() {
+fn a_change_respects_the_maximum_concurrency_of_the_strategy() {
     let mut it = Model::progressive(1);
     it.choose("p", &["c1", "c2", "c3"]).pass();
     assert_eq!(it.show(), "c1=1");
@@ -66,7 +66,7 @@ fn a_change_reaches_as_many_clusters_at_once_as_the_strategy_says() {
 }
 
 #[test]
-fn a_cluster_that_never_answers_times_out_and_counts_as_a_failure() {
+fn a_silent_cluster_times_out_and_counts_as_failed() {
     let strategy = json!({"type": "Progressive", "progressive": {
         "maxConcurrency": 1, "progressDeadline": "10m", "maxFailures": 1
     }});
@@ -107,7 +107,7 @@ fn nothing_is_removed_while_decisions_are_missing() {
 }
 
 #[test]
-fn works_of_a_placement_that_is_gone_stay_and_stop_nobody() {
+fn works_of_a_missing_placement_stay_and_block_nothing() {
     let mut it = Model::new(json!([{"name": "gone"}, {"name": "p"}]), "1");
     it.choose("gone", &["c1"]).choose("p", &["c2"]).pass();
     it.placements.remove("gone");
@@ -123,7 +123,7 @@ fn works_of_a_placement_that_is_gone_stay_and_stop_nobody() {
 }
 
 #[test]
-fn a_strategy_that_cannot_be_read_stops_its_own_placement_alone() {
+fn an_invalid_strategy_stops_only_its_own_placement() {
     let strategy = json!({"type": "Progressive", "progressive": {"minSuccessTime": "soon"}});
     let mut it = Model::new(json!([{"name": "q", "rolloutStrategy": strategy}, {"name": "p"}]), "1");
     it.choose("q", &["c1"]).choose("p", &["c2"]);
@@ -174,7 +174,7 @@ fn works_that_upstream_made_are_kept_and_spare_ones_go() {
 }
 
 #[test]
-fn a_work_of_somebody_else_is_left_alone_and_said_so() {
+fn a_foreign_work_is_left_unchanged_and_reported() {
     let mut it = Model::progressive(1);
     it.choose("p", &["c1", "c2"]);
     let mut seen = it.seen();
@@ -190,7 +190,7 @@ fn a_work_of_somebody_else_is_left_alone_and_said_so() {
 }
 
 #[test]
-fn a_work_that_is_edited_by_hand_is_put_right() {
+fn a_manually_edited_work_is_restored() {
     let mut it = Model::new(json!([{"name": "p"}]), "1");
     it.choose("p", &["c1"]).pass();
     for work in it.works.values_mut() {
@@ -205,7 +205,7 @@ fn a_work_that_is_edited_by_hand_is_put_right() {
 }
 
 #[test]
-fn a_pause_holds_the_rollout_where_it_is_and_still_lets_clusters_go() {
+fn a_pause_holds_the_rollout_but_still_removes_clusters() {
     let mut it = Model::progressive(1);
     it.choose("p", &["c1", "c2", "c3"]);
     for cluster in ["c1", "c2", "c3"] {
@@ -241,7 +241,7 @@ fn rolling_back_returns_every_work_to_the_template_before() {
 }
 
 #[test]
-fn without_a_right_to_keep_templates_all_but_going_back_goes_on() {
+fn without_revision_permission_everything_except_rollback_works() {
     let mut it = Model::new(json!([{"name": "p"}]), "1");
     it.choose("p", &["c1", "c2"]);
     let unkept = |it: &Model| {
@@ -261,7 +261,7 @@ fn without_a_right_to_keep_templates_all_but_going_back_goes_on() {
 }
 
 #[test]
-fn a_set_goes_when_its_works_are_asked_to_go_or_when_they_are_gone() {
+fn the_cascade_policy_decides_when_a_set_is_removed() {
     for (policy, after) in [
         (
             "Background",
@@ -290,7 +290,7 @@ fn a_set_goes_when_its_works_are_asked_to_go_or_when_they_are_gone() {
 }
 
 #[test]
-fn a_cluster_that_comes_back_waits_for_its_old_work_to_go() {
+fn a_returning_cluster_waits_until_its_old_work_is_gone() {
     let mut it = Model::new(json!([{"name": "p"}]), "1");
     it.choose("p", &["c1"]).pass();
     it.linger = true;

@@ -1,7 +1,7 @@
 //! Admission webhooks: what they are told, which writes they see, and what their answers do.
 //!
-//! The server has to reach the loopback address of this process. A webhook is asked about one namespace of its check, or
-//! about objects with a label of it, so that checks beside it are left alone.
+//! The server has to reach the loopback address of this process. A webhook is asked about one namespace of its check,
+//! or about objects with a label of it, so that checks beside it are left alone.
 
 mod answers;
 mod calls;
