@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
 use ocm_reconcile::Step;
