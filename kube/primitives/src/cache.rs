@@ -441,17 +441,6 @@ where
         self.inner.synced.send_replace(true);
     }
 
-    /// Says why it could not be filled, as a watch that fails does.
-    pub fn fail(&self, error: &kube::Error) {
-        let code = match error {
-            kube::Error::Api(status) => Some(status.code),
-            _ => None,
-        };
-        let text = error.to_string();
-        *self.inner.failure.write() = Some(Failure { code, text });
-        self.inner.changes.send_modify(|count| *count += 1);
-    }
-
     /// Why the watch does not run at present, if it does not.
     pub fn failure(&self) -> Option<Failure> {
         self.inner.failure.read().clone()

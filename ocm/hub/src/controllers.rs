@@ -104,7 +104,7 @@ async fn manager(client: &Client, caches: &Caches, options: &Options) -> Option<
     };
     let manager = loop {
         let started = Manager::start(client.clone(), caches, of_sdk.clone(), cancel.clone());
-        match started.await {
+        match cancel.run_until_cancelled(started).await? {
             Ok(manager) => break manager,
             Err(error) => warn!(%error, "add-ons cannot run yet, will retry"),
         }
@@ -133,9 +133,11 @@ mod tests {
     fn all() -> Vec<Controller> {
         let caches = Caches::unfed();
         let options = Options::default();
-        Component::ALL
+        let parts = Component::ALL
             .into_iter()
-            .flat_map(|it| controllers(&caches, it, &options))
+            .flat_map(|it| controllers(&caches, it, &options));
+        parts
+            .chain(sdk::controllers(&caches, sdk::Options::default()))
             .collect()
     }
 

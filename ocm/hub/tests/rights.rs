@@ -32,10 +32,11 @@ fn the_role_grants_what_the_controllers_need() {
     let mut options = Options::default();
     options.registration.cluster_profiles = true;
     let caches = Caches::unfed();
-    for component in Component::ALL {
-        let controllers = controllers(&caches, component, &options);
-        assert!(!controllers.is_empty(), "{component:?}");
-        for controller in &controllers {
+    let parts = Component::ALL.map(|it| controllers(&caches, it, &options));
+    let add_ons = ocm_addon_sdk::hub::controllers(&caches, Default::default());
+    for controllers in parts.iter().chain([&add_ons]) {
+        assert!(!controllers.is_empty());
+        for controller in controllers {
             let missing: Vec<_> = needs(controller)
                 .into_iter()
                 .filter(|it| !granted.contains(it))

@@ -16,7 +16,7 @@ use std::{
 
 use futures::future::{BoxFuture, join_all};
 use k8s_openapi::NamespaceResourceScope;
-use kube::{Api, Client, Resource, api::ListParams, runtime::watcher};
+use kube::{Api, Client, Resource, runtime::watcher};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -44,8 +44,6 @@ struct Inner {
 enum Source {
     /// One watch per cache.
     Watch(Client),
-    /// One list per cache, for programs that look once and end.
-    List(Client),
     /// Nothing: a test fills the caches.
     Nothing,
 }
@@ -78,12 +76,6 @@ impl Caches {
     /// Caches that are fed by watches until `cancel`.
     pub fn new(client: Client, cancel: CancellationToken) -> Self {
         Self::from(Source::Watch(client), cancel)
-    }
-
-    /// Caches that are filled by one list each and not kept current: for a program that looks once,
-    /// such as `drover why`.
-    pub fn listing(client: Client, cancel: CancellationToken) -> Self {
-        Self::from(Source::List(client), cancel)
     }
 
     /// Caches that nothing feeds: a test fills them, and a list of controllers can be made without an API server.
@@ -179,25 +171,6 @@ impl Caches {
                     None => Cache::start_watching(api, watching, cancel),
                 }
             }
-            Source::List(client) => {
-                let cache = Cache::empty();
-                let (api, filled) = (api(client.clone()), cache.clone());
-                let params = ListParams {
-                    label_selector: watching.selection.label_selector,
-                    field_selector: watching.selection.field_selector,
-                    ..ListParams::default()
-                };
-                tokio::spawn(async move {
-                    tokio::select! {
-                        () = cancel.cancelled() => {}
-                        listed = api.list(&params) => match listed {
-                            Ok(list) => filled.fill(list),
-                            Err(error) => filled.fail(&error),
-                        }
-                    }
-                });
-                cache
-            }
             Source::Nothing => Cache::empty(),
         }
     }
@@ -227,7 +200,7 @@ impl Caches {
     /// The client behind the caches; `None` where nothing feeds them.
     pub fn client(&self) -> Option<&Client> {
         match &self.inner.source {
-            Source::Watch(client) | Source::List(client) => Some(client),
+            Source::Watch(client) => Some(client),
             Source::Nothing => None,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     Clients, ObserveError, Plan, Queue, Reconciler, Running, awaited,
@@ -103,7 +104,7 @@ fn begin<R: Reconciler>(
     cancel: CancellationToken,
 ) -> Running {
     let own = queue.clone();
-    let finished = tokio::spawn(async move {
+    let running = async move {
         let (mut needs, mut subscriptions) = (Vec::new(), Vec::new());
         for Watch { need, subscribe, .. } in watches.all {
             needs.extend(need);
@@ -119,7 +120,9 @@ fn begin<R: Reconciler>(
                 run(reconciler, clients, own, workers, cancel.clone()).await;
             }
         }
-    });
+    };
+    // Its lines in the log say what the caller's do, such as the cluster.
+    let finished = tokio::spawn(running.in_current_span());
     Running { queue, finished }
 }
 

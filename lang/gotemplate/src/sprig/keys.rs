@@ -197,7 +197,7 @@ impl Object for Pair {
     fn field(&self, name: &str) -> Option<Value> {
         match name {
             "Cert" => Some(Value::from(self.cert.as_str())),
-            "PrivateKey" => Some(Value::from(self.key.as_str())),
+            "Key" => Some(Value::from(self.key.as_str())),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl Object for Pair {
         format!("{{{} {}}}", self.cert, self.key)
     }
     fn to_json(&self) -> serde_json::Value {
-        json!({"Cert": self.cert, "PrivateKey": self.key})
+        json!({"Cert": self.cert, "Key": self.key})
     }
     fn as_any(&self) -> &dyn Any {
         self

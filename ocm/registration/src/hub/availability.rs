@@ -85,7 +85,9 @@ impl Reconciler for Availability {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let asked_api = self.uncached.has(name);
+        let cluster = self.clusters.named(name);
+        // Nobody has to be asked about a cluster that is gone.
+        let asked_api = cluster.is_some() && self.uncached.has(name);
         let lease = match asked_api {
             true => {
                 self.api
@@ -97,7 +99,7 @@ impl Reconciler for Availability {
         Ok(Seen {
             now: Timestamp::now(),
             name: name.to_owned(),
-            cluster: self.clusters.named(name),
+            cluster,
             lease,
             asked_api,
             has_namespace: self.namespaces.named(name).is_some(),

@@ -66,9 +66,9 @@ impl Reconciler for SetBindings {
         watches.root(&self.bindings).wakes(&self.sets, move |old, new| {
             let came_or_went = new.or(old).filter(|_| old.is_none() || new.is_none());
             let name = came_or_went.map(ResourceExt::name_any);
-            let all = bindings.list().into_iter();
-            let of_it = all.filter(move |it| name.as_ref() == Some(&it.spec.cluster_set));
-            of_it.map(|it| key_of(&*it))
+            let all = name.iter().flat_map(|_| bindings.list());
+            let of_it = all.filter(|it| name.as_ref() == Some(&it.spec.cluster_set));
+            of_it.map(|it| key_of(&*it)).collect::<Vec<_>>()
         });
     }
 

@@ -47,9 +47,11 @@ impl Uncached {
 pub fn put_written<K: Watchable>(cache: &Cache<K>, outcome: &Outcome) {
     for done in outcome.stages.iter().flatten() {
         let Ok(Done::Object(object)) = done else { continue };
-        let is_one = object.types.as_ref().is_some_and(|it| it.kind == K::kind(&()));
+        if object.types.as_ref().is_none_or(|it| it.kind != K::kind(&())) {
+            continue;
+        }
         // What cannot be read comes by the watch.
-        if let (true, Ok(object)) = (is_one, (**object).clone().try_parse()) {
+        if let Ok(object) = (**object).clone().try_parse() {
             cache.put(object);
         }
     }
