@@ -18,6 +18,7 @@ pub mod reconciler;
 pub mod rendering;
 pub mod split;
 pub mod works;
+pub mod written;
 
 pub use index::AddOnWorks;
 pub use options::{config_annotation, config_hashes};

@@ -1,9 +1,13 @@
+use futures::FutureExt;
 use ocm_api::cluster::ManagedCluster;
-use ocm_reconcile::{Outcome, Step};
+use ocm_reconcile::{Clients, Done, Outcome, Reconciler, Step, execute};
 use serde_json::json;
 
 use super::*;
-use crate::{UserError, deploy::conclude::conclude};
+use crate::{
+    UserError,
+    deploy::{conclude::conclude, reconciler::Deploy, written::catch_up},
+};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -640,5 +644,48 @@ fn a_never_hosted_add_on_reports_no_hosted_manifests() {
         told(&seen),
         "HostingManifestApplied=True(AddonManifestApplied): no manifest need to apply: the add-on does not run hosted, and all \
          of it goes to the managed cluster"
+    );
+}
+
+#[test]
+fn a_second_look_sees_what_the_first_round_wrote() {
+    let scene = Scene::hosted(&[config_map("here"), there(config_map("there"))]);
+    let first = plan(&scene.seen());
+    assert_eq!(
+        first.to_string(),
+        "stage 1\n\
+         hub: patch ManagedClusterAddOn cluster1/a\n\
+         stage 2\n\
+         hub: create ManifestWork cluster1/addon-a-deploy-0\n\
+         hub: create ManifestWork hosting/addon-a-deploy-hosting-cluster1-0\n"
+    );
+    let mut outcome = execute(&Clients::default(), &first).now_or_never().unwrap();
+    let mut written = scene.addon.clone();
+    written["metadata"]["resourceVersion"] = json!("2");
+    written["metadata"]["finalizers"] = json!([finalizers::ADDON_HOSTING_MANIFESTS]);
+    let Step::Create { object: made, .. } = &first.stages[1][0] else {
+        panic!("{first}")
+    };
+    let done = |object: &Value| Ok(Done::Object(serde_json::from_value(object.clone()).unwrap()));
+    outcome.stages = vec![vec![done(&written)], vec![done(made), Ok(Done::AlreadyExists)]];
+    assert!(Deploy::goes_on(&scene.seen(), &outcome));
+    let mut again = catch_up(scene.seen(), &outcome);
+    again.is_second_look = true;
+    // The one that is there already has to be looked for.
+    assert_eq!(
+        plan(&again).to_string(),
+        "hub: create ManifestWork hosting/addon-a-deploy-hosting-cluster1-0\n"
+    );
+    assert!(!Deploy::goes_on(&again, &outcome));
+    assert!(Deploy::conclude(&again, &outcome).again.is_some());
+    // What the watch has brought meanwhile is newer than what was written.
+    let mut newer = Scene::hosted(&[config_map("here")]).held_by(&["other"]);
+    newer.addon["metadata"]["resourceVersion"] = json!("10");
+    let Root::Here(here) = catch_up(newer.seen(), &outcome).root else {
+        unreachable!()
+    };
+    assert_eq!(
+        here.place.addon.finalizers(),
+        ["addon.open-cluster-management.io/other"]
     );
 }

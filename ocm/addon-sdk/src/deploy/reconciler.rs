@@ -7,7 +7,7 @@
 //! Health is judged in the same run: it follows from the same works, and a status that is written once wakes half as
 //! many readers as one that is written twice.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
@@ -26,10 +26,14 @@ use super::{
     plan::{self, AddOnPhase, Here, Root, Seen},
     rendering::Rendered,
     works::name_of,
+    written::{catch_up, was_there_already},
 };
 use crate::hub::{Context, Look, WORKERS, rights};
 
 const ADDON: &str = "ManagedClusterAddOn";
+
+/// How soon to look again for a work that is there and that neither the watch nor a look at it has shown.
+const UNSEEN_AGAIN: Duration = Duration::from_millis(100);
 
 /// The reconciler.
 pub struct Deploy {
@@ -123,12 +127,11 @@ impl Reconciler for Deploy {
     /// A work that was to be made may be there although the watch, which goes by its label, does not show it: mostly it
     /// has not caught up, or else somebody has taken the label away.
     fn goes_on(seen: &Seen, outcome: &Outcome) -> bool {
-        let mut results = outcome.results();
-        !seen.is_second_look && results.any(|(_, it)| matches!(it, Ok(Done::AlreadyExists)))
+        !seen.is_second_look && was_there_already(outcome)
     }
 
     async fn observe_again(&self, key: &str, _: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
-        let mut seen = self.observe(key).await?;
+        let mut seen = catch_up(self.observe(key).await?, outcome);
         for (step, result) in outcome.results() {
             let (Some(it), Ok(Done::AlreadyExists)) = (step.target(), result) else {
                 continue;
@@ -145,6 +148,10 @@ impl Reconciler for Deploy {
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        conclude::conclude(seen, outcome)
+        let mut page = conclude::conclude(seen, outcome);
+        if was_there_already(outcome) {
+            page.look_again(UNSEEN_AGAIN);
+        }
+        page
     }
 }

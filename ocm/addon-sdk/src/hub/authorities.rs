@@ -82,7 +82,7 @@ impl Authorities {
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 return no_authority(format!("the manager of add-ons may not read {what}"));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(unread(error, &what).into()),
         };
         let data = secret.data.unwrap_or_default();
         let value = |key: &str| data.get(key).map(|it| it.0.as_slice()).unwrap_or_default();
@@ -154,6 +154,19 @@ impl Authorities {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.lock().watched.len()
+    }
+}
+
+/// The error with what could not be read. It is none of our own, so that it is tried again and nobody is told that
+/// there is no authority.
+fn unread(error: kube::Error, what: &str) -> kube::Error {
+    let said = |why: &dyn std::fmt::Display| format!("could not read {what}: {why}");
+    match error {
+        kube::Error::Api(mut status) => {
+            status.message = said(&status.message);
+            kube::Error::Api(status)
+        }
+        other => kube::Error::Service(said(&other).into()),
     }
 }
 

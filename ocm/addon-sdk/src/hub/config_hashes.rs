@@ -93,7 +93,7 @@ impl Reconciler for ConfigHashes {
                 }
                 None => continue,
             };
-            // RbacObjects of built-in kinds such as ConfigMaps have none.
+            // Objects of built-in kinds such as ConfigMaps have none.
             reference.last_observed_generation = object.metadata.generation.unwrap_or_default();
             if is_own(addon, reference)
                 && let Some(desired) = &mut reference.desired_config

@@ -6,13 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use credential::{
-    csr::{KeyAndRequest, new_key_and_request},
-    enrol::Pending,
-};
+use credential::{csr::KeyAndRequest, enrol::Pending};
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use kube::ResourceExt;
-use ocm_reconcile::{Done, Outcome, Queue, StepError};
+use ocm_reconcile::{Done, Outcome, Queue};
 use tracing::info;
 
 use super::{
@@ -96,11 +93,9 @@ impl AgentMemory {
         all
     }
 
-    /// Makes a key to ask for a certificate with. It stays here until the plan takes it up: no step shows it.
-    pub fn make_key(&mut self, addon: &str, registration: &AddOnRegistration) -> Result<Done, StepError> {
-        let key = new_key_and_request(&registration.subject).map_err(|it| StepError::Own(it.to_string()))?;
+    /// Keeps a key to ask for a certificate with. It stays here until the plan takes it up: no step shows it.
+    pub fn keep_key(&mut self, addon: &str, registration: &AddOnRegistration, key: KeyAndRequest) {
         self.keys.insert((addon.to_owned(), registration.secret.clone()), key);
-        Ok(Done::Performed)
     }
 
     // Where it lives, and where its lease still is: the Secrets that told of it may be gone by then.

@@ -12,6 +12,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use credential::csr::new_key_and_request;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
@@ -155,7 +156,10 @@ impl Reconciler for AddOnAgents {
         let mut credentials = seen.credentials.iter();
         let asking = credentials.find(|it| own.verb == secrets::MAKE && own.what == it.key_to_make());
         let asking = asking.ok_or(StepError::NobodyPerforms(own.verb))?;
-        self.memory.lock().make_key(&seen.name, &asking.registration)
+        // To make a key takes a while, in which nobody else has to wait for the memory.
+        let key = new_key_and_request(&asking.registration.subject).map_err(|it| StepError::Own(it.to_string()))?;
+        self.memory.lock().keep_key(&seen.name, &asking.registration, key);
+        Ok(Done::Performed)
     }
 
     fn goes_on(_: &Seen, outcome: &Outcome) -> bool {

@@ -47,14 +47,15 @@ impl Reconciler for Annotation {
     /// Add-ons and clusters whose annotations change; ClusterManagementAddOns that change who installs them.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.addons.cache, |old, new| {
-            let concern =
-                |it: &ManagedClusterAddOn| (it.metadata.annotations.clone(), it.spec.install_namespace.clone());
-            new.filter(|it| old.map(concern) != Some(concern(it))).map(key_of)
+            let is_same = |old: &ManagedClusterAddOn, new: &ManagedClusterAddOn| {
+                old.metadata.annotations == new.metadata.annotations
+                    && old.spec.install_namespace == new.spec.install_namespace
+            };
+            facts::changed(old, new, is_same).map(key_of)
         });
         let addons = self.addons.cache.clone();
         watches.wakes(&self.clusters, move |old, new| {
-            let before: Vec<_> = old.into_iter().flat_map(inherited::of).collect();
-            let changed = new.filter(|it| !inherited::of(it).eq(before.iter().copied()));
+            let changed = new.filter(|it| !inherited::of(it).eq(old.into_iter().flat_map(inherited::of)));
             let there = changed.map_or(Vec::new(), |it| addons.list_in(&it.name_any()));
             there.iter().map(|it| key_of(&**it)).collect::<Vec<_>>()
         });

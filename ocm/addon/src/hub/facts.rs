@@ -24,14 +24,15 @@ pub fn is_managed(addon: &ClusterManagementAddOn) -> bool {
         .is_none_or(|it| it == "addon-manager")
 }
 
-/// The new object, if what concerns somebody of it is another than of the old one.
-pub fn changed<'a, K, T: PartialEq>(old: Option<&K>, new: Option<&'a K>, concern: impl Fn(&K) -> T) -> Option<&'a K> {
-    new.filter(|it| old.map(&concern) != Some(concern(it)))
+/// The new object, if it is not for somebody the same as the old one. They are compared where they are: every change
+/// of any object comes by here, and few concern anybody.
+pub fn changed<'a, K>(old: Option<&K>, new: Option<&'a K>, is_same: impl Fn(&K, &K) -> bool) -> Option<&'a K> {
+    new.filter(|new| !old.is_some_and(|old| is_same(old, new)))
 }
 
 /// Which ClusterManagementAddOn it is, and whether it is looked after: what else it says matters to fewer.
-pub fn identity(addon: &ClusterManagementAddOn) -> (Option<String>, bool) {
-    (addon.metadata.uid.clone(), is_managed(addon))
+pub fn identity(addon: &ClusterManagementAddOn) -> (Option<&str>, bool) {
+    (addon.metadata.uid.as_deref(), is_managed(addon))
 }
 
 /// The ClusterManagementAddOn, if there is one to look after.

@@ -47,9 +47,10 @@ impl Reconciler for Feature {
     /// Clusters whose labels change or that become known, and add-ons that come, go, or change their health.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.clusters, |old, new| {
-            let concern = |it: &ManagedCluster| (it.metadata.labels.clone(), is_known(it));
-            new.filter(|it| old.map(concern) != Some(concern(it)))
-                .map(|it| it.name_any())
+            let is_same = |old: &ManagedCluster, new: &ManagedCluster| {
+                old.metadata.labels == new.metadata.labels && is_known(old) == is_known(new)
+            };
+            facts::changed(old, new, is_same).map(|it| it.name_any())
         });
         watches.wakes(&self.addons, |old, new| {
             let concern = |it: &ManagedClusterAddOn| (facts::is_leaving(it), value(it));

@@ -9,10 +9,7 @@
 //! event says so. We differ in one thing: while a placement has fewer decisions than its status counts, because
 //! somebody deleted or is rewriting them, nothing is removed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -26,7 +23,7 @@ use super::{
     events, facts,
     indexes::AddOns,
     new_add_on::{self, NAMESPACE_AGAIN, is_accepted, lacks_namespaces},
-    placements::{InstallPlacement, PlacementLookup, counted, names},
+    placements::{InstallPlacement, PlacementLookup, chosen, counted, missing, names},
     rights,
 };
 
@@ -39,6 +36,7 @@ pub struct Install {
 }
 
 /// What a plan is made from.
+#[derive(Default)]
 pub struct Seen {
     /// The time.
     pub now: Timestamp,
@@ -48,8 +46,8 @@ pub struct Seen {
     pub placements: Vec<InstallPlacement>,
     /// Where it is, by cluster.
     pub addons: Vec<Arc<ManagedClusterAddOn>>,
-    /// The chosen clusters, where the hub knows them.
-    pub clusters: BTreeMap<String, Arc<ManagedCluster>>,
+    /// The chosen clusters that do not have it yet, where the hub knows them.
+    pub newcomers: BTreeMap<String, Arc<ManagedCluster>>,
 }
 
 #[async_trait]
@@ -64,8 +62,10 @@ impl Reconciler for Install {
     /// so have a namespace, after they were chosen.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.cluster_management_addons, |old, new| {
-            let strategy = |it: &ClusterManagementAddOn| (facts::identity(it), it.spec.install_strategy.clone());
-            facts::changed(old, new, strategy).map(|it| it.name_any())
+            let is_same = |old: &ClusterManagementAddOn, new: &ClusterManagementAddOn| {
+                facts::identity(old) == facts::identity(new) && old.spec.install_strategy == new.spec.install_strategy
+            };
+            facts::changed(old, new, is_same).map(|it| it.name_any())
         });
         watches.wakes(&self.addons.cache, |old, new| {
             let came_or_went = old.is_none() || new.is_none();
@@ -80,17 +80,20 @@ impl Reconciler for Install {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let offer = self.cluster_management_addons.named(name);
-        let placements = offer.as_deref().map_or(Vec::new(), |it| self.placements.of(it));
-        let chosen = placements.iter().flat_map(InstallPlacement::chosen);
-        let known = chosen.filter_map(|it| Some((it.to_owned(), self.clusters.named(it)?)));
-        Ok(Seen {
+        let mut seen = Seen {
             now: Timestamp::now(),
-            clusters: known.collect(),
-            cluster_management_addon: offer,
-            placements,
-            addons: self.addons.named(name),
-        })
+            cluster_management_addon: self.cluster_management_addons.named(name),
+            ..Seen::default()
+        };
+        let Some(offer) = facts::installed_by_placements(&seen.cluster_management_addon) else {
+            return Ok(seen);
+        };
+        seen.placements = self.placements.of(offer);
+        seen.addons = self.addons.named(name);
+        let known = missing(&seen.placements, &seen.addons).into_iter();
+        let known = known.filter_map(|it| Some((it.to_owned(), self.clusters.named(it)?)));
+        seen.newcomers = known.collect();
+        Ok(seen)
     }
 
     fn plan(seen: &Seen) -> Plan {
@@ -98,15 +101,14 @@ impl Reconciler for Install {
         let Some(offer) = facts::installed_by_placements(&seen.cluster_management_addon) else {
             return plan;
         };
-        let chosen: BTreeSet<&str> = seen.placements.iter().flat_map(InstallPlacement::chosen).collect();
-        let present: BTreeSet<&str> = seen.addons.iter().map(|it| facts::cluster(it)).collect();
-        for cluster in chosen.difference(&present) {
-            new_add_on::install(&mut plan, offer, cluster, seen.clusters.get(*cluster).map(|it| &**it));
+        for cluster in missing(&seen.placements, &seen.addons) {
+            new_add_on::install(&mut plan, offer, cluster, seen.newcomers.get(cluster).map(|it| &**it));
         }
         if let Some(incomplete) = names(&seen.placements, InstallPlacement::is_incomplete) {
             plan.wait(format!("decisions of {incomplete} are missing; nothing is removed"));
             return plan;
         }
+        let chosen = chosen(&seen.placements);
         let left = seen.addons.iter().filter(|it| !chosen.contains(facts::cluster(it)));
         let removed = left.filter_map(|it| plan.delete(Site::Hub, &**it)).count();
         if let Some(absent) = names(&seen.placements, |it| it.placement.is_none()) {

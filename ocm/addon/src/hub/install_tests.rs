@@ -49,7 +49,7 @@ fn check(world: World, printed: &str) {
         cluster_management_addon: Some(Arc::new(serde_json::from_value(offer).unwrap())),
         placements: world.placements.iter().map(choice).collect(),
         addons: world.addons.iter().map(addon).collect(),
-        clusters: clusters.collect(),
+        newcomers: clusters.collect(),
     };
     assert_eq!(Install::plan(&seen).to_string().trim(), printed);
 }

@@ -48,11 +48,14 @@ impl Reconciler for Owner {
     /// Add-ons that come or change their owners; ClusterManagementAddOns that come or change hands.
     fn watches(&self, watches: &mut Watches) {
         watches.wakes(&self.addons.cache, |old, new| {
-            facts::changed(old, new, |it| it.metadata.owner_references.clone()).map(key_of)
+            let is_same = |old: &ManagedClusterAddOn, new: &ManagedClusterAddOn| {
+                old.metadata.owner_references == new.metadata.owner_references
+            };
+            facts::changed(old, new, is_same).map(key_of)
         });
         let addons = self.addons.clone();
         watches.wakes(&self.cluster_management_addons, move |old, new| {
-            let changed = facts::changed(old, new, facts::identity);
+            let changed = facts::changed(old, new, |old, new| facts::identity(old) == facts::identity(new));
             changed.map_or(Vec::new(), |it| addons.keys(&it.name_any()))
         });
     }

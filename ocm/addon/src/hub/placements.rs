@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kube::ResourceExt;
 use ocm_api::{
-    addon::v1alpha1::ClusterManagementAddOn,
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::{Placement, PlacementDecision},
 };
 use ocm_reconcile::{Cache, Caches, Watches, cache::key_of};
@@ -37,6 +37,20 @@ impl InstallPlacement {
         let counted = self.placement.as_deref().map_or(0, counted);
         usize::try_from(counted).is_ok_and(|it| self.chosen().len() < it)
     }
+}
+
+/// The clusters that they chose.
+pub fn chosen(placements: &[InstallPlacement]) -> BTreeSet<&str> {
+    placements.iter().flat_map(InstallPlacement::chosen).collect()
+}
+
+/// The clusters that they chose and that do not have the add-on yet.
+pub fn missing<'p>(placements: &'p [InstallPlacement], addons: &[Arc<ManagedClusterAddOn>]) -> Vec<&'p str> {
+    let mut missing = chosen(placements);
+    for addon in addons {
+        missing.remove(facts::cluster(addon));
+    }
+    missing.into_iter().collect()
 }
 
 /// The names of those of which this is true, if there are any.

@@ -110,13 +110,18 @@ impl Reconciler for Registrations {
         seen.lacks_named()
     }
 
-    async fn observe_again(&self, _: &str, before: Seen, _: &Outcome) -> Result<Seen, ObserveError> {
-        let wanted = before.granted().cloned().unwrap_or_default();
-        let named = objects::named(&self.context, &self.rbac, &wanted).await?;
-        Ok(Seen {
-            named: Some(named),
-            ..before
-        })
+    async fn observe_again(&self, _: &str, mut seen: Seen, _: &Outcome) -> Result<Seen, ObserveError> {
+        let wanted = seen.granted().cloned().unwrap_or_default();
+        if seen.revoked().is_none() {
+            seen.named = Some(objects::named(&self.context, &self.rbac, &wanted).await?);
+            return Ok(seen);
+        }
+        let unlisted = seen.present.unlisted(wanted);
+        let named = objects::named(&self.context, &self.rbac, &unlisted).await?;
+        // The first round has deleted what was present.
+        seen.named = Some(named.without(&seen.present));
+        seen.present = PresentObjects::default();
+        Ok(seen)
     }
 
     fn remember(&self, _: &Seen, outcome: &Outcome) {

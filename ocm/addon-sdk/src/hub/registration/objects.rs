@@ -32,8 +32,10 @@ pub struct PresentObjects {
     pub role_bindings_of_agent: Vec<Arc<RoleBinding>>,
     /// That this SDK keeps for the agent on this cluster.
     pub cluster_role_bindings_of_agent: Vec<Arc<ClusterRoleBinding>>,
-    /// Whether these are all: a program of its own need not be allowed to list bindings.
-    pub is_complete: bool,
+    /// Whether these are all the role bindings: a program of its own need not be allowed to list them.
+    pub has_all_role_bindings: bool,
+    /// The same of the cluster role bindings.
+    pub has_all_cluster_role_bindings: bool,
 }
 
 /// Those that have the names of what the add-on asks for, whoever has made them.
@@ -72,7 +74,44 @@ pub(super) fn present(caches: &RbacCaches, bindings: &AgentBindings, key: &str) 
         role_bindings,
         role_bindings_of_agent: bindings.role_bindings.objects(key),
         cluster_role_bindings_of_agent: bindings.cluster_role_bindings.objects(key),
-        is_complete: caches.role_bindings.is_synced() && caches.cluster_role_bindings.is_synced(),
+        has_all_role_bindings: caches.role_bindings.is_synced(),
+        has_all_cluster_role_bindings: caches.cluster_role_bindings.is_synced(),
+    }
+}
+
+impl PresentObjects {
+    /// Whether there may be more bindings of what an add-on asks for than these.
+    pub(super) fn may_lack(&self, wanted: &RbacObjects) -> bool {
+        (!self.has_all_role_bindings && !wanted.role_bindings.is_empty())
+            || (!self.has_all_cluster_role_bindings && !wanted.cluster_role_bindings.is_empty())
+    }
+
+    /// Of what an add-on asks for, the bindings that can only be found by their names.
+    pub(super) fn unlisted(&self, mut wanted: RbacObjects) -> RbacObjects {
+        if self.has_all_role_bindings {
+            wanted.role_bindings.clear();
+        }
+        if self.has_all_cluster_role_bindings {
+            wanted.cluster_role_bindings.clear();
+        }
+        RbacObjects {
+            role_bindings: wanted.role_bindings,
+            cluster_role_bindings: wanted.cluster_role_bindings,
+            ..RbacObjects::default()
+        }
+    }
+}
+
+impl NamedObjects {
+    /// Without the bindings that are `present`.
+    pub(super) fn without(mut self, present: &PresentObjects) -> Self {
+        let role_bindings = || present.role_bindings.iter().chain(&present.role_bindings_of_agent);
+        self.role_bindings
+            .retain(|it| !role_bindings().any(|other| is_same(&**other, &**it)));
+        let of_hub = &present.cluster_role_bindings_of_agent;
+        self.cluster_role_bindings
+            .retain(|it| !of_hub.iter().any(|other| is_same(&**other, &**it)));
+        self
     }
 }
 

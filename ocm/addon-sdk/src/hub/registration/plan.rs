@@ -1,6 +1,9 @@
 //! What to do so that the agent of an add-on on a cluster has the rights that the add-on asks for, and no others.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -11,7 +14,7 @@ use kube::ResourceExt;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn, Subject as StatusSubject},
     cluster::ManagedCluster,
-    identity,
+    identity, labels,
 };
 use ocm_reconcile::{Note, Plan, Site, cache::split_key};
 
@@ -68,11 +71,11 @@ impl Seen {
         }
     }
 
-    /// Whether it has to be looked what there is of the names that it asks for, before they are kept; or deleted,
-    /// where bindings may not be listed.
+    /// Whether something has to be looked up by name: all that it gets, before that is kept; where its agent has no
+    /// rights any more, the bindings that may not be listed, before they are deleted.
     pub(super) fn lacks_named(&self) -> bool {
-        let matters = self.revoked().is_none() || !self.present.is_complete;
-        matters && self.named.is_none() && self.granted().is_some()
+        let wanted = self.granted().filter(|_| self.named.is_none());
+        wanted.is_some_and(|it| self.revoked().is_none() || self.present.may_lack(it))
     }
 
     /// Why the agents of the cluster have no rights on the hub; `None` where they may have some.
@@ -169,13 +172,18 @@ fn bindings_of_agent(seen: &Seen, named: &NamedObjects) -> Stale {
     let mut stale = elsewhere(&seen.present);
     let own = seen.present.role_bindings.iter().filter(is_for_agent);
     stale.role_bindings.splice(0..0, own.cloned());
-    // A program of its own need not be allowed to list bindings: those that it would keep were asked for by name.
-    let kept = named.role_bindings.iter().filter(|it| is_kept(it.labels(), name));
+    // A program of its own need not be allowed to list bindings: those that it would keep were asked for by name. Among
+    // them are those of other holders, and those that the agents of all clusters share: they stay, as where all can be
+    // listed.
+    let is_of_cluster = |labels: &BTreeMap<_, _>| labels.get(labels::CLUSTER_NAME).is_some_and(|it| it == cluster);
+    let is_its = |it: &&Arc<RoleBinding>| {
+        let in_cluster = it.metadata.namespace.as_deref() == Some(cluster);
+        is_kept(it.labels(), name) && (is_of_cluster(it.labels()) || in_cluster && is_for_agent(it))
+    };
+    let kept = named.role_bindings.iter().filter(is_its);
     stale.role_bindings.extend(kept.cloned());
-    let kept = named
-        .cluster_role_bindings
-        .iter()
-        .filter(|it| is_kept(it.labels(), name));
+    let kept = named.cluster_role_bindings.iter();
+    let kept = kept.filter(|it| is_kept(it.labels(), name) && is_of_cluster(it.labels()));
     stale.cluster_role_bindings.extend(kept.cloned());
     stale
 }

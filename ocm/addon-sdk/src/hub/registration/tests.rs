@@ -441,6 +441,88 @@ async fn agents_of_a_denied_or_deleted_cluster_lose_their_permissions() {
     assert!(missing.contains("delete RoleBinding cluster1/ours"), "{missing}");
 }
 
+/// One that asks for rights of all kinds, for its agent and for others.
+struct Several;
+
+impl AddOn for Several {
+    fn name(&self) -> &str {
+        "greeter"
+    }
+    fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
+        Ok(Vec::new())
+    }
+    fn registrations(&self, _: &AddOnContext) -> Result<Vec<Registration>, UserError> {
+        Ok(vec![Registration::kube_client()])
+    }
+    fn hub_permissions(&self, _: &AddOnContext) -> Result<Vec<Permission>, UserError> {
+        Ok(vec![
+            Permission::role(ROLE, vec![Permission::rule("", &["configmaps"], &["get"])]),
+            Permission::existing_cluster_role("view").for_group("operators"),
+            Permission::existing_cluster_role("view").in_namespace("settings"),
+            Permission::existing_cluster_role("edit")
+                .in_namespace("settings")
+                .for_service_account("tools", "editor"),
+            Permission::existing_cluster_role("nodes").on_the_whole_hub(),
+            Permission::existing_cluster_role("audit")
+                .on_the_whole_hub()
+                .for_user("auditor"),
+        ])
+    }
+}
+
+/// What both rounds of a run do about bindings that are there while the cluster is denied, where the role bindings may
+/// be listed or not, and the cluster role bindings may not.
+async fn both_rounds_for_denied(may_list: bool) -> [String; 2] {
+    let denied = json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": false}});
+    let context = Context::holding(
+        Some(serde_json::from_value(denied).unwrap()),
+        [(*place().addon).clone()],
+    );
+    context.registry.add(Arc::new(Several), false).unwrap();
+    let mut management = ClusterManagementAddOn::new("greeter", Default::default());
+    management.metadata.uid = Some("2".to_owned());
+    context.caches.of().fill([management]);
+    let (rbac, registrations) = (RbacCaches::of(&context.caches), Registrations::new(&context));
+    let looked = registrations.observe("cluster1/greeter").await.unwrap();
+    let asked = looked.granted().unwrap().clone();
+    if may_list {
+        rbac.role_bindings.fill(asked.role_bindings.clone());
+    }
+    let first = registrations.observe("cluster1/greeter").await.unwrap();
+    let planned = Registrations::plan(&first).to_string();
+    assert!(Registrations::goes_on(&first, &Outcome::default()));
+    // There is no API server here to ask for others by name.
+    for it in asked.cluster_role_bindings {
+        rbac.cluster_role_bindings.put(it);
+    }
+    for it in asked.role_bindings.into_iter().filter(|_| !may_list) {
+        rbac.role_bindings.put(it);
+    }
+    let nothing_done = Outcome::default();
+    let again = registrations.observe_again("cluster1/greeter", first, &nothing_done);
+    let second = again.await.unwrap();
+    assert!(!Registrations::goes_on(&second, &Outcome::default()));
+    [planned, Registrations::plan(&second).to_string()]
+}
+
+#[tokio::test]
+async fn bindings_of_a_denied_cluster_are_looked_up_by_kind() {
+    let waits = "waits: its cluster is not accepted\n";
+    let of_agent = format!(
+        "hub: delete RoleBinding cluster1/{ROLE}\n\
+         hub: delete RoleBinding settings/view:cluster1\n"
+    );
+    let of_hub = "hub: delete ClusterRoleBinding nodes:cluster1\n";
+    assert_eq!(
+        both_rounds_for_denied(true).await,
+        [format!("{of_agent}{waits}"), format!("{of_hub}{waits}")]
+    );
+    assert_eq!(
+        both_rounds_for_denied(false).await,
+        [format!("nothing to do\n{waits}"), format!("{of_agent}{of_hub}{waits}")]
+    );
+}
+
 #[test]
 fn a_deleted_add_on_loses_bindings_outside_its_namespace() {
     let mut binding = RoleBinding::default();

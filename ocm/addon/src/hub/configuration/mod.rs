@@ -48,6 +48,7 @@ pub struct Configuration {
 }
 
 /// What a plan is made from.
+#[derive(Default)]
 pub struct Seen {
     /// The time.
     pub now: Timestamp,
@@ -88,16 +89,18 @@ impl Reconciler for Configuration {
     }
 
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
-        let offer = self.cluster_management_addons.named(name);
-        let mut addons = self.addons.named(name);
-        self.last_pass.catch_up(name, &mut addons);
-        Ok(Seen {
+        let mut seen = Seen {
             now: Timestamp::now(),
             name: name.to_owned(),
-            placements: offer.as_deref().map_or(Vec::new(), |it| self.placements.of(it)),
-            cluster_management_addon: offer,
-            addons,
-        })
+            cluster_management_addon: self.cluster_management_addons.named(name),
+            ..Seen::default()
+        };
+        if let Some(offer) = facts::looked_after(&seen.cluster_management_addon) {
+            seen.placements = self.placements.of(offer);
+            seen.addons = self.addons.named(name);
+            self.last_pass.catch_up(name, &mut seen.addons);
+        }
+        Ok(seen)
     }
 
     fn plan(seen: &Seen) -> Plan {
