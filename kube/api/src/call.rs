@@ -6,7 +6,7 @@ use crate::{
     identity::{Attributes, User},
     options::{FieldValidation, WriteOptions},
     party::Party,
-    registry::{Resource, Version},
+    registry::{ApiVersion, Resource},
     request::Query,
     resource_ids::CRDS,
 };
@@ -61,7 +61,7 @@ impl WriteResponse {
 
 impl<'a> Call<'a> {
     /// The version's row; the path was checked against the registry before.
-    pub fn served(&self) -> &Version {
+    pub fn served(&self) -> &ApiVersion {
         self.resource
             .version(&self.version)
             .expect("the version was found when the path was resolved")

@@ -5,7 +5,7 @@ use crate::{
     call::Call,
     kinds,
     options::{FieldValidation, WriteOptions},
-    registry::{Resource, Version},
+    registry::{ApiVersion, Resource},
     scale,
 };
 use kube_store::{
@@ -306,7 +306,7 @@ pub fn validate(call: &mut Call<'_>, value: &Value, old: Option<&Value>) -> Resu
 }
 
 /// What is wrong with the numbers that the scale subresource of a custom resource reads, wherever they are written.
-fn scale_errors(served: &Version, object: &Value) -> Vec<FieldError> {
+fn scale_errors(served: &ApiVersion, object: &Value) -> Vec<FieldError> {
     let Some(scale) = &served.scale else { return Vec::new() };
     let mut errors = Vec::new();
     for path in [&scale.spec_replicas, &scale.status_replicas] {

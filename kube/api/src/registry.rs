@@ -27,7 +27,7 @@ pub struct ScalePaths {
 
 /// One version of a resource.
 #[derive(Debug)]
-pub struct Version {
+pub struct ApiVersion {
     pub name: String,
     pub served: bool,
     pub storage: bool,
@@ -51,7 +51,7 @@ pub struct Resource {
     pub id: Arc<str>,
     pub group: String,
     /// In order of preference.
-    pub versions: Vec<Version>,
+    pub versions: Vec<ApiVersion>,
     pub plural: String,
     pub singular: String,
     pub kind: String,
@@ -135,7 +135,7 @@ impl Resource {
     }
 
     /// A served version by name.
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&ApiVersion> {
         self.versions.iter().find(|it| it.name == name && it.served)
     }
 
@@ -207,7 +207,7 @@ impl Resource {
         if plural.is_empty() || !is_established(crd) {
             return None;
         }
-        let mut versions: Vec<Version> = Vec::new();
+        let mut versions: Vec<ApiVersion> = Vec::new();
         for version in spec["versions"].as_array()? {
             let scale = version["subresources"]["scale"].as_object().map(|_| {
                 let scale = &version["subresources"]["scale"];
@@ -231,7 +231,7 @@ impl Resource {
                 .as_array()
                 .map(Vec::as_slice)
                 .unwrap_or_default();
-            versions.push(Version {
+            versions.push(ApiVersion {
                 served: version["served"] == true,
                 storage: version["storage"] == true,
                 status: version["subresources"]["status"].is_object(),
@@ -288,7 +288,7 @@ impl Resource {
         others: &[&str],
         deprecation: Option<&str>,
     ) -> Self {
-        let version = |name: &str| Version {
+        let version = |name: &str| ApiVersion {
             name: name.into(),
             served: true,
             storage: name == row.version,

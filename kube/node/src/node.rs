@@ -152,7 +152,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         cancel: cancel.clone(),
     });
     let known = pods.clone();
-    let (to_schedule, to_work_on) = (schedule::SchedulingQueue::default(), workload::WorkloadQueue::default());
+    let (to_schedule, to_work_on) = (schedule::queue(), workload::WorkloadQueue::default());
     let triggers = Arc::new(Triggers {
         schedule: to_schedule.clone(),
         workloads: options.workloads.then(|| to_work_on.clone()),

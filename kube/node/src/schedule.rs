@@ -17,12 +17,21 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Namespace and name of a pod; empty for all that wait.
 pub type PodKey = (String, String);
 pub type SchedulingQueue = queue::Queue<PodKey>;
+
+/// How long a pod that could not be bound waits at most until it is tried again: all that its user does waits with it.
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// An empty queue.
+pub fn queue() -> SchedulingQueue {
+    queue::Queue::retrying_within(RETRY_MAX)
+}
 
 /// What kube-scheduler says of a node that has as many pods as it takes.
 const FULL: &str = "Too many pods";

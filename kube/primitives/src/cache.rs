@@ -248,7 +248,7 @@ where
                     self.recovered();
                     let mut reached = self.inner.reached.lock();
                     *reached = version(&object).unwrap_or_default().max(*reached);
-                    self.remove(&name_of(&object));
+                    self.apply_delete(&object);
                 }
                 Some(Err(error)) => {
                     let failure = Failure::of(&error);
@@ -285,7 +285,7 @@ where
         if is_past && present.is_none_or(|it| version(&*it) >= version(&object)) {
             return;
         }
-        self.put_if_newer(object);
+        self.apply(object);
     }
 
     // What the watch brings. Its writer may have put it in before.
@@ -293,6 +293,15 @@ where
         let present = self.inner.store.read().get(&name_of(&object)).cloned();
         if present.is_none_or(|it| !is_same(&object, &it)) {
             self.put_if_newer(object);
+        }
+    }
+
+    // What the watch says is gone. It may come late, when the writer of the next object of that name has put it in.
+    fn apply_delete(&self, object: &K) {
+        let name = name_of(object);
+        let present = self.inner.store.read().get(&name).cloned();
+        if present.is_some_and(|it| !is_older(object, &it)) {
+            self.remove(&name);
         }
     }
 
@@ -340,7 +349,17 @@ where
 
     fn replace(&self, arrived: HashMap<Name, K>) {
         let mut reached = self.inner.reached.lock();
-        *reached = arrived.values().filter_map(version).max().unwrap_or_default();
+        let listed = arrived.values().filter_map(version).max().unwrap_or_default();
+        // An object is older than the watch has shown it: the server was restored, and counts from less.
+        let is_restored = {
+            let store = self.inner.store.read();
+            let shown = |name| store.get(name).filter(|it| version(&***it) <= Some(*reached));
+            arrived
+                .iter()
+                .any(|(name, it)| shown(name).is_some_and(|shown| is_older(it, shown)))
+        };
+        // Otherwise a list knows less than the watch did: of what is gone it has no version.
+        *reached = if is_restored { listed } else { listed.max(*reached) };
         let gone: Vec<Name> = self
             .inner
             .store
@@ -520,9 +539,9 @@ fn is_same<K: Resource>(new: &K, present: &K) -> bool {
 }
 
 // Versions are opaque by contract, but every API server we meet counts upwards; only a clear "older" is dropped.
+// They count for all objects of a kind, so a predecessor of the same name is older than its successor.
 fn is_older<K: Resource>(new: &K, present: &K) -> bool {
-    new.meta().uid == present.meta().uid
-        && matches!((version(new), version(present)), (Some(new), Some(present)) if new < present)
+    matches!((version(new), version(present)), (Some(new), Some(present)) if new < present)
 }
 
 fn version<K: Resource>(it: &K) -> Option<u64> {
@@ -635,7 +654,10 @@ mod tests {
         watch("6");
         cache.put(config_map("ns", "a", "6"));
         watch("7");
-        assert_eq!(*told.read(), [">5", "5>6", "6>7"]);
+        // Two who read the answer put it in.
+        cache.put(config_map("ns", "a", "8"));
+        cache.put(config_map("ns", "a", "8"));
+        assert_eq!(*told.read(), [">5", "5>6", "6>7", "7>8"]);
     }
 
     #[test]
@@ -646,6 +668,32 @@ mod tests {
         cache.replace(HashMap::from([(name_of(&anew), anew)]));
         cache.put(config_map("ns", "a", "7"));
         assert_eq!(cache.get("ns", "a").unwrap().uid().as_deref(), Some("another"));
+    }
+
+    #[test]
+    fn late_events_of_a_predecessor_leave_the_recreated_object() {
+        let cache = Cache::empty();
+        let mut anew = config_map("ns", "a", "9");
+        anew.metadata.uid = Some("another".to_owned());
+        cache.replace(HashMap::from([(name_of(&anew), config_map("ns", "a", "5"))]));
+        cache.put(anew);
+        cache.apply(config_map("ns", "a", "7"));
+        cache.apply_delete(&config_map("ns", "a", "8"));
+        assert_eq!(cache.get("ns", "a").unwrap().uid().as_deref(), Some("another"));
+        // Its own end is one.
+        cache.apply_delete(&config_map("ns", "a", "10"));
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn a_relist_forgets_no_deletion_that_was_seen() {
+        let cache = Cache::empty();
+        let listed = || HashMap::from([(name_of(&config_map("ns", "a", "3")), config_map("ns", "a", "3"))]);
+        cache.replace(listed());
+        *cache.inner.reached.lock() = 6;
+        cache.replace(listed());
+        cache.put(config_map("ns", "gone", "5"));
+        assert!(cache.get("ns", "gone").is_none());
     }
 
     #[tokio::test]

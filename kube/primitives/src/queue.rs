@@ -43,7 +43,21 @@ impl<K> Clone for Queue<K> {
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
-        Self { inner: Arc::default() }
+        Self::retrying_within(BACKOFF_MAX)
+    }
+}
+
+impl<K> Queue<K> {
+    /// An empty queue whose longest delay after failures is `backoff_max`.
+    pub fn retrying_within(backoff_max: Duration) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                state: Mutex::default(),
+                changed: Notify::new(),
+                is_awaiting: watch::Sender::default(),
+                backoff_max,
+            }),
+        }
     }
 }
 
@@ -62,16 +76,7 @@ struct Inner<K> {
     changed: Notify,
     /// Whether those who add to it are still to come.
     is_awaiting: watch::Sender<bool>,
-}
-
-impl<K> Default for Inner<K> {
-    fn default() -> Self {
-        Self {
-            state: Mutex::default(),
-            changed: Notify::new(),
-            is_awaiting: watch::Sender::default(),
-        }
-    }
+    backoff_max: Duration,
 }
 
 struct State<K> {
@@ -208,7 +213,7 @@ impl<K: Key> Queue<K> {
         let failures = state.failures.entry(key.clone()).or_insert(0);
         let delay = BACKOFF_MIN
             .saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX))
-            .min(BACKOFF_MAX);
+            .min(self.inner.backoff_max);
         *failures = (*failures + 1).min(30);
         state.finish(key, Some(delay));
         drop(state);
@@ -324,6 +329,18 @@ mod tests {
         assert_eq!(queue.next().await, (1, "a"));
         assert_eq!(queue.next().await, (2, "a"));
         assert_eq!(queue.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_queue_waits_no_longer_than_it_was_told() {
+        let queue: Queue = Queue::retrying_within(Duration::from_millis(8));
+        queue.add("a");
+        let mut delays = Vec::new();
+        for _ in 0..3 {
+            let key = queue.next().await;
+            delays.push(queue.failed(&key).as_millis());
+        }
+        assert_eq!(delays, [5, 8, 8]);
     }
 
     #[tokio::test]

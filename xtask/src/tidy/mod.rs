@@ -12,9 +12,10 @@ mod unused;
 mod versions;
 mod words;
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path, sync::LazyLock};
 
 use anyhow::Context;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
 use crate::cargo;
@@ -60,13 +61,16 @@ impl Source {
         self.text.lines().take_while(|line| line.starts_with("//!")).collect()
     }
 
-    /// The file up to its own tests.
-    fn code(&self) -> &str {
-        let end = ["#[cfg(test)]\nmod ", "#[cfg(test)]\n#[path"]
-            .iter()
-            .filter_map(|it| self.text.find(it))
-            .min();
-        &self.text[..end.unwrap_or(self.text.len())]
+    /// The file up to its own tests, without the declarations of tests in other files. Lines keep their numbers.
+    fn code(&self) -> Cow<'_, str> {
+        static BODY: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"(?m)^#\[cfg\(test\)\]\n(pub(\([a-z]+\))? )?mod \w+ \{").expect("a constant"));
+        static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
+            Regex::new(r"(?m)^#\[cfg\(test\)\]\n(#\[path[^\n]*\n)?(pub(\([a-z]+\))? )?mod \w+;").expect("a constant")
+        });
+        let end = BODY.find(&self.text).map_or(self.text.len(), |it| it.start());
+        let blank = |it: &Captures<'_>| "\n".repeat(it[0].matches('\n').count());
+        ELSEWHERE.replace_all(&self.text[..end], blank)
     }
 }
 
@@ -134,6 +138,23 @@ mod tests {
     #[test]
     fn the_sources_keep_the_rules() {
         none(super::sources::findings(&sources()));
+    }
+
+    #[test]
+    fn names_and_comments_keep_the_rules() {
+        none(super::words::findings(&sources()));
+    }
+
+    #[test]
+    fn code_goes_on_after_tests_in_another_file() {
+        let source = |text: &str| super::Source {
+            path: "a.rs".to_owned(),
+            text: text.to_owned(),
+        };
+        let declared = source("#[cfg(test)]\n#[path = \"x.rs\"]\nmod x;\n#[cfg(test)]\nmod y;\nstruct A;\n");
+        assert_eq!(declared.code(), "\n\n\n\n\nstruct A;\n");
+        let own = source("struct A;\n#[cfg(test)]\nmod tests {\n}\n");
+        assert_eq!(own.code(), "struct A;\n");
     }
 
     #[test]

@@ -61,8 +61,8 @@ fn judge(source: &Source) -> Vec<String> {
         ));
     }
     if !source.is_test() {
-        writes(&source.path, source.code(), &mut found);
-        decisions(&source.path, source.code(), &mut found);
+        writes(&source.path, &source.code(), &mut found);
+        decisions(&source.path, &source.code(), &mut found);
     }
     found
 }

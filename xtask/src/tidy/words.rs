@@ -40,15 +40,14 @@ fn types(sources: &[&Source]) -> Vec<String> {
     static TYPE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?m)^ *pub(?:\([a-z: ]+\))? (?:struct|enum|trait|type|union) (\w+)").expect("a constant")
     });
-    let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut places: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for source in sources.iter().filter(|it| !it.is_test()) {
-        for name in TYPE.captures_iter(source.code()) {
-            let name = name.get(1).expect("the group always matches").as_str();
-            places.entry(name).or_default().insert(&source.path);
+        for name in TYPE.captures_iter(&source.code()) {
+            places.entry(name[1].to_owned()).or_default().insert(&source.path);
         }
     }
-    places.retain(|name, paths| paths.len() > SAME_NAME_MAX && !OF_EVERYBODY.contains(name));
-    let line = |(name, paths): (&str, BTreeSet<&str>)| {
+    places.retain(|name, paths| paths.len() > SAME_NAME_MAX && !OF_EVERYBODY.contains(&name.as_str()));
+    let line = |(name, paths): (String, BTreeSet<&str>)| {
         let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
         format!("{name} is a type in {paths}; a public name stands at most {SAME_NAME_MAX} times")
     };

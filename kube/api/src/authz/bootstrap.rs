@@ -8,7 +8,7 @@ const API: &str = "rbac.authorization.k8s.io/v1";
 
 /// One ClusterRole.
 #[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct BootstrapRole {
     name: String,
     /// The role that gathers its rules with those of others.
@@ -24,6 +24,7 @@ struct BootstrapRole {
 
 /// One ClusterRoleBinding; subjects are a kind and a name.
 #[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct BootstrapBinding {
     name: String,
     role: String,
@@ -31,7 +32,7 @@ struct BootstrapBinding {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct BootstrapPolicy {
     cluster_roles: Vec<BootstrapRole>,
     cluster_role_bindings: Vec<BootstrapBinding>,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 #[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Case {
     /// `group/Kind`, or a `Kind` of the core group.
     kind: String,
@@ -21,7 +22,9 @@ struct Case {
 
 fn each(cases: &str, check: impl Fn(&str, (&str, &str), Case)) {
     let all: BTreeMap<String, Vec<Case>> = serde_json::from_str(cases).expect("cases");
+    assert!(!all.is_empty());
     for (about, cases) in all {
+        assert!(!cases.is_empty(), "{about}");
         for it in cases {
             let name = it.kind.clone();
             check(&about, name.split_once('/').unwrap_or(("", &name)), it);
@@ -32,6 +35,7 @@ fn each(cases: &str, check: impl Fn(&str, (&str, &str), Case)) {
 #[test]
 fn every_case_is_given_its_defaults_once() {
     each(include_str!("tests/defaults.json"), |about, (group, kind), it| {
+        assert!(!it.wanted.is_empty(), "{about}: {}", it.new);
         let mut found = it.new.clone();
         default(group, kind, &mut found);
         let once = found.clone();

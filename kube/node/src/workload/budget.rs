@@ -215,7 +215,7 @@ pub fn in_go(selector: &LabelSelector) -> String {
     let expressions = selector.match_expressions.iter().flatten().map(|it| {
         let values = it.values.as_deref().unwrap_or_default().join(" ");
         format!(
-            "LabelSelectorRequirement{{WorkloadKey:{},Operator:{},Values:[{values}],}},",
+            "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{values}],}},",
             it.key, it.operator
         )
     });
@@ -431,8 +431,8 @@ mod tests {
         let selector = json!({"matchLabels": {"b": "2", "a": "1"},
             "matchExpressions": [{"key": "k", "operator": "In", "values": ["x", "y"]}, {"key": "l", "operator": "Exists"}]});
         let want = "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{\
-                    LabelSelectorRequirement{WorkloadKey:k,Operator:In,Values:[x y],},\
-                    LabelSelectorRequirement{WorkloadKey:l,Operator:Exists,Values:[],},},}";
+                    LabelSelectorRequirement{Key:k,Operator:In,Values:[x y],},\
+                    LabelSelectorRequirement{Key:l,Operator:Exists,Values:[],},},}";
         assert_eq!(in_go(&serde_json::from_value(selector).unwrap()), want);
     }
 }

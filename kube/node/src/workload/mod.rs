@@ -22,7 +22,10 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{Api, Client, Resource};
-use kube_primitives::{cache::Cache, queue};
+use kube_primitives::{
+    cache::{Cache, Watching},
+    queue,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -231,7 +234,12 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let queue = queue.clone();
-    let cache = Cache::start(Api::<K>::all(client.clone()), cancel.clone());
+    let watching = Watching {
+        // Who runs workloads may be refused the budgets.
+        forbidden_at_first: kind == WorkloadKind::Budget,
+        ..Watching::default()
+    };
+    let cache = Cache::start_watching(Api::<K>::all(client.clone()), watching, cancel.clone());
     cache.listen(move |old, new| {
         old.into_iter().chain(new).for_each(|it| queue.add(key(kind, &**it)));
         count_again(&queue, old, new, wants);

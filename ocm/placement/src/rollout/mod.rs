@@ -21,7 +21,7 @@
 //! 3. **A group with a timeout does not open the next group.** Upstream subtracts clusters that timed out from the
 //!    number in flight, which does not contain them, and so may start the next group beside what is still in flight.
 //! 4. **A mandatory group with a cluster that has given up holds the rest**, also when the caller itself says so
-//!    ([`Status::TimeOut`]).
+//!    ([`RolloutState::TimeOut`]).
 //! 5. **Groups with gaps in their indexes are all seen**, which matters in the moment when a placement's decisions are
 //!    being rewritten; and a cluster that two decisions name in that moment belongs to the first of its groups.
 //! 6. **A soak time is never shorter than it says**: the time of a condition is cut to whole seconds,
@@ -45,7 +45,7 @@ pub use turn::{ClusterRollout, Rollout, Turn, Wait};
 
 /// How far a cluster is, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum RolloutState {
     /// It does not have the change yet.
     ToApply,
     /// It has the change and is not done with it.
@@ -64,7 +64,7 @@ pub enum Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Existing {
     /// How far it is.
-    pub status: Status,
+    pub status: RolloutState,
     /// Since when.
     pub since: Option<Timestamp>,
 }
@@ -167,7 +167,7 @@ impl<'a> State<'a> {
                 group: ordered[group].name,
                 group_index: ordered[group].index,
                 is_new: before.is_none(),
-                status: before.map_or(Status::ToApply, |it| it.status),
+                status: before.map_or(RolloutState::ToApply, |it| it.status),
                 since: before.and_then(|it| it.since),
                 turn: Turn::Wait(Wait::ForRoom { at_once: 0 }),
             });
@@ -190,18 +190,18 @@ impl<'a> State<'a> {
             let after = |duration| since.checked_add(duration).ok();
             match it.status {
                 // Decided later.
-                Status::ToApply => {}
-                Status::Succeeded => {
+                RolloutState::ToApply => {}
+                RolloutState::Succeeded => {
                     it.turn = match after(whole_soak(rules.soak, it.since)) {
                         Some(until) if now >= until => Turn::Done,
                         until => Turn::Soaks { until },
                     }
                 }
-                Status::TimeOut => it.turn = Turn::GaveUp,
-                Status::Skip => it.turn = Turn::Skipped,
-                Status::Progressing | Status::Failed => match rules.deadline.map(after) {
+                RolloutState::TimeOut => it.turn = Turn::GaveUp,
+                RolloutState::Skip => it.turn = Turn::Skipped,
+                RolloutState::Progressing | RolloutState::Failed => match rules.deadline.map(after) {
                     Some(Some(until)) if now >= until => {
-                        it.status = Status::TimeOut;
+                        it.status = RolloutState::TimeOut;
                         it.turn = Turn::TimesOut;
                     }
                     until => it.turn = Turn::InFlight { until: until.flatten() },
@@ -233,7 +233,7 @@ impl<'a> State<'a> {
         // Clusters that their caller knows come before those that are new, as upstream has it.
         for new in [false, true] {
             for it in &mut self.clusters {
-                if room > 0 && it.status == Status::ToApply && it.is_new == new && it.turn != Turn::Start {
+                if room > 0 && it.status == RolloutState::ToApply && it.is_new == new && it.turn != Turn::Start {
                     it.turn = Turn::Start;
                     room -= 1;
                 }
@@ -308,7 +308,7 @@ impl<'a> State<'a> {
             let mut failures = 0;
             for position in &group.positions {
                 let it = &mut self.clusters[*position];
-                if it.status == Status::ToApply {
+                if it.status == RolloutState::ToApply {
                     it.turn = Turn::Start;
                     selected += 1;
                 }
@@ -333,7 +333,7 @@ impl<'a> State<'a> {
 
     fn start(&mut self, may: impl Fn(&ClusterRollout<'a>) -> bool) {
         for it in &mut self.clusters {
-            if it.status == Status::ToApply && may(it) {
+            if it.status == RolloutState::ToApply && may(it) {
                 it.turn = Turn::Start;
             }
         }
@@ -342,7 +342,7 @@ impl<'a> State<'a> {
     /// Everybody who has not got a turn yet waits for the same thing.
     fn hold(&mut self, wait: Wait) {
         for it in &mut self.clusters {
-            if it.status == Status::ToApply && it.turn != Turn::Start {
+            if it.status == RolloutState::ToApply && it.turn != Turn::Start {
                 it.turn = Turn::Wait(wait);
             }
         }

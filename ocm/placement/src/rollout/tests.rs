@@ -33,7 +33,7 @@ fn one_group(names: &[String]) -> Vec<Group<'_>> {
     }]
 }
 
-fn existing(status: Status, since: i64) -> Existing {
+fn existing(status: RolloutState, since: i64) -> Existing {
     Existing {
         status,
         since: Some(at(since)),
@@ -51,9 +51,9 @@ fn a_quarter_of_two_hundred_is_fifty() {
     let none = admit(&quarter, &one_group(&names), [], at(0)).unwrap();
     assert_eq!(started(&none), names[..50]);
     let known = names.iter().enumerate().map(|(position, name)| match position {
-        0..20 => (name.as_str(), existing(Status::Succeeded, -60)),
-        20..50 => (name.as_str(), existing(Status::Progressing, -60)),
-        _ => (name.as_str(), existing(Status::ToApply, -60)),
+        0..20 => (name.as_str(), existing(RolloutState::Succeeded, -60)),
+        20..50 => (name.as_str(), existing(RolloutState::Progressing, -60)),
+        _ => (name.as_str(), existing(RolloutState::ToApply, -60)),
     });
     let some = admit(&quarter, &one_group(&names), known, at(0)).unwrap();
     assert_eq!(started(&some), names[50..70]);
@@ -69,8 +69,8 @@ fn a_joining_cluster_with_an_early_name_respects_the_concurrency() {
     let names = names(4);
     let two = strategy(json!({"type": "Progressive", "progressive": {"maxConcurrency": 2}}));
     let known = [
-        (names[1].as_str(), existing(Status::Progressing, -5)),
-        (names[2].as_str(), existing(Status::Progressing, -5)),
+        (names[1].as_str(), existing(RolloutState::Progressing, -5)),
+        (names[2].as_str(), existing(RolloutState::Progressing, -5)),
     ];
     assert_eq!(
         started(&admit(&two, &one_group(&names), known, at(0)).unwrap()),
@@ -84,8 +84,8 @@ fn a_deadline_causes_a_failure_and_a_timely_recheck() {
     let careful = strategy(json!({"type": "Progressive", "progressive": {
         "maxConcurrency": 1, "progressDeadline": "10m", "minSuccessTime": "1m"}}));
     let known = [
-        (names[0].as_str(), existing(Status::Succeeded, -30)),
-        (names[1].as_str(), existing(Status::Progressing, -30)),
+        (names[0].as_str(), existing(RolloutState::Succeeded, -30)),
+        (names[1].as_str(), existing(RolloutState::Progressing, -30)),
     ];
     let early = admit(&careful, &one_group(&names), known, at(0)).unwrap();
     assert_eq!(early.recheck_after, Some(Duration::from_secs(31)));
@@ -110,7 +110,7 @@ fn a_soak_time_is_never_shorter_than_it_says() {
         let known = [(
             names[0].as_str(),
             Existing {
-                status: Status::Succeeded,
+                status: RolloutState::Succeeded,
                 since: Some(since),
             },
         )];
@@ -133,13 +133,13 @@ fn mandatory_groups_come_first_and_groups_follow_each_other() {
     let canary = strategy(json!({"type": "ProgressivePerGroup", "progressivePerGroup": {
         "mandatoryDecisionGroups": [{"groupName": "canary"}]}}));
     assert_eq!(started(&admit(&canary, &groups, [], at(0)).unwrap()), ["c"]);
-    let done = existing(Status::Succeeded, -60);
+    let done = existing(RolloutState::Succeeded, -60);
     assert_eq!(started(&admit(&canary, &groups, [("c", done)], at(0)).unwrap()), ["b"]);
     assert_eq!(
         started(&admit(&canary, &groups, [("c", done), ("b", done)], at(0)).unwrap()),
         ["a"]
     );
-    let stuck = existing(Status::TimeOut, -60);
+    let stuck = existing(RolloutState::TimeOut, -60);
     let halted = admit(&canary, &groups, [("c", stuck)], at(0)).unwrap();
     assert!(halted.max_failure_breach && halted.starts().next().is_none());
 }
@@ -151,8 +151,8 @@ fn a_timeout_in_a_group_does_not_start_the_next() {
     let tolerant = strategy(json!({"type": "ProgressivePerGroup", "progressivePerGroup": {
         "maxFailures": 1, "progressDeadline": "1m"}}));
     let known = [
-        ("a", existing(Status::Progressing, -120)),
-        ("b", existing(Status::Progressing, -10)),
+        ("a", existing(RolloutState::Progressing, -120)),
+        ("b", existing(RolloutState::Progressing, -10)),
     ];
     let rollout = admit(&tolerant, &groups, known, at(0)).unwrap();
     assert_eq!(rollout.timed_out().map(|it| it.cluster).collect::<Vec<_>>(), ["a"]);
@@ -225,7 +225,7 @@ fn groups_are_read_from_the_labels_of_decisions() {
 /// What the model says: who is in the rollout with which status, who timed out, whether too many failed.
 #[derive(Debug, Default, PartialEq)]
 struct Answer {
-    to_rollout: BTreeMap<String, Status>,
+    to_rollout: BTreeMap<String, RolloutState>,
     timed_out: Vec<String>,
     breach: bool,
 }
@@ -242,31 +242,31 @@ struct Model {
     now: i64,
     soak: i64,
     deadline: Option<i64>,
-    known: BTreeMap<String, (Status, Option<i64>)>,
+    known: BTreeMap<String, (RolloutState, Option<i64>)>,
 }
 
 impl Model {
-    fn determine(&self, cluster: &str, answer: &mut Answer) -> Status {
+    fn determine(&self, cluster: &str, answer: &mut Answer) -> RolloutState {
         let (status, since) = self.known[cluster];
         // Conditions keep whole seconds.
         let cut = i64::from(self.soak > 0 && since.is_some());
         let since = since.unwrap_or(self.now);
         match status {
-            Status::ToApply => {
+            RolloutState::ToApply => {
                 answer.to_rollout.insert(cluster.into(), status);
             }
-            Status::Succeeded => {
+            RolloutState::Succeeded => {
                 if self.now < since + self.soak + cut {
                     answer.to_rollout.insert(cluster.into(), status);
                 }
             }
-            Status::TimeOut | Status::Skip => {}
-            Status::Progressing | Status::Failed => {
+            RolloutState::TimeOut | RolloutState::Skip => {}
+            RolloutState::Progressing | RolloutState::Failed => {
                 if self.deadline.is_none_or(|it| self.now < since + it) {
                     answer.to_rollout.insert(cluster.into(), status);
                 } else {
                     answer.timed_out.push(cluster.into());
-                    return Status::TimeOut;
+                    return RolloutState::TimeOut;
                 }
             }
         }
@@ -278,17 +278,17 @@ impl Model {
         let mut failures = 0;
         let mut order: Vec<&String> = self.known.keys().collect();
         if self.walk == Walk::Ours {
-            order.sort_by_key(|it| self.known[*it].0 == Status::ToApply);
+            order.sort_by_key(|it| self.known[*it].0 == RolloutState::ToApply);
         }
         for cluster in order {
-            let to_apply = self.known[cluster].0 == Status::ToApply;
+            let to_apply = self.known[cluster].0 == RolloutState::ToApply;
             let full = self.walk == Walk::Ours && to_apply && answer.to_rollout.len() >= size;
             let status = if full || answer.breach && to_apply {
-                Status::ToApply
+                RolloutState::ToApply
             } else {
                 self.determine(cluster, &mut answer)
             };
-            if matches!(status, Status::TimeOut | Status::Failed) {
+            if matches!(status, RolloutState::TimeOut | RolloutState::Failed) {
                 failures += 1;
                 answer.breach = failures > failures_max;
             }
@@ -305,16 +305,16 @@ impl Model {
             if answer.to_rollout.len() >= size {
                 break;
             }
-            answer.to_rollout.insert(cluster.clone(), Status::ToApply);
+            answer.to_rollout.insert(cluster.clone(), RolloutState::ToApply);
         }
         answer
     }
 
     fn per_group(&self, groups: &[(usize, Vec<String>)], limit: impl Fn(usize) -> usize) -> Answer {
         let mut answer = Answer::default();
-        let mut settled: BTreeMap<String, Status> = BTreeMap::new();
+        let mut settled: BTreeMap<String, RolloutState> = BTreeMap::new();
         for (cluster, (status, _)) in &self.known {
-            if *status != Status::ToApply {
+            if *status != RolloutState::ToApply {
                 let status = self.determine(cluster, &mut answer);
                 settled.insert(cluster.clone(), status);
             }
@@ -324,17 +324,17 @@ impl Model {
             let mut failures = 0;
             for cluster in clusters {
                 match settled.get(cluster) {
-                    Some(Status::Failed) => {
+                    Some(RolloutState::Failed) => {
                         failures += 1;
                         all_failures += 1;
                     }
-                    Some(Status::TimeOut) => {
+                    Some(RolloutState::TimeOut) => {
                         failures += 1;
                         all_failures += usize::from(self.walk == Walk::Upstream);
                     }
                     Some(_) => {}
                     None => {
-                        answer.to_rollout.insert(cluster.clone(), Status::ToApply);
+                        answer.to_rollout.insert(cluster.clone(), RolloutState::ToApply);
                     }
                 }
             }
@@ -367,7 +367,7 @@ fn model_size(text: &Option<IntOrString>, total: usize, default: usize) -> usize
 struct SelectionInput {
     kind: u8,
     groups: Vec<Vec<String>>,
-    known: BTreeMap<String, (Status, Option<i64>)>,
+    known: BTreeMap<String, (RolloutState, Option<i64>)>,
     soak: i64,
     deadline: Option<i64>,
     max_failures: Option<IntOrString>,
@@ -510,14 +510,14 @@ fn any_size() -> impl Strategy<Value = Option<IntOrString>> {
     ]
 }
 
-fn any_status() -> impl Strategy<Value = Status> {
+fn any_status() -> impl Strategy<Value = RolloutState> {
     prop_oneof![
-        3 => Just(Status::ToApply),
-        3 => Just(Status::Progressing),
-        3 => Just(Status::Succeeded),
-        1 => Just(Status::Failed),
-        1 => Just(Status::TimeOut),
-        1 => Just(Status::Skip),
+        3 => Just(RolloutState::ToApply),
+        3 => Just(RolloutState::Progressing),
+        3 => Just(RolloutState::Succeeded),
+        1 => Just(RolloutState::Failed),
+        1 => Just(RolloutState::TimeOut),
+        1 => Just(RolloutState::Skip),
     ]
 }
 
@@ -570,11 +570,11 @@ proptest! {
         let mut order: Vec<_> = world.known.keys().cloned().collect();
         order.sort();
         let mut statuses: Vec<_> = world.known.values().copied()
-            .filter(|(status, _)| !matches!(status, Status::Failed | Status::TimeOut)).collect();
-        statuses.sort_by_key(|(status, _)| *status == Status::ToApply);
+            .filter(|(status, _)| !matches!(status, RolloutState::Failed | RolloutState::TimeOut)).collect();
+        statuses.sort_by_key(|(status, _)| *status == RolloutState::ToApply);
         world.known = order.into_iter().zip(statuses).collect();
         // More in flight than may be: upstream forgets the last of them, we do not.
-        let in_flight = world.ask_model(Walk::Ours).to_rollout.values().filter(|it| **it != Status::ToApply).count();
+        let in_flight = world.ask_model(Walk::Ours).to_rollout.values().filter(|it| **it != RolloutState::ToApply).count();
         let all: usize = world.groups.iter().map(Vec::len).sum();
         world.max_concurrency = Some(IntOrString::Int(all.max(in_flight) as i32));
         prop_assert_eq!(world.ask_ours(), world.ask_model(Walk::Upstream));
@@ -583,7 +583,7 @@ proptest! {
     #[test]
     fn never_more_start_than_there_is_room_for(world in any_world()) {
         let answer = world.ask_ours();
-        let starts = answer.to_rollout.values().filter(|it| **it == Status::ToApply).count();
+        let starts = answer.to_rollout.values().filter(|it| **it == RolloutState::ToApply).count();
         if world.kind == 1 && world.mandatory.is_empty() && starts > 0 {
             let total = world.groups.iter().map(Vec::len).sum();
             prop_assert!(answer.to_rollout.len() <= model_size(&world.max_concurrency, total, total));

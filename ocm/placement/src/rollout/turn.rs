@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 
-use super::Status;
+use super::RolloutState;
 
 /// What a rollout decision says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub struct ClusterRollout<'a> {
     pub group_index: i32,
     /// Whether the caller does not know it.
     pub is_new: bool,
-    /// How far it is: as the caller said, [`Status::TimeOut`] when its deadline has passed,
-    /// [`Status::ToApply`] when it is new.
-    pub status: Status,
+    /// How far it is: as the caller said, [`RolloutState::TimeOut`] when its deadline has passed,
+    /// [`RolloutState::ToApply`] when it is new.
+    pub status: RolloutState,
     /// Since when it has the status the caller said.
     pub since: Option<Timestamp>,
     /// What it may do.
@@ -116,7 +116,7 @@ impl<'a> Rollout<'a> {
 impl ClusterRollout<'_> {
     /// Whether it counts as a failure.
     pub fn has_failed(&self) -> bool {
-        matches!(self.status, Status::Failed | Status::TimeOut)
+        matches!(self.status, RolloutState::Failed | RolloutState::TimeOut)
     }
 }
 

@@ -157,7 +157,7 @@ fn check(rule: &FieldRule, value: &Value, place: &Place<'_>, errors: &mut Vec<Fi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::validation::said;
+    use crate::kinds::{jobs::Jobs, strategy::Strategy, validation::said};
     use serde_json::json;
 
     #[test]
@@ -177,8 +177,7 @@ mod tests {
 
     #[test]
     fn what_may_not_change_may_neither_come_nor_go() {
-        const RULES: FieldRules = &[("spec.managedBy", Immutable)];
-        let told = |new: Value, old: Value| said(|it| of_object(RULES, &new, Some(&old), it));
+        let told = |new: Value, old: Value| said(|it| of_object(Jobs.fields(), &new, Some(&old), it));
         let (with, without) = (json!({"spec": {"managedBy": "a"}}), json!({"spec": {"parallelism": 1}}));
         assert_eq!(told(with.clone(), with.clone()), Vec::<String>::new());
         assert_eq!(

@@ -7,7 +7,7 @@ use ocm_api::{
     conditions::managed_cluster_add_on::{self, configured_reason},
 };
 use ocm_reconcile::Plan;
-use placement::rollout::Status;
+use placement::rollout::RolloutState;
 
 use super::{
     desired,
@@ -36,8 +36,8 @@ pub fn tell_all(plan: &mut Plan, graph: &Graph<'_>, now: Timestamp) {
                 takes.push(add_on);
                 continue;
             }
-            (_, Status::ToApply) => Say::Wait,
-            (_, Status::Succeeded) => Say::Keep,
+            (_, RolloutState::ToApply) => Say::Wait,
+            (_, RolloutState::Succeeded) => Say::Keep,
             _ => continue,
         };
         inform(plan, add_on, say, now);
@@ -62,7 +62,7 @@ enum Say {
 fn inform(plan: &mut Plan, installed: &InstalledAddOn<'_>, say: Say, now: Timestamp) {
     let addon = installed.addon;
     let condition = configured(say != Say::Wait);
-    let takes = say == Say::Take && installed.progress.status == Status::ToApply;
+    let takes = say == Say::Take && installed.progress.status == RolloutState::ToApply;
     if !takes && is_said(addon, &condition) {
         return;
     }

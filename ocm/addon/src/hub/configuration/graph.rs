@@ -22,7 +22,7 @@ use ocm_api::{
     condition,
     conditions::managed_cluster_add_on::{self, progressing_reason},
 };
-use placement::rollout::{self, ClusterRollout, Existing, Group, Rollout, Status, Turn};
+use placement::rollout::{self, ClusterRollout, Existing, Group, Rollout, RolloutState, Turn};
 
 use super::desired::{self, Desired};
 use crate::hub::{facts, placements::InstallPlacement};
@@ -140,8 +140,8 @@ impl<'a> Graph<'a> {
     /// What an add-on may do. Clusters without placement take everything at once.
     pub fn turn(&self, add_on: &InstalledAddOn<'a>) -> Option<Turn> {
         match add_on.node {
-            None if add_on.progress.status == Status::Succeeded => Some(Turn::Done),
-            None if add_on.progress.status == Status::ToApply => Some(Turn::Start),
+            None if add_on.progress.status == RolloutState::Succeeded => Some(Turn::Done),
+            None if add_on.progress.status == RolloutState::ToApply => Some(Turn::Start),
             None => Some(Turn::InFlight { until: None }),
             Some(_) => self.verdict(add_on).map(|it| it.turn),
         }
@@ -188,8 +188,8 @@ impl Graph<'_> {
             match (turn, add_on.progress.status) {
                 (Turn::TimesOut | Turn::GaveUp, _) => count.timed_out += 1,
                 (turn, _) if turn.is_in_rollout() => count.progressing += 1,
-                (_, Status::Succeeded) => count.done += 1,
-                (_, Status::Failed) => count.failed += 1,
+                (_, RolloutState::Succeeded) => count.done += 1,
+                (_, RolloutState::Failed) => count.failed += 1,
                 _ => {}
             }
         }
@@ -240,7 +240,7 @@ fn progress(addon: &ManagedClusterAddOn, desired: &Desired) -> Existing {
     let references = facts::references(addon);
     if !desired::is_told(desired, references) {
         return Existing {
-            status: Status::ToApply,
+            status: RolloutState::ToApply,
             since: None,
         };
     }
@@ -252,18 +252,18 @@ fn progress(addon: &ManagedClusterAddOn, desired: &Desired) -> Existing {
     };
     if references.iter().all(|it| it.last_applied_config == it.desired_config) {
         return Existing {
-            status: Status::Succeeded,
+            status: RolloutState::Succeeded,
             since: since(progressing_reason::COMPLETED),
         };
     }
     if progressing.is_some_and(|it| it.reason == progressing_reason::FAILED) {
         return Existing {
-            status: Status::Failed,
+            status: RolloutState::Failed,
             since: since(progressing_reason::FAILED),
         };
     }
     Existing {
-        status: Status::Progressing,
+        status: RolloutState::Progressing,
         since: since(progressing_reason::PROGRESSING),
     }
 }

@@ -63,7 +63,7 @@ pub fn existing(work: &ManifestWork, written: Timestamp) -> Existing {
         status,
         since: Some(since.map_or(written, |it| it.last_transition_time.0.max(written))),
     };
-    let under_way = rollout::Status::Progressing;
+    let under_way = rollout::RolloutState::Progressing;
     let Some(applied) = fresh(work, types::APPLIED).filter(|it| it.status == "True") else {
         return at(under_way, None);
     };
@@ -77,16 +77,16 @@ pub fn existing(work: &ManifestWork, written: Timestamp) -> Existing {
     if !has_progressing_rule(&work.spec) && fresh(work, types::PROGRESSING).is_none() {
         let available = fresh(work, types::AVAILABLE);
         return match () {
-            () if failed => at(rollout::Status::Failed, degraded),
-            () if is(available, Status::True) => at(rollout::Status::Succeeded, available),
+            () if failed => at(rollout::RolloutState::Failed, degraded),
+            () if is(available, Status::True) => at(rollout::RolloutState::Succeeded, available),
             // What was well for long and is no more has its time anew.
             () => at(under_way, available.or(Some(applied))),
         };
     }
     let progressing = fresh(work, types::PROGRESSING);
     match () {
-        () if is(progressing, Status::False) => at(rollout::Status::Succeeded, progressing),
-        () if is(progressing, Status::True) && failed => at(rollout::Status::Failed, degraded),
+        () if is(progressing, Status::False) => at(rollout::RolloutState::Succeeded, progressing),
+        () if is(progressing, Status::True) && failed => at(rollout::RolloutState::Failed, degraded),
         () => at(under_way, progressing.or(Some(applied))),
     }
 }

@@ -18,7 +18,7 @@ use ocm_api::{
     cluster::{Placement, PlacementDecision},
     work::{LocalPlacementReference, ManifestWorkReplicaSet, ManifestWorkSpec},
 };
-use placement::rollout::{Existing, Group, Rollout, Status, admit, groups};
+use placement::rollout::{Existing, Group, Rollout, RolloutState, admit, groups};
 
 use super::{
     fingerprint::Fingerprint,
@@ -167,7 +167,7 @@ impl<'s> DesiredState<'s> {
         let clusters = place.groups.iter().flat_map(|it| &it.clusters);
         let existing = clusters.filter_map(|it| {
             if seen.strangers.contains(*it) {
-                let status = Status::Skip;
+                let status = RolloutState::Skip;
                 return Some((*it, Existing { status, since: None }));
             }
             // A work that says something else does not have the change.

@@ -4,7 +4,7 @@ use ocm_api::{
     annotations, finalizers,
     work::{CascadeDeletionPolicy, ManifestWorkReplicaSet},
 };
-use placement::rollout::{Status, Turn};
+use placement::rollout::{RolloutState, Turn};
 
 use super::{
     desired_state::{DesiredPlacement, DesiredState, PlacementProblem, Seen},
@@ -95,7 +95,7 @@ fn of_place(desired: &DesiredState<'_>, place: &DesiredPlacement<'_>, seen: &See
         rollout.clusters.iter().filter(|it| of(it)).count()
     };
     let has = count(&|it| desired.has(it.cluster));
-    let done = count(&|it| it.status == Status::Succeeded);
+    let done = count(&|it| it.status == RolloutState::Succeeded);
     if has < place.clusters || done < place.clusters {
         said.push(format!(
             "Placement {name}: {has} of {} clusters have the template, {done} are done with it.",

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use ocm_api::{labels, work::ManifestWork};
 use ocm_reconcile::{Cache, Caches, Queue};
 use parking_lot::{Mutex, RwLock};
-use placement::rollout::{Existing, Status};
+use placement::rollout::{Existing, RolloutState};
 
 use super::{
     cluster_rollout_status::{self, WorkConditions},
@@ -98,7 +98,7 @@ impl WorkCounts {
         self.available += by * i64::from(available);
         self.progressing += by * i64::from(progressing);
         self.degraded += by * i64::from(degraded);
-        self.succeeded += by * i64::from(member.existing.status == Status::Succeeded);
+        self.succeeded += by * i64::from(member.existing.status == RolloutState::Succeeded);
     }
 }
 

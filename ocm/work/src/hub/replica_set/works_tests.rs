@@ -79,7 +79,7 @@ fn a_silent_cluster_times_out_and_counts_as_failed() {
     it.now = written + 11.minutes();
     let late = it.seen();
     let member = &late.members[0];
-    assert_eq!(member.existing.status, placement::rollout::Status::Progressing);
+    assert_eq!(member.existing.status, placement::rollout::RolloutState::Progressing);
     let mut seen = it.seen();
     seen.members[0].existing.since = Some(written);
     let text = ReplicaSetWorks::plan(&seen).to_string();
@@ -434,7 +434,7 @@ fn check(it: &Model, at_once: usize, seed: u64) {
             !it.is_leaving()
                 && it.spec == wanted
                 && chosen.contains(&it.cluster())
-                && it.existing.status != placement::rollout::Status::Succeeded
+                && it.existing.status != placement::rollout::RolloutState::Succeeded
         })
         .count();
     let plan = it.plan();
