@@ -39,7 +39,7 @@ pub fn findings(sources: &[Source]) -> Vec<String> {
     let implements = Regex::new(r"(?m)^impl(<[^>]*>)? Reconciler for ").expect("a constant");
     let name = Regex::new(r#"const NAME: &'static str = "([^"]+)""#).expect("a constant");
     for it in code.iter().filter(|it| implements.is_match(&it.code())) {
-        let lines = it.code().lines().count();
+        let lines = it.code().trim_end().lines().count();
         all += 1;
         if lines > SCREEN {
             longer.push(format!(
