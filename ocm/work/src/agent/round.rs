@@ -32,8 +32,7 @@ struct State {
     writes: Vec<ObjectKey>,
     /// The writes that the executor may have no right to, though it may write such objects.
     questions: Vec<(ObjectKey, Step)>,
-    /// Who may write now has it until the next plan is made: others would otherwise write before it is seen what came of
-    /// this one.
+    /// It is kept until the next plan is made: others would otherwise write before it is seen what came of this one.
     turn: Option<Turn>,
     /// Whether the turn was waited for on behalf of this round.
     is_its_own: bool,
