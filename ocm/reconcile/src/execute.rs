@@ -187,7 +187,7 @@ impl Outcome {
 
     /// As [`results`](Self::results), of the last stage that was tried.
     pub fn results_of_last_stage(&self) -> impl Iterator<Item = (&Step, &Result<Done, StepError>)> {
-        let last = self.plan.stages.iter().zip(&self.stages).last();
+        let last = self.plan.stages.iter().zip(&self.stages).next_back();
         last.into_iter().flat_map(|(steps, results)| steps.iter().zip(results))
     }
 
