@@ -185,6 +185,12 @@ impl Outcome {
         stages.flat_map(|(steps, results)| steps.iter().zip(results))
     }
 
+    /// As [`results`](Self::results), of the last stage that was tried.
+    pub fn results_of_last_stage(&self) -> impl Iterator<Item = (&Step, &Result<Done, StepError>)> {
+        let last = self.plan.stages.iter().zip(&self.stages).next_back();
+        last.into_iter().flat_map(|(steps, results)| steps.iter().zip(results))
+    }
+
     /// What the plan has worked out ([`Plan::work_out`]).
     pub fn worked_out<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.plan.worked_out()
@@ -253,7 +259,13 @@ pub fn sentence(error: &StepError) -> String {
 
 /// Tries every step of a stage even if one fails, and starts the next stage only when the last one succeeded.
 pub async fn execute(clients: &Clients, plan: &Plan) -> Outcome {
-    execute_with(clients, Arc::new(plan.clone()), 1, &|own| Box::pin(nobody(own))).await
+    let manner = Manner {
+        at_once: 1,
+        stages_go_on: false,
+        perform: &|own| Box::pin(nobody(own)),
+        stage_done: &|_| {},
+    };
+    execute_with(clients, Arc::new(plan.clone()), &manner).await
 }
 
 /// What a reconciler's own steps are carried out by.
@@ -263,20 +275,31 @@ async fn nobody(own: OwnStep) -> Result<Done, StepError> {
     Err(StepError::NobodyPerforms(own.verb))
 }
 
-/// As [`execute`], with up to `at_once` steps of a stage under way together, for plans of many objects that do not
-/// depend on each other; and with somebody who carries out what is no write.
-pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: usize, perform: &Perform<'_>) -> Outcome {
+/// How a reconciler has its plans carried out.
+pub(crate) struct Manner<'a> {
+    /// Up to so many steps of a stage are under way together.
+    pub at_once: usize,
+    /// Whether a write that failed keeps nothing from later stages; a step of the reconciler's own always does.
+    pub stages_go_on: bool,
+    /// Carries out what is no write.
+    pub perform: &'a Perform<'a>,
+    /// Called after each stage that was tried, with what has come of the plan so far.
+    pub stage_done: &'a (dyn Fn(&Outcome) + Send + Sync),
+}
+
+/// As [`execute`], in the manner of a reconciler.
+pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, manner: &Manner<'_>) -> Outcome {
     let mut outcome = Outcome {
         plan: plan.clone(),
         ..Outcome::default()
     };
-    let mut failed = false;
+    let mut stopped = false;
     for (number, stage) in plan.stages.iter().enumerate() {
-        if failed {
+        if stopped {
             outcome.skipped += stage.len();
             continue;
         }
-        let results = side_by_side(clients, stage, at_once, perform).await;
+        let results = side_by_side(clients, stage, manner.at_once, manner.perform).await;
         for (position, (step, result)) in stage.iter().zip(&results).enumerate() {
             match result {
                 Ok(Done::Object(_)) => {
@@ -289,12 +312,13 @@ pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, at_once: us
                 }
                 Ok(_) => debug!(%step, "step done"),
                 Err(error) => {
-                    failed = true;
+                    stopped |= !manner.stages_go_on || matches!(step, Step::Own(_));
                     debug!(%step, %error, "step failed");
                 }
             }
         }
         outcome.stages.push(results);
+        (manner.stage_done)(&outcome);
     }
     outcome
 }
@@ -471,4 +495,58 @@ fn api(clients: &Clients, target: &Target) -> Result<Api<DynamicObject>, StepErr
 
 fn dynamic(object: &Value) -> Result<DynamicObject, StepError> {
     serde_json::from_value(object.clone()).map_err(StepError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+
+    use super::*;
+
+    /// What was carried out of a write that fails, a step of the reconciler's own that may fail, and one more; and how
+    /// many steps had been tried after each stage.
+    async fn carried_out(stages_go_on: bool, own_fails: bool) -> (Vec<&'static str>, Vec<usize>) {
+        let mut plan = Plan::new();
+        plan.push(Step::Delete {
+            target: Target::named::<Namespace>(Site::Hub, "a"),
+            uid: None,
+            propagation: None,
+        });
+        plan.stage().perform("first", "a");
+        plan.stage().perform("second", "a");
+        let (verbs, tried) = (parking_lot::Mutex::new(vec![]), parking_lot::Mutex::new(vec![]));
+        let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
+            verbs.lock().push(own.verb);
+            Box::pin(async move {
+                match own_fails {
+                    true => Err(StepError::Own("no".to_owned())),
+                    false => Ok(Done::Performed),
+                }
+            })
+        };
+        let manner = Manner {
+            at_once: 1,
+            stages_go_on,
+            perform: &perform,
+            stage_done: &|so_far| {
+                assert_eq!(so_far.results_of_last_stage().count(), 1);
+                tried.lock().push(so_far.results().count());
+            },
+        };
+        // Without a client every write fails.
+        let outcome = execute_with(&Clients::default(), Arc::new(plan), &manner).await;
+        assert_eq!(outcome.results().count() + outcome.skipped, 3);
+        (verbs.into_inner(), tried.into_inner())
+    }
+
+    #[tokio::test]
+    async fn a_failed_write_keeps_nothing_from_stages_that_go_on() {
+        assert_eq!(carried_out(false, false).await, (vec![], vec![1]));
+        assert_eq!(carried_out(true, false).await, (vec!["first", "second"], vec![1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn a_failed_own_step_stops_every_plan() {
+        assert_eq!(carried_out(true, true).await, (vec!["first"], vec![1, 2]));
+    }
 }

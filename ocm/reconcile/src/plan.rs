@@ -12,7 +12,8 @@ use crate::difference;
 /// Ordered stages of steps, notes, and the time to look again.
 ///
 /// Steps of one stage are all tried, in order, even if one fails; the next stage starts only
-/// when the last one succeeded.
+/// when the last one succeeded, unless a reconciler's
+/// [`STAGES_GO_ON`](crate::Reconciler::STAGES_GO_ON).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The stages, each a list of steps.

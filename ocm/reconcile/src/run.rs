@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
-    execute::{Clients, Done, Outcome, StepError, execute_with},
+    execute::{Clients, Done, Manner, Outcome, StepError, execute_with},
     metrics,
     plan::{Note, OwnStep, Plan, Step, Target},
     queue::Queue,
@@ -43,6 +43,10 @@ pub trait Reconciler: Send + Sync + 'static {
     /// and their order means nothing.
     const AT_ONCE: usize = 1;
 
+    /// Whether later stages are tried although a write of an earlier one failed: for plans whose order is a
+    /// preference. A [`Step::Own`] that failed always stops the plan.
+    const STAGES_GO_ON: bool = false;
+
     /// The status fields that it writes.
     const STATUS: &'static [StatusField] = &[];
 
@@ -70,6 +74,12 @@ pub trait Reconciler: Send + Sync + 'static {
     async fn perform(&self, seen: &Self::Seen, own: &OwnStep) -> Result<Done, StepError> {
         let _ = seen;
         Err(StepError::NobodyPerforms(own.verb))
+    }
+
+    /// Keeps in memory what a stage has written, while later ones are still to come, for whom the watch tells of it
+    /// before the plan is executed. Called after each stage that was tried, those of the conclusion too.
+    fn stage_done(&self, seen: &Self::Seen, so_far: &Outcome) {
+        let _ = (seen, so_far);
     }
 
     /// Keeps in memory what only this process knows, such as the name the server gave to what was created. Called when
@@ -296,7 +306,13 @@ async fn execute_in<R: Reconciler>(reconciler: &R, clients: &Clients, seen: &R::
     let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
         Box::pin(async move { reconciler.perform(seen, &own).await })
     };
-    execute_with(clients, plan, R::AT_ONCE, &perform).await
+    let manner = Manner {
+        at_once: R::AT_ONCE,
+        stages_go_on: R::STAGES_GO_ON,
+        perform: &perform,
+        stage_done: &|so_far| reconciler.stage_done(seen, so_far),
+    };
+    execute_with(clients, plan, &manner).await
 }
 
 /// Of the failures of many rounds this many are told.

@@ -1,6 +1,9 @@
 //! What a work that is wanted has applied next: plain functions.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use ocm_api::{
     finalizers,
@@ -10,14 +13,23 @@ use ocm_reconcile::{Plan, Site, Step};
 
 use super::{
     manifest::{self, ObjectKey},
+    objects::Id,
     records, removing,
     seen::{Item, Seen},
     strategy::{self, ApplyDecision, ManifestToApply},
 };
 
-/// What the writes of a round are writes of, to remember them by.
+/// What the writes of a round are writes of, to remember them by. Where a work names an object twice only the first
+/// counts: two that undo each other would otherwise both look like what the spec says anew.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WriteHashes(pub Arc<HashMap<ObjectKey, String>>);
+pub(super) struct WriteHashes(Arc<HashMap<Id, String>>);
+
+impl WriteHashes {
+    /// The one of the object, whatever the version it is reached by.
+    pub(super) fn of(&self, key: &ObjectKey) -> Option<&String> {
+        self.0.get(&Id::from(key))
+    }
+}
 
 /// The next round of applying a work.
 pub(super) fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
@@ -26,11 +38,20 @@ pub(super) fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
     }
     let Some(trace) = &seen.trace else { return };
     let (mut writes, mut hashes): (Vec<(u16, Step)>, _) = (Vec::new(), HashMap::new());
+    let (mut named, mut is_replacing) = (HashSet::new(), false);
     for item in &seen.items {
+        let is_first = item.key.as_ref().is_some_and(|it| named.insert(Id::from(it)));
         let Some(decision) = decide(seen, trace, item) else {
             continue;
         };
+        if let ApplyDecision::Wait(why) = &decision {
+            plan.wait(why);
+            is_replacing = true;
+        }
         if let ApplyDecision::Write { step, hash } = decision {
+            if let Some(key) = item.key.as_ref().filter(|_| is_first && !hash.is_empty()) {
+                hashes.insert(Id::from(key), hash.clone());
+            }
             // Only a repair can be undone once more; what the spec says anew nobody has objected to.
             let repairs = item.written.as_ref().is_some_and(|it| it.hash == hash);
             match item.hold.filter(|_| repairs) {
@@ -48,9 +69,6 @@ pub(super) fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
                         .as_ref()
                         .map(|it| it.gvk.kind.as_str())
                         .unwrap_or_default();
-                    if let Some(key) = item.key.clone().filter(|_| !hash.is_empty()) {
-                        hashes.entry(key).or_insert(hash);
-                    }
                     writes.push((manifest::rank(kind), *step));
                 }
             }
@@ -68,7 +86,7 @@ pub(super) fn apply(plan: &mut Plan, seen: &Seen, work: &ManifestWork) {
     }
     plan.work_out(WriteHashes(Arc::new(hashes)));
     // What is new is there before what is old goes.
-    if plan.is_empty() {
+    if plan.is_empty() && !is_replacing {
         removing::remove(plan, seen, trace);
     }
 }

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// More than any path through a run needs; a guard against two rules that undo each other.
-const ROUNDS_MAX: usize = 100;
+const ROUNDS_MAX: usize = 12;
 
 /// A write that met another writer is tried this often before it counts as failed.
 const CONFLICTS_MAX: u32 = 4;
@@ -46,6 +46,8 @@ pub struct Attempts {
     pub gone: HashSet<String>,
     /// Why the work could not even be begun.
     pub blocked: Option<String>,
+    /// Why a trace that was to be made and is there could not be read.
+    pub unread_trace: Option<String>,
     /// Whether something has failed that no manifest's condition tells.
     pub has_failed: bool,
     rounds: usize,
@@ -64,6 +66,7 @@ impl Attempts {
             problems: HashMap::new(),
             gone: HashSet::new(),
             blocked: None,
+            unread_trace: None,
             has_failed: false,
             rounds: 0,
         }
@@ -74,6 +77,12 @@ impl Attempts {
         self.has_failed || self.rounds >= ROUNDS_MAX
     }
 
+    /// Nothing more can be tried before this trace can be read.
+    pub fn could_not_read_trace(&mut self, why: String) {
+        self.unread_trace = Some(why);
+        self.has_failed = true;
+    }
+
     /// Those of a run so far, with what became of one more round.
     pub fn after(seen: &mut Seen, outcome: &Outcome) -> Self {
         let begun = Self::since(seen.attempts.since);
@@ -81,7 +90,8 @@ impl Attempts {
     }
 
     fn and(mut self, seen: &Seen, outcome: &Outcome) -> Self {
-        self.rounds += 1;
+        // Who had to wait for its turn has not tried anything yet.
+        self.rounds += usize::from(!seen.round.has_waited());
         self.refused.extend(seen.round.refused());
         for (step, result) in outcome.results() {
             self.has_failed |= failure(step, result).is_some();

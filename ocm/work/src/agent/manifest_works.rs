@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use kube::ResourceExt;
 use ocm_reconcile::{
-    Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, StatusField, StepError, Watches, async_trait, rbac::Right,
+    Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, StatusField, StepError, Watches, async_trait,
+    execute::sentence, rbac::Right,
 };
 
 pub(crate) use super::memory::ManifestWorks;
@@ -30,6 +31,7 @@ impl Reconciler for ManifestWorks {
     const NAME: &'static str = "work-agent";
     const WORKERS: usize = 32;
     const AT_ONCE: usize = 16;
+    const STAGES_GO_ON: bool = true;
     const STATUS: &'static [StatusField] = declared::STATUS;
     const RIGHTS: &'static [Right] = declared::RIGHTS;
     type Seen = Seen;
@@ -68,9 +70,9 @@ impl Reconciler for ManifestWorks {
         }
     }
 
-    fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        self.see_works_and_traces(outcome);
-        self.see_objects(seen, outcome);
+    fn stage_done(&self, seen: &Seen, so_far: &Outcome) {
+        self.see_works_and_traces(so_far);
+        self.see_objects(seen, so_far);
     }
 
     fn goes_on(_: &Seen, outcome: &Outcome) -> bool {
@@ -78,16 +80,18 @@ impl Reconciler for ManifestWorks {
     }
 
     async fn observe_again(&self, key: &str, mut before: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
-        self.read_traces_of_before(outcome).await?;
-        let (attempts, round) = (Attempts::after(&mut before, outcome), before.round.next());
+        let (mut attempts, round) = (Attempts::after(&mut before, outcome), before.round.next());
+        if let Err(error) = self.read_traces_of_before(outcome).await {
+            attempts.could_not_read_trace(sentence(&error.into()));
+        }
         Ok(self.look(key, attempts, round).await)
     }
 
-    fn failure(_: &Seen, outcome: &Outcome) -> Option<String> {
-        let failures: Vec<String> = outcome
-            .results()
-            .filter_map(|(step, it)| attempts::failure(step, it))
-            .collect();
+    fn failure(seen: &Seen, outcome: &Outcome) -> Option<String> {
+        let steps = outcome.results();
+        let of_steps = steps.filter_map(|(step, it)| attempts::failure(step, it));
+        // It was found out by the look before the last round, which tries nothing.
+        let failures: Vec<String> = seen.attempts.unread_trace.iter().cloned().chain(of_steps).collect();
         (!failures.is_empty()).then(|| failures.join("; "))
     }
 
@@ -98,8 +102,8 @@ impl Reconciler for ManifestWorks {
     }
 
     fn concluded(&self, outcome: &Outcome) {
-        self.see_works_and_traces(outcome);
-        if let Some(retries) = outcome.worked_out::<Retries>() {
+        // A run that failed is tried again by the queue, and counted there.
+        if let Some(retries) = outcome.worked_out::<Retries>().filter(|_| outcome.succeeded()) {
             retries.count_in(&mut self.retries.lock());
         }
     }

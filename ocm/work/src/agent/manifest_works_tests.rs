@@ -561,7 +561,7 @@ fn a_conflict_with_another_writer_slows_down_and_is_reported() {
     );
     it.items = vec![item(0, "a", Live::Absent)];
     let hashes = writes(&it).worked_out::<applying::WriteHashes>().unwrap().clone();
-    let hash = &hashes.0[it.items[0].key.as_ref().unwrap()];
+    let hash = hashes.of(it.items[0].key.as_ref().unwrap()).unwrap();
     let written = |hash: &str| {
         Some(LastWrite {
             hash: hash.to_owned(),
@@ -577,6 +577,75 @@ fn a_conflict_with_another_writer_slows_down_and_is_reported() {
     // What the work says anew is no repair, and does not wait for one.
     it.items[0].written = written("what an earlier spec said");
     check(&it, "cluster: apply ConfigMap default/a as work-agent, force");
+}
+
+#[test]
+fn of_an_object_named_twice_only_the_first_write_is_remembered() {
+    let recorded = json!({"status": {"appliedResources": [record("a", "uid-a")]}});
+    let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
+    let mut second = item(1, "a", live("a", "t"));
+    let mut says_otherwise = second.manifest.clone().unwrap();
+    says_otherwise.object["data"]["k"] = json!("w");
+    second.manifest = Ok(says_otherwise);
+    // It agrees with the first, and so what is written is a write of the second.
+    it.items = vec![item(0, "a", live("a", "t")), second];
+    let plan = writes(&it);
+    assert_eq!(plan.len(), 1);
+    let key = it.items[0].key.clone().unwrap();
+    assert_eq!(plan.worked_out::<applying::WriteHashes>().unwrap().of(&key), None);
+    // By whatever version it is reached, it is the same object.
+    it.items.swap(0, 1);
+    it.items[1].key.as_mut().unwrap().version = "v2".into();
+    let plan = writes(&it);
+    assert!(plan.worked_out::<applying::WriteHashes>().unwrap().of(&key).is_some());
+}
+
+#[test]
+fn nothing_old_is_removed_while_something_new_waits_for_its_place() {
+    let recorded = json!({"status": {"appliedResources": [record("a", "uid-a"), record("old", "uid-old")]}});
+    let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
+    let secret = |kind: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": "a", "namespace": "default"}
+        })
+    };
+    let mut going = secret("kubernetes.io/basic-auth");
+    going["metadata"]["deletionTimestamp"] = json!(NOON);
+    let mut replaced = item(0, "a", Live::Present(Arc::new(going)));
+    replaced.manifest = manifest::parse(0, &secret("Opaque"));
+    replaced.resource.as_mut().unwrap().gvk.kind = "Secret".into();
+    it.items = vec![replaced];
+    it.leaving = vec![leaving("old", "uid-old", live("old", "t"))];
+    check(
+        &it,
+        "nothing to do\nwaits: configmaps default/a has to be made anew and waits for its finalizers",
+    );
+}
+
+#[test]
+fn a_run_is_over_after_twelve_rounds_that_tried_something() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    for _ in 0..12 {
+        assert!(!it.attempts.are_over());
+        it.attempts = Attempts::after(&mut it, &Outcome::default());
+    }
+    assert!(it.attempts.are_over());
+}
+
+#[test]
+fn a_run_that_failed_is_not_counted_among_those_to_retry() {
+    let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
+    let counts = |it: &Seen| {
+        ManifestWorks::conclude(it, &Outcome::default())
+            .worked_out::<Retries>()
+            .is_some()
+    };
+    assert!(counts(&it));
+    it.attempts.could_not_read_trace("the API server is gone".into());
+    assert!(!counts(&it));
+    assert!(ManifestWorks::plan(&it).is_empty());
+    let failure = <ManifestWorks as Reconciler>::failure(&it, &Outcome::default());
+    assert_eq!(failure.as_deref(), Some("the API server is gone"));
 }
 
 #[test]
@@ -645,7 +714,7 @@ fn a_round_waits_before_it_writes_to_shared_objects() {
     // What its write is one of goes with the plan, to be remembered.
     let hashes = ManifestWorks::plan(&it);
     let hashes = hashes.worked_out::<applying::WriteHashes>().unwrap();
-    assert_eq!(hashes.0.keys().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert!(hashes.of(it.items[0].key.as_ref().unwrap()).is_some());
     // Nobody else writes the finalizer and the trace.
     let alone = seen(Some(work(json!({"metadata": {"finalizers": []}}))), None);
     assert_eq!(ManifestWorks::plan(&alone), writes(&alone));

@@ -32,7 +32,10 @@ struct State {
     writes: Vec<ObjectKey>,
     /// The writes that the executor may have no right to, though it may write such objects.
     questions: Vec<(ObjectKey, Step)>,
+    /// It is kept until the next plan is made: others would otherwise write before it is seen what came of this one.
     turn: Option<Turn>,
+    /// Whether the turn was waited for on behalf of this round.
+    is_its_own: bool,
     /// Whether others have written meanwhile, so that everything has to be looked at again.
     has_waited: bool,
     refused: Vec<(ObjectKey, ExecutorRefusal)>,
@@ -52,7 +55,8 @@ impl Round {
             }
             state.writes.push(key);
         }
-        if state.writes.is_empty() {
+        // Before the next is taken, for they may be of the same objects.
+        if state.writes.is_empty() || !state.is_its_own {
             state.turn = None;
         }
     }
@@ -62,12 +66,17 @@ impl Round {
         self.state.lock().refused.clone()
     }
 
-    /// The next one. Who waited for its turn has it still.
+    /// Whether others have written meanwhile, so that this one did not.
+    pub(super) fn has_waited(&self) -> bool {
+        self.state.lock().has_waited
+    }
+
+    /// The next one. Who waited for its turn writes in it; who has written has it while it looks what came of that.
     pub(super) fn next(&self) -> Self {
         let mut state = self.state.lock();
-        let turn = state.turn.take();
         let state = State {
-            turn: turn.filter(|_| state.has_waited),
+            turn: state.turn.take(),
+            is_its_own: state.has_waited,
             ..State::default()
         };
         Self { state: state.into() }

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_secs(10);
 /// The safety net under the watches.
 const RESYNC: Duration = Duration::from_secs(30 * 60);
 
-/// Whether a run has left something that is worth another try.
+/// Whether a run that did not fail has left something that is worth another try.
 pub(super) struct Retries {
     key: String,
     is_worth_one: bool,
@@ -37,10 +37,12 @@ impl Retries {
 /// Adds the time to look again to the conclusion of a run.
 pub(super) fn look_again(plan: &mut Plan, seen: &Seen) {
     let is_worth_one = is_worth_retrying(seen);
-    plan.work_out(Retries {
-        key: seen.key.clone(),
-        is_worth_one,
-    });
+    if !seen.attempts.has_failed {
+        plan.work_out(Retries {
+            key: seen.key.clone(),
+            is_worth_one,
+        });
+    }
     if is_worth_one {
         plan.look_again(RETRY_MIN.saturating_mul(1 << seen.retries.min(20)).min(RETRY_MAX));
     }

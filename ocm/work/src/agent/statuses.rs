@@ -113,8 +113,8 @@ fn applied(seen: &Seen, item: &Item) -> Applied {
         Some(ApplyDecision::Agrees) => Applied::Yes,
         Some(ApplyDecision::Failed(why)) => Applied::No(why),
         Some(ApplyDecision::BadIgnoreFields(why)) => Applied::BadIgnoreFields(why),
-        // Held back because somebody keeps undoing it, or out of rounds.
-        Some(ApplyDecision::Write { .. }) | None => Applied::AsBefore,
+        // Held back because somebody keeps undoing it or its finalizers keep it, or out of rounds.
+        Some(ApplyDecision::Write { .. } | ApplyDecision::Wait(_)) | None => Applied::AsBefore,
     }
 }
 

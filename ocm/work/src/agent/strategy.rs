@@ -95,6 +95,8 @@ pub enum ApplyDecision {
     Agrees,
     /// One write; look again afterwards. The hash is what it will have been a write of.
     Write { step: Box<Step>, hash: String },
+    /// It is made anew when the object that is there is gone.
+    Wait(String),
     /// It cannot be applied, and why.
     Failed(String),
     /// The fields to ignore cannot be worked out.
@@ -170,13 +172,7 @@ pub fn decide(subject: &ManifestToApply<'_>) -> ApplyDecision {
         return ApplyDecision::Failed("an empty namespace may not be set during creation".to_owned());
     }
     if let Some(failure) = subject.tried.failure.as_ref() {
-        if let Some(step) = start_over(subject, failure) {
-            return ApplyDecision::Write {
-                step: Box::new(step),
-                hash: String::new(),
-            };
-        }
-        return ApplyDecision::Failed(failure.message.clone());
+        return start_over(subject, failure).unwrap_or_else(|| ApplyDecision::Failed(failure.message.clone()));
     }
     match subject.config.update() {
         UpdateStrategyType::ReadOnly => ApplyDecision::Agrees,
@@ -195,7 +191,7 @@ fn update(subject: &ManifestToApply<'_>) -> ApplyDecision {
     let hash = hash(&body);
     if let Some(live) = subject.live.object() {
         if must_be_replaced(&subject.resource.gvk, live, &body) {
-            return write(delete(subject, live), hash);
+            return delete(subject, live, hash);
         }
         let written = subject.written.filter(|it| it.hash == hash);
         let unchanged = written.is_some_and(|it| is_at(live, &it.resource_version));
@@ -621,7 +617,7 @@ fn must_be_replaced(gvk: &Gvk, live: &Value, body: &Value) -> bool {
 }
 
 /// After a refusal that only a new object can get around: delete it, so that the next look creates it.
-fn start_over(subject: &ManifestToApply<'_>, failure: &WriteFailure) -> Option<Step> {
+fn start_over(subject: &ManifestToApply<'_>, failure: &WriteFailure) -> Option<ApplyDecision> {
     let live = subject.live.object()?;
     let gvk = &subject.resource.gvk;
     let replaceable = matches!(
@@ -630,15 +626,23 @@ fn start_over(subject: &ManifestToApply<'_>, failure: &WriteFailure) -> Option<S
     );
     let immutable = failure.message.contains("field is immutable");
     (subject.config.update() == UpdateStrategyType::Update && replaceable && immutable && subject.tried.failures < 2)
-        .then(|| delete(subject, live))
+        .then(|| delete(subject, live, String::new()))
 }
 
-fn delete(subject: &ManifestToApply<'_>, live: &Value) -> Step {
-    Step::Delete {
+/// Deletes an object that has to be made anew, once: its finalizers may keep it for a while.
+fn delete(subject: &ManifestToApply<'_>, live: &Value, hash: String) -> ApplyDecision {
+    if !live["metadata"]["deletionTimestamp"].is_null() {
+        return ApplyDecision::Wait(format!(
+            "{} has to be made anew and waits for its finalizers",
+            subject.key
+        ));
+    }
+    let step = Step::Delete {
         target: target(subject.key, &subject.resource.gvk.kind),
         uid: live["metadata"]["uid"].as_str().map(str::to_owned),
         propagation: Some(Propagation::Background),
-    }
+    };
+    write(step, hash)
 }
 
 /// The plain way: the object as it is with the manifest laid over it. Maps are merged, lists are replaced.

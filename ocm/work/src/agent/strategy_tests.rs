@@ -91,6 +91,7 @@ fn show(case: Case) -> String {
     match decision {
         ApplyDecision::Agrees => "agrees".to_owned(),
         ApplyDecision::Write { step, .. } => format!("{step:#}"),
+        ApplyDecision::Wait(why) => format!("waits: {why}"),
         ApplyDecision::Failed(why) => format!("failed: {why}"),
         ApplyDecision::BadIgnoreFields(why) => format!("bad ignore fields: {why}"),
     }
@@ -354,6 +355,36 @@ fn a_secrets_text_becomes_data() {
         }),
         "failed: Secret has both data.a and stringData.a, and they differ"
     );
+}
+
+#[test]
+fn what_has_to_be_made_anew_is_deleted_once() {
+    let secret = |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": "s", "namespace": "default"}});
+    let mut live = secret("kubernetes.io/basic-auth");
+    live["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
+    live["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let waits = "waits: secrets default/s has to be made anew and waits for its finalizers";
+    let by_type = Case {
+        manifest: secret("Opaque"),
+        live: present(live.clone()),
+        ..case()
+    };
+    assert_eq!(show(by_type), waits);
+    let refused = Attempt {
+        failure: Some(WriteFailure {
+            code: Some(422),
+            message: "data: field is immutable when `immutable` is set".into(),
+        }),
+        failures: 1,
+        plain: false,
+    };
+    let by_refusal = Case {
+        manifest: secret("kubernetes.io/basic-auth"),
+        live: present(live),
+        tried: refused,
+        ..case()
+    };
+    assert_eq!(show(by_refusal), waits);
 }
 
 #[test]

@@ -19,9 +19,9 @@ use super::{
 };
 
 impl ManifestWorks {
-    /// Takes in what became of works and traces.
+    /// Takes in what became of works and traces in the last stage.
     pub(super) fn see_works_and_traces(&self, outcome: &Outcome) {
-        for (step, result) in outcome.results() {
+        for (step, result) in outcome.results_of_last_stage() {
             let (Some(target), Ok(Done::Object(object))) = (step.target(), result) else {
                 continue;
             };
@@ -71,16 +71,16 @@ impl ManifestWorks {
         }
     }
 
-    /// Takes in what became of the objects of a work.
+    /// Takes in what became of the objects of a work in the last stage.
     pub(super) fn see_objects(&self, seen: &Seen, outcome: &Outcome) {
         let hashes = outcome.worked_out::<WriteHashes>();
-        for (step, result) in outcome.results() {
+        for (step, result) in outcome.results_of_last_stage() {
             let Some(key) = step.target().and_then(records::key_of_target) else {
                 continue;
             };
             match result {
                 Ok(Done::Object(object)) => {
-                    let hash = hashes.and_then(|it| it.0.get(&key));
+                    let hash = hashes.and_then(|it| it.of(&key));
                     self.see_object(seen, step, &key, object, hash);
                 }
                 Ok(Done::Gone) => self.objects.learn(&seen.key, &key, None),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use ocm_api::work::ManifestWork;
-use ocm_reconcile::{Done, Outcome, Plan, Step, execute::sentence};
+use ocm_reconcile::{Done, Outcome, Plan, Step, StepError, Target, execute::sentence};
 
 /// When to look again after a work that was to be made was there already: by then the cache knows whose it is.
 const MET_AGAIN: Duration = Duration::from_millis(100);
@@ -25,29 +25,34 @@ pub struct EarlierRounds {
 impl EarlierRounds {
     /// With what has come of one more round.
     pub fn and(mut self, outcome: &Outcome) -> Self {
+        self.failure = self.failure_with(outcome);
         for (step, result) in outcome.results() {
             let cluster = step.target().and_then(|it| it.namespace.clone());
             match result {
                 Err(_) => self.failed.extend(cluster),
-                Ok(Done::AlreadyExists) if is_of_work(step) => {
+                _ if has_met(step, result) => {
                     self.has_met = true;
                     self.failed.extend(cluster);
                 }
                 Ok(_) => {}
             }
         }
-        let mut failures = sentences(outcome);
-        if let Some(first) = failures.next() {
-            let (_, count) = self.failure.get_or_insert((first, 0));
-            *count += 1 + failures.count();
-        }
         self
     }
 
-    /// When the run is over.
-    pub fn conclude(&self) -> Plan {
+    /// What the first failure said, and how many there were, with those of one more round.
+    pub fn failure_with(&self, outcome: &Outcome) -> Option<(String, usize)> {
+        let count = errors(outcome).count();
+        match &self.failure {
+            Some((first, before)) => Some((first.clone(), before + count)),
+            None => Some((sentences(outcome).next()?, count)),
+        }
+    }
+
+    /// When the run is over, with what has come of its last round.
+    pub fn conclude(&self, last: &Outcome) -> Plan {
         let mut plan = Plan::new();
-        if self.has_met {
+        if self.has_met || last.results().any(|(step, result)| has_met(step, result)) {
             plan.look_again(MET_AGAIN);
         }
         plan
@@ -56,23 +61,28 @@ impl EarlierRounds {
 
 /// The failures of a round, the first of them in sentences.
 pub fn failures(outcome: &Outcome) -> Option<String> {
-    let mut all = sentences(outcome);
-    let told: Vec<String> = all.by_ref().take(TOLD_MAX).collect();
-    let more = match all.count() {
+    let told: Vec<String> = sentences(outcome).take(TOLD_MAX).collect();
+    let more = match errors(outcome).count() - told.len() {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
     (!told.is_empty()).then(|| told.join("; ") + &more)
 }
 
+fn errors(outcome: &Outcome) -> impl Iterator<Item = (&Step, &StepError)> {
+    let results = outcome.results();
+    results.filter_map(|(step, result)| Some((step, result.as_ref().err()?)))
+}
+
 fn sentences(outcome: &Outcome) -> impl Iterator<Item = String> {
-    outcome.results().filter_map(|(step, result)| {
+    errors(outcome).map(|(step, error)| {
         let what = step.target().map(ToString::to_string).unwrap_or_default();
-        Some(format!("{what}: {}", sentence(result.as_ref().err()?)))
+        format!("{what}: {}", sentence(error))
     })
 }
 
-fn is_of_work(step: &Step) -> bool {
-    step.target()
-        .is_some_and(|it| it.api_resource.kind == ManifestWork::KIND)
+/// Whether a work that was to be made was there already.
+fn has_met(step: &Step, result: &Result<Done, StepError>) -> bool {
+    let is_of_work = |it: &Target| it.api_resource.kind == ManifestWork::KIND;
+    matches!(result, Ok(Done::AlreadyExists)) && step.target().is_some_and(is_of_work)
 }

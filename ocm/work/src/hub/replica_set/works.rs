@@ -142,7 +142,7 @@ impl Reconciler for ReplicaSetWorks {
     }
 
     fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
-        seen.earlier.clone().and(outcome).conclude()
+        seen.earlier.conclude(outcome)
     }
 }
 

@@ -1,12 +1,13 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::ToSpan;
 use kube::ResourceExt;
 use ocm_api::annotations::{ROLL_BACK, ROLLOUT_PAUSED};
-use ocm_reconcile::Step;
+use ocm_api::work::ManifestWorkSpec;
+use ocm_reconcile::{Clients, Step, execute};
 use serde_json::json;
 
-use super::super::{model::Model, names, writes::ROUND};
+use super::super::{fingerprint::Fingerprint, model::Model, names, rounds::EarlierRounds, writes::ROUND};
 use super::*;
 
 #[test]
@@ -325,6 +326,47 @@ fn a_thousand_clusters_are_many_small_plans() {
         !text.contains("ManifestWork c1/") && text.contains("ManifestWork c2/"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_round_that_writes_nothing_is_the_last() {
+    let mut it = Model::new(json!([{"name": "p"}]), "1");
+    let clusters: Vec<String> = (0..ROUND + 40).map(|it| format!("c{it:04}")).collect();
+    let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
+    it.choose("p", &clusters).pass();
+    let plan = it.plan();
+    assert_eq!(plan.again, None);
+    it.pass();
+    // They say what is wanted, though in other words: a change of them would change nothing.
+    let mut seen = it.seen();
+    for member in &mut seen.members {
+        member.spec = Fingerprint::of(&ManifestWorkSpec::default());
+    }
+    let plan = ReplicaSetWorks::plan(&seen);
+    assert_eq!((plan.len(), plan.again), (0, None));
+    // A plan that wants to be looked at again at once is one of several only when it has written something.
+    let goes_on = async |plan: &Plan| ReplicaSetWorks::goes_on(&it.seen(), &execute(&Clients::default(), plan).await);
+    let mut plan = Plan::new();
+    plan.look_again(Duration::ZERO);
+    assert!(!goes_on(&plan).await);
+    plan.delete(Site::Hub, &it.set);
+    assert!(goes_on(&plan).await);
+}
+
+#[tokio::test]
+async fn failures_of_rounds_are_counted_and_the_first_is_told() {
+    let mut it = Model::new(json!([{"name": "p"}]), "1");
+    it.choose("p", &["c1", "c2"]);
+    // Without a client every write fails.
+    let outcome = execute(&Clients::default(), &it.plan()).await;
+    let failed = outcome.results().count();
+    let rounds = EarlierRounds::default().and(&outcome);
+    let first = rounds.failure.clone().unwrap().0;
+    assert!(first.ends_with("no client for the hub"), "{first}");
+    assert_eq!(rounds.failure, Some((first.clone(), failed)));
+    assert_eq!(rounds.failure_with(&outcome), Some((first, 2 * failed)));
+    assert!(rounds.failed.contains("c1") && rounds.failed.contains("c2"));
+    assert_eq!(rounds.conclude(&outcome), Plan::new());
 }
 
 /// Pseudo-random numbers, the same in every run.

@@ -40,11 +40,15 @@ pub(super) fn deliver(plan: &mut Plan, desired: &DesiredState<'_>, seen: &Seen) 
     };
     round.deliver();
     round.tidy_up();
+    // A round that writes nothing is the last one: what it leaves comes with the next change.
+    if plan.is_empty() && plan.again == Some(Duration::ZERO) {
+        plan.again = None;
+    }
 }
 
-/// Whether a plan was one of several rounds.
+/// Whether a plan was one of several rounds, and not the last of them.
 pub(super) fn has_more(plan: &Plan) -> bool {
-    plan.again == Some(Duration::ZERO)
+    plan.again == Some(Duration::ZERO) && !plan.is_empty()
 }
 
 /// The set goes: its works first.
@@ -176,8 +180,8 @@ impl<'s> Round<'s> {
         }
     }
 
-    /// One more write; false when they are enough for this round, or when the cluster has just failed.
-    fn takes(&mut self, cluster: &str) -> bool {
+    /// Whether one more write may be made; not when they are enough for this round, or when the cluster has just failed.
+    fn has_room(&mut self, cluster: &str) -> bool {
         if self.seen.earlier.failed.contains(cluster) {
             return false;
         }
@@ -185,13 +189,17 @@ impl<'s> Round<'s> {
             self.plan.look_again(Duration::ZERO);
             return false;
         }
-        self.room -= 1;
         true
     }
 
+    fn push(&mut self, step: Step) {
+        self.room -= 1;
+        self.plan.push(step);
+    }
+
     fn remove(&mut self, member: &Member) {
-        if self.takes(member.cluster()) {
-            self.plan.delete(Site::Hub, &*member.work);
+        if self.has_room(member.cluster()) && self.plan.delete(Site::Hub, &*member.work).is_some() {
+            self.room -= 1;
         }
     }
 
@@ -201,7 +209,7 @@ impl<'s> Round<'s> {
             self.plan.wait(format!("the work before on {cluster} is not gone yet"));
             return;
         }
-        if !self.takes(cluster) {
+        if !self.has_room(cluster) {
             return;
         }
         match kept {
@@ -229,7 +237,7 @@ impl<'s> Round<'s> {
             "spec": self.spec().clone(),
         });
         let target = Target::namespaced::<ManifestWork>(Site::Hub, cluster, &name);
-        self.plan.push(Step::Create { target, object });
+        self.push(Step::Create { target, object });
     }
 
     fn change(&mut self, marks: &Marks, kept: &Member) {
@@ -244,7 +252,7 @@ impl<'s> Round<'s> {
 
     fn label(&mut self, marks: &Marks, kept: &Member) {
         let metadata = marks.patch(&kept.work);
-        if metadata.is_some() && self.takes(kept.cluster()) {
+        if metadata.is_some() && self.has_room(kept.cluster()) {
             self.patch(kept, None, metadata);
         }
     }
@@ -260,7 +268,7 @@ impl<'s> Round<'s> {
         if patch.len() == 1 && patch["metadata"].as_object().is_some_and(|it| it.len() == 1) {
             return;
         }
-        self.plan.push(Step::MergePatch {
+        self.push(Step::MergePatch {
             target: Target::namespaced::<ManifestWork>(Site::Hub, kept.cluster(), kept.name()),
             subresource: None,
             patch: json!(patch),

@@ -52,7 +52,7 @@ impl ReplicaSetWorks {
         }
         match status {
             Some(status) => {
-                let failed = seen.earlier.clone().and(outcome).failure;
+                let failed = seen.earlier.failure_with(outcome);
                 self.statuses.put(
                     &seen.key,
                     RolloutStatus {
