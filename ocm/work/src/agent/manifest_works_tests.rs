@@ -580,7 +580,7 @@ fn a_conflict_with_another_writer_slows_down_and_is_reported() {
 }
 
 #[test]
-fn of_an_object_named_twice_only_the_first_write_is_remembered() {
+fn only_the_first_write_of_an_object_is_remembered() {
     let recorded = json!({"status": {"appliedResources": [record("a", "uid-a")]}});
     let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
     let mut second = item(1, "a", live("a", "t"));
@@ -601,7 +601,7 @@ fn of_an_object_named_twice_only_the_first_write_is_remembered() {
 }
 
 #[test]
-fn nothing_old_is_removed_while_something_new_waits_for_its_place() {
+fn nothing_old_is_removed_while_a_replacement_waits() {
     let recorded = json!({"status": {"appliedResources": [record("a", "uid-a"), record("old", "uid-old")]}});
     let mut it = seen(Some(work(json!({}))), Some(trace(recorded)));
     let secret = |kind: &str| {
@@ -633,7 +633,7 @@ fn a_run_is_over_after_twelve_rounds_that_tried_something() {
 }
 
 #[test]
-fn a_run_that_failed_is_not_counted_among_those_to_retry() {
+fn a_failed_run_counts_as_no_retry() {
     let mut it = seen(Some(work(json!({}))), Some(trace(json!({}))));
     let counts = |it: &Seen| {
         ManifestWorks::conclude(it, &Outcome::default())

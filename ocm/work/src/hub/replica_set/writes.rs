@@ -180,7 +180,8 @@ impl<'s> Round<'s> {
         }
     }
 
-    /// Whether one more write may be made; not when they are enough for this round, or when the cluster has just failed.
+    /// Whether one more write may be made; not when they are enough for this round,
+    /// or when the cluster has just failed.
     fn has_room(&mut self, cluster: &str) -> bool {
         if self.seen.earlier.failed.contains(cluster) {
             return false;
