@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    Clients, ObserveError, Plan, Queue, Reconciler, Running, awaited,
+    Clients, Queue, Reconciler, Running, awaited,
     rbac::Right,
     run::run,
     status::StatusField,
@@ -31,7 +30,6 @@ pub struct Controller {
     queue: Queue,
     workers: usize,
     start: Box<dyn FnOnce(Queue, usize, Clients, CancellationToken) -> Running + Send>,
-    explain: Arc<dyn Fn(String) -> BoxFuture<'static, Result<Plan, ObserveError>> + Send + Sync>,
 }
 
 impl Controller {
@@ -47,7 +45,6 @@ impl Controller {
         reconciler.watches(&mut watches);
         let watched = watches.all.iter().map(|it| it.kind.clone()).collect();
         let reconciler = Arc::new(reconciler);
-        let explained = reconciler.clone();
         Self {
             name: R::NAME,
             module: std::any::type_name::<R>(),
@@ -58,10 +55,6 @@ impl Controller {
             workers: R::WORKERS,
             start: Box::new(move |queue, workers, clients, cancel| {
                 begin(reconciler, watches, queue, workers, clients, cancel)
-            }),
-            explain: Arc::new(move |key| {
-                let reconciler = explained.clone();
-                Box::pin(async move { Ok(R::plan(&reconciler.observe(&key).await?)) })
             }),
         }
     }
@@ -86,12 +79,6 @@ impl Controller {
     /// [`start`](Self::start) with a client of the hub alone.
     pub fn start_on_hub(self, client: Client, cancel: CancellationToken) -> Running {
         self.start(Clients::hub(client), cancel)
-    }
-
-    /// What it would do for a key, given what the caches show: nothing is written.
-    /// Its notes say what the key waits for.
-    pub async fn explain(&self, key: &str) -> Result<Plan, ObserveError> {
-        (self.explain)(key.to_owned()).await
     }
 }
 

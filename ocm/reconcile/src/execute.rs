@@ -325,12 +325,6 @@ pub(crate) async fn execute_with(clients: &Clients, plan: Arc<Plan>, manner: &Ma
 
 /// Tries steps that do not depend on each other side by side, a bounded number at a time.
 /// The results come in the order of the steps.
-pub async fn together(clients: &Clients, steps: &[Step]) -> Vec<Result<Done, StepError>> {
-    // Enough to hide the round trips of one reconciler's run, few enough that it leaves the connection to others.
-    const AT_ONCE: usize = 16;
-    side_by_side(clients, steps, AT_ONCE, &|own| Box::pin(nobody(own))).await
-}
-
 async fn side_by_side(
     clients: &Clients,
     steps: &[Step],

@@ -32,10 +32,7 @@ impl Strategy for CoreEvents {
     }
 
     fn columns(&self) -> Columns {
-        Columns::new(
-            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            row,
-        )
+        printed()
     }
 
     fn default(&self, object: &mut Map<String, Value>) {
@@ -58,6 +55,14 @@ impl Strategy for CoreEvents {
     }
 }
 
+/// What `kubectl get` prints of either kind of event.
+fn printed() -> Columns {
+    Columns::new(
+        "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+        row,
+    )
+}
+
 /// Event of `events.k8s.io`.
 pub struct Events;
 
@@ -78,10 +83,7 @@ impl Strategy for Events {
     }
 
     fn columns(&self) -> Columns {
-        Columns::new(
-            "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
-            row,
-        )
+        printed()
     }
 
     fn default(&self, object: &mut Map<String, Value>) {

@@ -62,10 +62,7 @@ impl Strategy for Deployments {
         if !changed(new, old, "/spec") {
             return;
         }
-        if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
-            template(&new["spec"]["template"], "spec.template", errors);
-            lasting(new, "ReplicaSet", errors);
-        }
+        replicated_pods(new, old, errors);
         let strategy = &new["spec"]["strategy"];
         let update = &strategy["rollingUpdate"];
         match text(strategy, "/type") {
@@ -109,6 +106,14 @@ impl Strategy for Deployments {
     }
 }
 
+/// What Deployments and ReplicaSets say of their pods: a selector, and a template for what lasts.
+fn replicated_pods(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
+        template(&new["spec"]["template"], "spec.template", errors);
+        lasting(new, "ReplicaSet", errors);
+    }
+}
+
 /// ReplicaSet.
 pub struct ReplicaSets;
 
@@ -139,10 +144,7 @@ impl Strategy for ReplicaSets {
         if !changed(new, old, "/spec") {
             return;
         }
-        if selector(new, "deployment", errors) && changed(new, old, "/spec/template") {
-            template(&new["spec"]["template"], "spec.template", errors);
-            lasting(new, "ReplicaSet", errors);
-        }
+        replicated_pods(new, old, errors);
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
