@@ -630,9 +630,79 @@ pub const ADDON: &[Subcommand] = &[
     },
 ];
 
-pub const OPERATOR: &[Subcommand] = &[Subcommand {
-    name: "agent",
-    about: "Join a cluster to a hub, and carry out the hub's works on it",
-    flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT, WORK_AGENT],
-    gates: SINGLETON_GATES,
-}];
+/// Of both operators.
+const OPERATORS_FLAGS: &[Flag] = &[
+    flag(
+        "control-plane-node-label-selector",
+        Text,
+        "node-role.kubernetes.io/master=",
+        "The nodes that are counted: with more than one, Deployments have three replicas",
+    ),
+    flag(
+        "deployment-replicas",
+        Int32,
+        "0",
+        "The replicas of Deployments, instead of counting nodes",
+    ),
+    flag(
+        "enable-sync-labels",
+        Bool,
+        "false",
+        "Copy the labels of a ClusterManager or Klusterlet to what is made for it",
+    ),
+];
+
+/// Of the operator of hubs.
+const HUB_OPERATOR: &[Flag] = &[
+    flag(
+        "image-pull-secret-name",
+        Text,
+        "open-cluster-management-image-pull-credentials",
+        "The Secret of the operator's namespace that images are pulled with",
+    ),
+    flag(
+        "skip-remove-crds",
+        Bool,
+        "false",
+        "Leave the CRDs where they are when a ClusterManager is deleted",
+    ),
+];
+
+/// Of the operator of agents.
+const KLUSTERLET_OPERATOR: &[Flag] = &[
+    flag(
+        "disable-default-addon-namespace",
+        Bool,
+        "false",
+        "Do not make the namespace open-cluster-management-agent-addon",
+    ),
+    hidden("skip-placeholder-hub-secret", Bool, "false", "Taken as upstream does"),
+];
+
+const HUB: Subcommand = Subcommand {
+    name: "hub",
+    about: "Put hubs on clusters, as ClusterManagers say",
+    flags: &[CONTROLLER, OPERATORS_FLAGS, HUB_OPERATOR],
+    gates: &[],
+};
+
+const KLUSTERLET: Subcommand = Subcommand {
+    name: "klusterlet",
+    about: "Put agents on clusters, as Klusterlets say",
+    flags: &[CONTROLLER, OPERATORS_FLAGS, KLUSTERLET_OPERATOR],
+    gates: &[],
+};
+
+/// The operators alone.
+pub const OPERATORS: &[Subcommand] = &[HUB, KLUSTERLET];
+
+pub const OPERATOR: &[Subcommand] = &[
+    HUB,
+    KLUSTERLET,
+    Subcommand {
+        name: "agent",
+        about: "Join a cluster to a hub, and carry out the hub's works on it",
+        flags: &[CONTROLLER, AGENT, REGISTRATION_AGENT, WORK_AGENT],
+        gates: SINGLETON_GATES,
+    },
+];

@@ -12,6 +12,7 @@ mod hub_choice;
 mod hub_files;
 mod hubs;
 mod operator_config;
+mod operators;
 mod read;
 mod rounds;
 mod settings;
@@ -22,6 +23,7 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 use anyhow::Result;
 use clap::Command;
 use flags::Subcommand;
+use operator::Layout;
 use process::runtime;
 use read::{FlagValues, ReadError};
 
@@ -35,7 +37,7 @@ pub struct UpstreamProgram {
     absent: &'static [(&'static str, &'static str)],
 }
 
-const PROGRAMS: [UpstreamProgram; 6] = [
+const PROGRAMS: [UpstreamProgram; 7] = [
     UpstreamProgram {
         name: "registration",
         about: "Spoke agent and hub controllers for cluster registration",
@@ -62,20 +64,15 @@ const PROGRAMS: [UpstreamProgram; 6] = [
     },
     UpstreamProgram {
         name: "registration-operator",
-        about: "Spoke agent: registration and works in one process",
+        about: "The operator of hubs and agents, and a spoke agent with registration and works in one process",
         subcommands: flags::OPERATOR,
-        absent: &[
-            (
-                "hub",
-                "nothing acts on ClusterManagers here; `drover init` puts a hub on a Kubernetes as a Deployment, `drover manifests` \
-                 writes the same as YAML, and `drover clean` takes it off again",
-            ),
-            (
-                "klusterlet",
-                "nothing acts on Klusterlets here; `drover join --deploy` puts an agent on a cluster as a Deployment, and \
-                 `drover unjoin` takes it off again",
-            ),
-        ],
+        absent: &[],
+    },
+    UpstreamProgram {
+        name: "operator",
+        about: "The operator of hubs and agents that are one Deployment each",
+        subcommands: flags::OPERATORS,
+        absent: &[],
     },
     UpstreamProgram {
         name: "server",
@@ -176,6 +173,10 @@ impl UpstreamProgram {
             ("addon", "manager") => runtime::long(hubs::add_ons(values)),
             ("registration", "agent") => runtime::short(agents::registration(values, "registration-agent", false)),
             ("work", "agent") => runtime::short(agents::work(values)),
+            ("registration-operator", "hub") => runtime::long(operators::hub(values, Layout::Upstream)),
+            ("registration-operator", "klusterlet") => runtime::long(operators::klusterlet(values, Layout::Upstream)),
+            ("operator", "hub") => runtime::long(operators::hub(values, Layout::Compact)),
+            ("operator", _) => runtime::long(operators::klusterlet(values, Layout::Compact)),
             ("registration-operator", _) => runtime::short(agents::registration(values, "klusterlet-agent", true)),
             ("registration", _) => runtime::long(webhook_servers::registration(values)),
             ("work", _) => runtime::long(webhook_servers::work(values)),

@@ -29,6 +29,7 @@ use permission_fallback::Lacks;
 pub struct Clients {
     hub: Option<Client>,
     cluster: Option<Client>,
+    management: Option<Client>,
     /// What they may not do, as far as was found out. Clones share it.
     lacks: Lacks,
     /// The field manager of what is written to the managed cluster and not applied.
@@ -58,6 +59,30 @@ impl Clients {
             hub: Some(hub),
             cluster: Some(cluster),
             ..Self::default()
+        }
+    }
+
+    /// For reconcilers that only ever write to the cluster that they run on.
+    pub fn management(client: Client) -> Self {
+        Self {
+            management: Some(client),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with a hub as well.
+    pub fn and_hub(self, client: Client) -> Self {
+        Self {
+            hub: Some(client),
+            ..self
+        }
+    }
+
+    /// The same, with a managed cluster as well.
+    pub fn and_cluster(self, client: Client) -> Self {
+        Self {
+            cluster: Some(client),
+            ..self
         }
     }
 
@@ -92,6 +117,7 @@ impl Clients {
         match site {
             Site::Hub => self.hub.as_ref(),
             Site::Cluster => self.cluster.as_ref(),
+            Site::Management => self.management.as_ref(),
         }
         .ok_or(StepError::NoClient(site))
     }

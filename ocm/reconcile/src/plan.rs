@@ -50,6 +50,8 @@ pub enum Site {
     Hub,
     /// The managed cluster.
     Cluster,
+    /// The cluster that pods run on, where hub or agent are put on another: what the operator runs on.
+    Management,
 }
 
 /// One object at one site.
@@ -623,6 +625,7 @@ impl fmt::Display for Site {
         f.write_str(match self {
             Site::Hub => "hub",
             Site::Cluster => "cluster",
+            Site::Management => "management",
         })
     }
 }

@@ -62,6 +62,13 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Looks at the world. Reads caches, and the API where a cache will not do; writes nothing, decides nothing.
     async fn observe(&self, key: &str) -> Result<Self::Seen, ObserveError>;
 
+    /// The APIs that what was seen is written to, for reconcilers whose objects name them; `None` for those that the
+    /// controller was started with.
+    fn clients(&self, seen: &Self::Seen) -> Option<Clients> {
+        let _ = seen;
+        None
+    }
+
     /// Decides. A plain function on plain data.
     fn plan(seen: &Self::Seen) -> Plan;
 
@@ -303,6 +310,8 @@ pub(crate) async fn rounds<R: Reconciler>(
 }
 
 async fn execute_in<R: Reconciler>(reconciler: &R, clients: &Clients, seen: &R::Seen, plan: Arc<Plan>) -> Outcome {
+    let named = reconciler.clients(seen);
+    let clients = named.as_ref().unwrap_or(clients);
     let perform = |own: OwnStep| -> BoxFuture<'_, Result<Done, StepError>> {
         Box::pin(async move { reconciler.perform(seen, &own).await })
     };

@@ -41,6 +41,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "addon",
         &["ocm-api", "ocm-reconcile", "ocm-addon-sdk", "credential", "placement"],
     ),
+    (
+        "operator",
+        &[
+            "ocm-api",
+            "ocm-reconcile",
+            "ocm-addon-sdk",
+            "gotemplate",
+            "kube-primitives",
+        ],
+    ),
     // process
     ("kube-api", &["kube-store", "safe-cel", "kube-primitives"]),
     ("kube-node", &["kube-primitives"]),
@@ -72,6 +82,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "compat",
         &[
+            "operator",
             "webhooks",
             "process",
             "client",
@@ -92,6 +103,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "installation",
         // It carries the charts of `deploy/`.
         &[
+            "operator",
             "client",
             "output",
             "hub",
@@ -105,6 +117,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "why",
         // It prints what the plans of the hub's reconcilers say.
         &[
+            "operator",
             "client",
             "output",
             "addon",
@@ -118,6 +131,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "fleet",
         &[
+            "operator",
             "webhooks",
             "client",
             "output",
@@ -143,6 +157,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            "operator",
             "fleet",
             "compat",
             "webhooks",
@@ -166,6 +181,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 const DOMAIN_AND_BELOW: &[&str] = &[
     "addon",
+    "operator",
     "ocm-addon-sdk",
     "registration",
     "placement",
