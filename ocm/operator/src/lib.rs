@@ -7,6 +7,7 @@
 //! Klusterlet ------klusterlet::Reconciler-> CRDs, RBAC, Deployments of an agent
 //! ```
 
+pub mod charts;
 pub mod hub;
 pub mod klusterlet;
 
