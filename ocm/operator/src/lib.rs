@@ -7,6 +7,7 @@
 //! Klusterlet ------klusterlet::Reconciler-> CRDs, RBAC, Deployments of an agent
 //! ```
 
+pub mod charts;
 pub mod crds;
 pub mod feature_gates;
 pub mod hub;
