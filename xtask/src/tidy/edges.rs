@@ -47,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-api",
             "ocm-reconcile",
             "ocm-addon-sdk",
+            "credential",
             "gotemplate",
             "kube-primitives",
         ],
