@@ -5,9 +5,12 @@
 //! ```text
 //! ClusterManager --hub::Reconciler-------> CRDs, RBAC, Deployments, webhooks of a hub
 //! Klusterlet ------klusterlet::Reconciler-> CRDs, RBAC, Deployments of an agent
+//! ManagedCluster --importer::Importer---> the operator and a Klusterlet, on a cluster whose kubeconfig the hub has
 //! ```
 
+pub mod charts;
 pub mod hub;
+pub mod importer;
 pub mod klusterlet;
 
 /// The release of Open Cluster Management that the operator installs: what CRDs are annotated with

@@ -49,6 +49,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-addon-sdk",
             "gotemplate",
             "kube-primitives",
+            // The kubeconfigs of clusters that are imported, and the connections to them.
+            "credential",
         ],
     ),
     // process
