@@ -75,7 +75,7 @@ async fn listen(values: &FlagValues, pages: Arc<dyn Pages>, stop: CancellationTo
         if port == 0 && flag != "port" {
             return Ok(None);
         }
-        let address = SocketAddr::new(host, port);
+        let address = SocketAddr::new(serving::of_pod(host), port);
         let listener = TcpListener::bind(address).await;
         Ok(Some(
             listener.with_context(|| format!("could not listen on {address}"))?,

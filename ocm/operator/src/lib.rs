@@ -9,9 +9,13 @@
 //! ```
 
 pub mod charts;
+pub mod crds;
+pub mod feature_gates;
 pub mod hub;
 pub mod importer;
 pub mod klusterlet;
+pub mod objects;
+pub mod replicas;
 
 /// The release of Open Cluster Management that the operator installs: what CRDs are annotated with
 /// (`operator.open-cluster-management.io/version`), so that neither upstream's operator of this release nor ours takes

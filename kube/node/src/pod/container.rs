@@ -32,6 +32,10 @@ use tokio_util::sync::CancellationToken;
 /// The most of its last words that a container's status shows.
 const LAST_WORDS_BYTES_MAX: usize = 4096;
 
+/// The variable that tells a container the address of its pod, where the pod has one of its own. A program that
+/// listens there, and not on every address, leaves the port to other pods.
+const ADDRESS_VARIABLE: &str = "POD_ADDRESS";
+
 /// Which list of the pod's status a container is in, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
@@ -186,6 +190,7 @@ impl PodRun {
         let look_up = |it: &_| self.look_up(it);
         let sources = environment::Sources {
             pod: &pod,
+            ip: self.address.ip(),
             node: self.ground.capacity,
             look_up: &look_up,
         };
@@ -236,6 +241,9 @@ impl PodRun {
     fn given_variables(&self, pod: &Pod) -> BTreeMap<String, String> {
         let hostname = pod.spec.as_ref().and_then(|it| it.hostname.clone());
         let mut variables = BTreeMap::from([("HOSTNAME".to_owned(), hostname.unwrap_or_else(|| self.name.clone()))]);
+        if self.address.is_own() {
+            variables.insert(ADDRESS_VARIABLE.to_owned(), self.address.ip().to_string());
+        }
         if let Some(server) = &self.ground.api_server {
             let port = server.port.to_string();
             for (name, value) in [
