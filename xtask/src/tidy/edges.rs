@@ -58,6 +58,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", DOMAIN_AND_BELOW),
     // command line
     ("output", &["kube-primitives"]),
+    ("cobra", &["kube-primitives"]),
+    ("clusteradm", &["cobra", "output"]),
     ("client", &["output", "hub", "credential", "kube-primitives", "ocm-api"]),
     (
         "process",
@@ -82,6 +84,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "compat",
         &[
+            "cobra",
             "operator",
             "webhooks",
             "process",

@@ -1,8 +1,8 @@
 //! `drover create …`
 
-mod clusterset;
-mod placement;
-mod work;
+pub mod clusterset;
+pub mod placement;
+pub mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
