@@ -29,7 +29,7 @@ pub const GLOBAL: &[Flag] = &[
     flag("vmodule", Text, "", LOGGED),
     flag("add-dir-header", Bool, "false", LOGGED),
     flag("alsologtostderr", Bool, "false", LOGGED),
-    flag("alsologtostderrthreshold", Text, "", LOGGED),
+    flag("alsologtostderrthreshold", Text, "0", LOGGED),
     flag("legacy-stderr-threshold-behavior", Bool, "true", LOGGED),
     flag("log-backtrace-at", Text, ":0", LOGGED),
     flag("log-dir", Text, "", LOGGED),

@@ -178,7 +178,7 @@ pub(crate) const INIT: Command = Command {
                 "",
                 "Values of the chart cluster-manager, in YAML",
             ),
-            flag("singleton-name", Text, "singleton-controlplane", "For --singleton").deprecated(SINGLETON),
+            flag("singleton-name", Text, "singleton-controlplane", "For --singleton"),
             flag("values", Array, "", "For --singleton").short('f'),
             flag("set", Array, "", "For --singleton"),
             flag("set-string", Array, "", "For --singleton"),

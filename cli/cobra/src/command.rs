@@ -90,6 +90,11 @@ impl Program {
         }
     }
 
+    /// Where the name of the command is, if there is one.
+    pub fn first_word(&self, line: &[String]) -> Option<usize> {
+        first_word(&self.flags(self.root), line)
+    }
+
     /// The commands that words name, for `help get token`; nothing where one of them is unknown.
     pub fn named(&self, words: &[String]) -> Option<Vec<&'static Command>> {
         let mut path = vec![self.root];

@@ -160,6 +160,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            "clusteradm",
+            "cobra",
             "operator",
             "fleet",
             "compat",
