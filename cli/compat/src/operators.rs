@@ -11,6 +11,7 @@ use super::{
     api,
     read::FlagValues,
     rounds::{self, ControllerProgram, Round, RoundContext},
+    settings,
 };
 
 /// `registration-operator hub`, and `drover operator hub`.
@@ -47,6 +48,7 @@ pub async fn klusterlet(values: FlagValues, layout: Layout) -> Result<()> {
         deployment_replicas: replicas(&values),
         disable_default_addon_namespace: values.is_on("disable-default-addon-namespace"),
         enable_sync_labels: values.is_on("enable-sync-labels"),
+        hub_access_check_interval: settings::hub_access_check_interval()?,
     };
     let round: Round = Arc::new(move |ground: RoundContext| {
         let options = options.clone();

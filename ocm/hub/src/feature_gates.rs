@@ -3,6 +3,7 @@
 //! add-ons and placements.
 
 use crate::Options;
+use operator::importer;
 use registration::hub::GarbageKind;
 
 /// One switch, turned on or off.
@@ -27,15 +28,17 @@ impl Gate {
 /// The switches there are, and what they do.
 const ADDON_MANAGEMENT: &str = "AddonManagement";
 const CLEAN_UP_COMPLETED_MANIFEST_WORK: &str = "CleanUpCompletedManifestWork";
+const CLUSTER_IMPORTER: &str = "ClusterImporter";
 const CLUSTER_PROFILE: &str = "ClusterProfile";
 const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
 const MANAGED_CLUSTER_AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 const MANIFEST_WORK_REPLICA_SET: &str = "ManifestWorkReplicaSet";
 const NIL_EXECUTOR_VALIDATING: &str = "NilExecutorValidating";
 const RESOURCE_CLEANUP: &str = "ResourceCleanup";
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     ADDON_MANAGEMENT,
     CLEAN_UP_COMPLETED_MANIFEST_WORK,
+    CLUSTER_IMPORTER,
     CLUSTER_PROFILE,
     DEFAULT_CLUSTER_SET,
     MANAGED_CLUSTER_AUTO_APPROVAL,
@@ -45,11 +48,10 @@ const OURS: [&str; 8] = [
 ];
 /// Switches of upstream's that switch nothing here. They are often written out with upstream's default,
 /// and may have it.
-const FIXED: [(&str, bool); 8] = [
+const FIXED: [(&str, bool); 7] = [
     ("AllAlpha", false),
     ("AllBeta", false),
     ("CloudEventsDrivers", false),
-    ("ClusterImporter", false),
     ("NetworkPolicies", false),
     ("PlacementDebugServer", false),
     ("SIGPlacementDecision", false),
@@ -91,6 +93,7 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
         registration,
         works,
         without_add_ons,
+        importer,
         ..
     } = options;
     for Gate { name, on } in gates {
@@ -110,6 +113,7 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
                     users.push(bootstrap);
                 }
             }
+            CLUSTER_IMPORTER => *importer = on.then(importer::Options::compact),
             CLUSTER_PROFILE => registration.cluster_profiles = *on,
             CLEAN_UP_COMPLETED_MANIFEST_WORK => works.clean_up_completed = *on,
             MANIFEST_WORK_REPLICA_SET => works.manifest_work_replica_set = *on,
@@ -140,7 +144,7 @@ mod tests {
         .unwrap();
         // All but this one, which upstream has off.
         assert!(it.works.manifest_work_replica_set);
-        assert!(!it.works.clean_up_completed && !it.works.nil_executor_is_checked);
+        assert!(!it.works.clean_up_completed && !it.works.nil_executor_is_checked && it.importer.is_none());
         let it = it.registration;
         assert!(it.default_sets && it.garbage.is_some() && !it.auto_accept && !it.cluster_profiles);
         let it = turned(&["ClusterProfile=true", "DefaultClusterSet=0", "ResourceCleanup=false"]).unwrap();
@@ -149,6 +153,7 @@ mod tests {
         let it = turned(&["ManifestWorkReplicaSet=false"]).unwrap();
         assert!(!it.works.manifest_work_replica_set && !it.works.rules().replica_sets_are_taken);
         assert!(!turned(&[]).unwrap().without_add_ons && turned(&["AddonManagement=false"]).unwrap().without_add_ons);
+        assert!(turned(&["ClusterImporter=true"]).unwrap().importer.is_some());
         let it = turned(&["CleanUpCompletedManifestWork=true", "NilExecutorValidating=true"]).unwrap();
         assert!(it.works.clean_up_completed && it.works.rules().nil_executor_is_checked);
     }
@@ -179,15 +184,12 @@ mod tests {
         let refused = |it: &str| turned(&[it]).err().unwrap();
         assert_eq!(
             refused("Nonsense=true"),
-            "unrecognized feature gate: Nonsense; there are AddonManagement, CleanUpCompletedManifestWork, ClusterProfile, \
-             DefaultClusterSet, ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup"
+            "unrecognized feature gate: Nonsense; there are AddonManagement, CleanUpCompletedManifestWork, ClusterImporter, \
+             ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, \
+             ResourceCleanup"
         );
         assert!(refused("ClusterProfile").starts_with("missing bool value for ClusterProfile"));
         assert!(refused("ClusterProfile=yes").starts_with("invalid value of ClusterProfile=yes"));
-        assert_eq!(
-            refused("ClusterImporter=true"),
-            "ClusterImporter is always false: there is nothing here that it turns on; leave it out"
-        );
         assert_eq!(
             refused("NetworkPolicies=true"),
             "NetworkPolicies is always false: there is nothing here that it turns on; leave it out"
