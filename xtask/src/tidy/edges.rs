@@ -50,6 +50,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "credential",
             "gotemplate",
             "kube-primitives",
+            // The kubeconfigs of clusters that are imported, and the connections to them.
+            "credential",
         ],
     ),
     // process
