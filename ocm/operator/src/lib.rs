@@ -10,6 +10,7 @@
 pub mod charts;
 pub mod hub;
 pub mod klusterlet;
+pub mod rbac;
 
 /// The release of Open Cluster Management that the operator installs: what CRDs are annotated with
 /// (`operator.open-cluster-management.io/version`), so that neither upstream's operator of this release nor ours takes
