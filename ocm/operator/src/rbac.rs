@@ -3,7 +3,9 @@
 //! be upstream's or ours.
 //! Upstream: ocm `deploy/{cluster-manager,klusterlet}/chart/*/templates/cluster_role.yaml`.
 
-use ocm_reconcile::rbac::Right;
+use ocm_reconcile::{Reconciler, rbac::Right};
+
+use crate::{hub, klusterlet};
 
 /// The ClusterRole of the hub's operator, its ServiceAccount and its Deployment.
 pub const HUB_NAME: &str = "cluster-manager";
@@ -196,8 +198,24 @@ pub const UPSTREAM_KLUSTERLET: &[Right] = &[
     Right::new(WORK, "appliedmanifestworks", "list update patch", "What an agent leaves behind."),
 ];
 
+/// Which of several operators works.
+const LEADING: Right = Right::new(LEASES, "leases", "create get update", "Which of several operators works.");
+/// Who asks for `/metrics`, and whether they may.
+const METRICS: [Right; 2] = [
+    Right::new("authentication.k8s.io", "tokenreviews", "create", "Who asks for /metrics,"),
+    Right::new("authorization.k8s.io", "subjectaccessreviews", "create", "and whether they may."),
+];
+
 /// What the hub's operator may do in the compact layout.
-pub const HUB: &[Right] = UPSTREAM_HUB;
+pub fn hub() -> Vec<Right> {
+    let of_controllers = [
+        <hub::ClusterManagers as Reconciler>::RIGHTS,
+        <hub::ServingCertificates as Reconciler>::RIGHTS,
+    ];
+    of_controllers.concat().into_iter().chain([LEADING]).chain(METRICS).collect()
+}
 
 /// What a cluster's operator may do in the compact layout.
-pub const KLUSTERLET: &[Right] = UPSTREAM_KLUSTERLET;
+pub fn klusterlet() -> Vec<Right> {
+    klusterlet::RIGHTS.iter().copied().chain(METRICS).collect()
+}
