@@ -1,6 +1,7 @@
 //! A hub or an agent as a Deployment of a Kubernetes: the manifests of our charts ([`charts`]), putting them on a
 //! cluster, waiting until they work, and taking them away again.
 
+pub mod capi;
 pub mod charts;
 
 use std::{path::PathBuf, time::Duration};
